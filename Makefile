@@ -1,0 +1,108 @@
+# Every target sets up what it needs: python3 (3.11 or newer, with venv) and make are enough.
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= auto
+# The extras that the tests and the checks need.
+TEST_EXTRAS := dev
+
+PEERS_VENV := .venv-peers
+BIN        := $(VENV)/bin
+CODE       := src tests conftest.py $(wildcard benchmarks)
+PAGES      := $(wildcard README.md) docs
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# $(call new_environment,DIRECTORY)
+define new_environment
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "fedaccord needs Python 3.11 or newer, which '$(PYTHON)' is not: name another, as in 'make PYTHON=python3.12'." >&2; \
+	  exit 1; }
+	@$(PYTHON) -m venv $(1) || { rm -rf $(1); exit 1; }
+endef
+
+# Pytest exits with 5 when it found no test: for an empty group that is well.
+none_is_well = || [ $$? -eq 5 ]
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install demo test test-slow check lint types imports doctests pages bench format clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed ## Install fedaccord into .venv
+	@echo "Installed: $(BIN)/fedaccord"
+
+demo: $(VENV)/.installed ## Run the demonstration
+	@$(BIN)/fedaccord demo $(ARGS)
+
+test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost" goes to pytest)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.installed-test ## Run the slow tests
+	@$(BIN)/python -m pytest -q -m slow $(ARGS) $(none_is_well)
+
+check: lint types imports doctests pages ## Check style, types, imports, doctests and the pages' code
+
+lint: $(VENV)/.installed-test
+	@echo "== Style"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --diff .
+
+types: $(VENV)/.installed-test
+	@echo "== Types"
+	@$(BIN)/mypy --strict $(CODE)
+
+imports: $(VENV)/.installed-test
+	@echo "== Imports"
+	@$(BIN)/lint-imports --no-logo
+
+doctests: $(VENV)/.installed-test
+	@echo "== Doctests"
+	@$(BIN)/python -m pytest -q --doctest-modules src $(none_is_well)
+
+pages: $(VENV)/.installed-test
+	@echo "== Code in the pages"
+	@$(BIN)/python -m pytest -q $(PAGES) $(none_is_well)
+
+ifdef PEERS
+BENCH_VENV := $(PEERS_VENV)
+else
+BENCH_VENV := $(VENV)
+endif
+bench: $(BENCH_VENV)/.installed ## Run the benchmarks into build/bench.json (PEERS=1: against peers)
+	@mkdir -p build
+	@$(BENCH_VENV)/bin/python -m benchmarks --output build/bench.json $(ARGS)
+
+format: $(VENV)/.installed-test ## Put the code into its form
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+clean: ## Remove everything that make made
+	@rm -rf $(VENV) $(PEERS_VENV) build dist .mypy_cache .pytest_cache .ruff_cache \
+	  .import_linter_cache .hypothesis
+	@find src tests $(wildcard benchmarks) -name __pycache__ -prune -exec rm -rf {} +
+
+# --- Environments: a stamp file inside says what is installed ------------------------------
+
+$(VENV)/pyvenv.cfg:
+	$(call new_environment,$(VENV))
+
+$(PEERS_VENV)/pyvenv.cfg:
+	$(call new_environment,$(PEERS_VENV))
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	@echo "Installing fedaccord into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install -qq -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	@echo "Installing fedaccord and its test tools into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[$(TEST_EXTRAS)]'
+	@touch $(VENV)/.installed $@
+
+$(PEERS_VENV)/.installed: pyproject.toml constraints.txt benchmarks/peers.txt | $(PEERS_VENV)/pyvenv.cfg
+	@echo "Installing fedaccord and its peers into $(PEERS_VENV) (once) ..."
+	@$(PEERS_VENV)/bin/python -m pip install -qq -e . -r benchmarks/peers.txt
+	@touch $@

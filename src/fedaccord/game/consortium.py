@@ -1,0 +1,282 @@
+"""Clients and the consortium they form: frozen, validated once, arrays inside.
+
+In the paper's notation client n has a valuation rho_n, a cost per sample E_n, D_n samples,
+a communication cost C_n and a discount factor delta_n; the consortium has G rounds of FedAvg
+in a slot and a server fee p.
+
+>>> consortium = Consortium(
+...     valuation=[1, 2, 4], cost_per_sample=1e-6, samples=[500, 400, 900], rounds=50,
+...     discount_factor=0.8,
+... )
+>>> consortium.size, consortium.names
+(3, ('client-1', 'client-2', 'client-3'))
+>>> consortium.satiation.round(1).tolist()
+[1710.0, 2714.4, 4308.9]
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import FloatArray, plain, read_only
+
+LISTED_PROBLEMS = 50
+"""How many mistakes are spelled out; past that the rest are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One organisation: what it has and what it wants."""
+
+    name: str
+    valuation: float
+    """rho_n: what one unit of accuracy loss costs the client."""
+    cost_per_sample: float
+    """E_n: what training on one sample for a slot costs it (eq. 4)."""
+    samples: float
+    """D_n: how many samples it has."""
+    communication_cost: float = 0.0
+    """C_n: what it pays for sending models, whatever it contributes."""
+    discount_factor: float | None = None
+    """delta_n: how much it values the next slot against this one; None: the consortium's."""
+
+
+class _Rule(NamedTuple):
+    """What a number must satisfy, in NumPy and in words."""
+
+    holds: np.ufunc
+    bound: float
+    words: str
+
+
+_POSITIVE = _Rule(np.greater, 0.0, "more than 0")
+_NOT_NEGATIVE = _Rule(np.greater_equal, 0.0, "0 or more")
+_BELOW_ONE = _Rule(np.less, 1.0, "less than 1")
+_RULES = {
+    "valuation": (_POSITIVE,),
+    "cost_per_sample": (_POSITIVE,),
+    "samples": (_POSITIVE,),
+    "communication_cost": (_NOT_NEGATIVE,),
+    "discount_factor": (_NOT_NEGATIVE, _BELOW_ONE),
+}
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Consortium:
+    """The clients, and what they share. One number for a field stands for every client."""
+
+    valuation: FloatArray
+    cost_per_sample: FloatArray
+    samples: FloatArray
+    discount_factor: FloatArray
+    communication_cost: FloatArray
+    rounds: int
+    server_fee: float
+    name: str
+
+    def __init__(
+        self,
+        *,
+        valuation: npt.ArrayLike,
+        cost_per_sample: npt.ArrayLike,
+        samples: npt.ArrayLike,
+        rounds: int,
+        discount_factor: npt.ArrayLike,
+        communication_cost: npt.ArrayLike = 0.0,
+        server_fee: float = 0.0,
+        name: str = "consortium",
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Take one number a client (or one for all), and check them all at once."""
+        given = {
+            "valuation": valuation,
+            "cost_per_sample": cost_per_sample,
+            "samples": samples,
+            "discount_factor": discount_factor,
+            "communication_cost": communication_cost,
+        }
+        for field, array in _columns(given).items():
+            object.__setattr__(self, field, array)
+        object.__setattr__(self, "rounds", rounds)
+        object.__setattr__(self, "server_fee", server_fee)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "_given_names", None if names is None else tuple(names))
+        self._check()
+
+    @classmethod
+    def of(
+        cls,
+        clients: Sequence[Client],
+        *,
+        rounds: int,
+        discount_factor: float | None = None,
+        server_fee: float = 0.0,
+        name: str = "consortium",
+    ) -> "Consortium":
+        """The consortium of these clients; `discount_factor` is for those without their own."""
+        if not clients:
+            raise InvalidInput("clients: a consortium needs at least one client")
+        missing = [c.name for c in clients if c.discount_factor is None]
+        if missing and discount_factor is None:
+            raise InvalidInput(f"discount_factor: neither the consortium nor {missing[0]} has one")
+        return cls(
+            valuation=[c.valuation for c in clients],
+            cost_per_sample=[c.cost_per_sample for c in clients],
+            samples=[c.samples for c in clients],
+            communication_cost=[c.communication_cost for c in clients],
+            discount_factor=[
+                discount_factor if c.discount_factor is None else c.discount_factor for c in clients
+            ],  # type: ignore[arg-type]
+            rounds=rounds,
+            server_fee=server_fee,
+            name=name,
+            names=[c.name for c in clients],
+        )
+
+    @property
+    def size(self) -> int:
+        """N, the number of clients."""
+        return self.valuation.size
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The clients' names, `client-1` ... `client-N` unless given."""
+        given: tuple[str, ...] | None = self.__dict__["_given_names"]
+        return given or tuple(f"client-{n}" for n in range(1, self.size + 1))
+
+    @cached_property
+    def ratio(self) -> FloatArray:
+        """rho_n / E_n, all that a client's behaviour depends on besides its samples."""
+        return self.valuation / self.cost_per_sample
+
+    @cached_property
+    def satiation(self) -> FloatArray:
+        """h_n = (r_n^2 / 4G)^(1/3): the total at which one more sample stops paying."""
+        return satiation_points(self.ratio, self.rounds)
+
+    @property
+    def equal_samples(self) -> bool:
+        """Whether all clients have as many samples, as the paper assumes (D_n = D)."""
+        return bool((self.samples == self.samples[0]).all())
+
+    def __len__(self) -> int:
+        """N, the number of clients."""
+        return self.size
+
+    def __iter__(self) -> Iterator[Client]:
+        """The clients one by one, in the order given."""
+        columns = (
+            self.valuation,
+            self.cost_per_sample,
+            self.samples,
+            self.communication_cost,
+            self.discount_factor,
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return (Client(name, *row) for name, row in zip(self.names, rows, strict=True))
+
+    def index(self, name: str) -> int:
+        """The position of the client called `name`."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise InvalidInput(f"there is no client called {name!r} in {self.name!r}") from None
+
+    def _check(self) -> None:
+        problems = [*self._shared_problems(), *self._client_problems(), *self._name_problems()]
+        if problems:
+            left_out = len(problems) - LISTED_PROBLEMS
+            listed = problems[:LISTED_PROBLEMS]
+            raise InvalidInput([*listed, f"and {left_out} more"] if left_out > 0 else listed)
+
+    def _shared_problems(self) -> Iterator[str]:
+        yield from broken_shared_rules(self.rounds, self.server_fee)
+        if self.size == 0:
+            yield "clients: a consortium needs at least one client"
+
+    def _client_problems(self) -> Iterator[str]:
+        for field in _RULES:
+            for n, message in broken_rules(field, getattr(self, field)):
+                yield f"clients[{n}].{field}: {message}"
+        for n, message in extreme_ratios(self.valuation, self.cost_per_sample):
+            yield f"clients[{n}]: {message}"
+
+    def _name_problems(self) -> Iterator[str]:
+        given: tuple[str, ...] | None = self.__dict__["_given_names"]
+        if given is None:
+            return
+        if len(given) != self.size:
+            yield f"names: {len(given)} names for {self.size} clients"
+        for n, message in unusable_names(given, lambda first: f"clients[{first}]"):
+            yield f"clients[{n}].name: {message}"
+
+
+def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
+    """Read-only arrays of one length; the longest list says how many clients there are."""
+    arrays: dict[str, FloatArray] = {}
+    problems = []
+    for field, values in given.items():
+        try:
+            arrays[field] = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            problems.append(f"{field}: must be numbers, got {values!r}")
+    size = max((array.size for array in arrays.values() if array.ndim > 0), default=1)
+    for field, array in arrays.items():
+        if array.ndim > 0 and array.shape != (size,):
+            problems.append(f"{field}: must have one number for each of {size} clients")
+    if problems:
+        raise InvalidInput(problems)
+    return {field: read_only(array, size, field) for field, array in arrays.items()}
+
+
+def broken_shared_rules(rounds: object, server_fee: object) -> Iterator[str]:
+    """What is wrong with the numbers that all clients share."""
+    whole = isinstance(rounds, int | np.integer) and not isinstance(rounds, bool)
+    if not whole or rounds < 1:  # type: ignore[operator]
+        yield f"rounds: must be a whole number, 1 or more, got {rounds!r}"
+    if not (isinstance(server_fee, int | float | np.number) and 0 <= server_fee < np.inf):
+        yield f"server_fee: must be 0 or more, got {server_fee!r}"
+
+
+def broken_rules(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
+    """Positions of the numbers that a client's `field` can't have, each with what is wrong."""
+    wrong = np.zeros(values.shape, dtype=bool)
+    for rule in _RULES[field]:
+        fails = ~wrong & ~(rule.holds(values, rule.bound) & np.isfinite(values))
+        for n in np.flatnonzero(fails).tolist():
+            yield n, f"must be {rule.words}, got {plain(values[n])}"
+        wrong |= fails
+
+
+def extreme_ratios(valuation: FloatArray, cost_per_sample: FloatArray) -> Iterator[tuple[int, str]]:
+    """Positions of clients whose numbers are well, but not their ratio."""
+    usable = (valuation > 0) & (cost_per_sample > 0)
+    usable &= np.isfinite(valuation) & np.isfinite(cost_per_sample)
+    with np.errstate(all="ignore"):
+        ratio = valuation / cost_per_sample
+    for n in np.flatnonzero(usable & ~((ratio > 0) & (ratio < np.inf))).tolist():
+        yield n, "valuation / cost_per_sample is beyond what a number can hold"
+
+
+def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterator[tuple[int, str]]:
+    """Positions of names that are empty or taken, `where` says how to point at the first."""
+    if len(set(names)) == len(names) and all(isinstance(n, str) and n.strip() for n in names):
+        return  # the common case, quickly
+    seen: dict[str, int] = {}
+    for n, name in enumerate(names):
+        if not isinstance(name, str) or not name.strip():
+            yield n, "must not be empty"
+        elif seen.setdefault(name, n) != n:
+            yield n, f"{name!r} is the name of {where(seen[name])} already"
+
+
+def satiation_points(ratio: FloatArray, rounds: npt.ArrayLike) -> FloatArray:
+    """h_n = (r_n^2 / 4G)^(1/3), in an order that overflows for no ratio."""
+    root = np.cbrt(ratio)
+    result: FloatArray = root * root / np.cbrt(4.0 * np.asarray(rounds, dtype=np.float64))
+    return result

@@ -1,0 +1,78 @@
+"""Best-response dynamics: clients correct themselves one after another (Algorithm 3).
+
+Each best response maximises P(x) = sum h_n x_n - X^2/2 in the client's own contribution, so
+the dynamics are coordinate ascent on a concave function: from any start they climb to the
+equilibrium, ties included. Two clients with nearly the same satiation point pass samples to
+each other in small steps, so this can take many sweeps; `solve_equilibrium` needs none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import InvalidInput, NotConverged
+from fedaccord.game.arrays import FloatArray, as_profile
+from fedaccord.game.consortium import Consortium
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """Where the dynamics ended, and how they got there."""
+
+    consortium: Consortium
+    profile: FloatArray
+    path: FloatArray
+    """One profile a row: the start, then the profile after each sweep over the clients."""
+
+    @property
+    def total(self) -> float:
+        """X at the end."""
+        return float(self.profile.sum())
+
+    @property
+    def sweeps(self) -> int:
+        """How many times every client corrected itself."""
+        return len(self.path) - 1
+
+
+def run_dynamics(
+    consortium: Consortium,
+    start: npt.ArrayLike | None = None,
+    *,
+    seed: int = 0,
+    most_sweeps: int = 10_000,
+    tolerance: float = 1e-12,
+) -> Dynamics:
+    """Let every client in turn best respond until a whole sweep moves no one.
+
+    `start` is a profile, at random (by `seed`) if not given. A sweep moves no one when no
+    contribution changed by more than `tolerance` times all the data there is.
+    """
+    if most_sweeps < 1:
+        raise InvalidInput(f"most_sweeps: must be 1 or more, got {most_sweeps}")
+    if start is None:
+        start = np.random.default_rng(seed).random(consortium.size) * consortium.samples
+    path = [as_profile(start, consortium.samples, "start")]
+    still = tolerance * float(consortium.samples.sum())
+    for _ in range(most_sweeps):
+        path.append(_sweep(consortium, path[-1]))
+        if np.abs(path[-1] - path[-2]).max() <= still:
+            return Dynamics(consortium, path[-1], np.array(path))
+    moved = np.abs(path[-1] - path[-2]).max()
+    raise NotConverged(
+        f"the best-response dynamics did not settle in {most_sweeps} sweeps: "
+        f"the last still moved a contribution by {moved:.3g}"
+    )
+
+
+def _sweep(consortium: Consortium, profile: FloatArray) -> FloatArray:
+    """One round of Algorithm 3: each client, in order, best responds to all the others."""
+    after = profile.tolist()
+    total = sum(after)
+    rows = zip(consortium.satiation.tolist(), consortium.samples.tolist(), strict=True)
+    for n, (satiation, samples) in enumerate(rows):
+        others = total - after[n]
+        after[n] = min(samples, max(satiation - others, 0.0))
+        total = others + after[n]
+    return np.array(after)

@@ -1,0 +1,92 @@
+"""The stage game's Nash equilibrium: what selfish clients do in one slot (Theorems 1 and 2).
+
+Client n's cost falls with the total until its satiation point h_n. So clients with h_n above
+the total give all they have, those below give nothing, those at it share the rest.
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> equilibrium = solve_equilibrium(paper_consortium())
+>>> equilibrium.case, equilibrium.critical_client, equilibrium.free_riders
+('I', 'client-50', 49)
+>>> round(equilibrium.total, 1)
+505063.3
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.game.arrays import FloatArray
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.cost import cost
+from fedaccord.game.filling import fill
+from fedaccord.game.roles import Role, roles
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """x*: what every client contributes when each looks at one slot and at itself only."""
+
+    consortium: Consortium
+    profile: FloatArray
+    total: float
+    """X*, unique even where the profile is not."""
+    unique: bool
+    """False when tied clients could share the rest in other ways as well (Theorem 2)."""
+    case: str | None
+    """Theorem 1's case, "I" or "II", or "all" when everyone gives everything; None when data
+    sizes differ, for which the theorem has no cases."""
+    critical: tuple[int, ...]
+    """Positions of the clients at the margin: the critical client k of case I, or a tie."""
+
+    @property
+    def critical_client(self) -> str | None:
+        """The name of the client at the margin, the first of them in a tie."""
+        return self.consortium.names[self.critical[0]] if self.critical else None
+
+    @cached_property
+    def free_riders(self) -> int:
+        """How many clients contribute nothing."""
+        return int((self.profile == 0).sum())
+
+    @cached_property
+    def roles(self) -> tuple[Role, ...]:
+        """The role of each client."""
+        return roles(self.profile, self.consortium.samples)
+
+    @cached_property
+    def cost(self) -> FloatArray:
+        """F_n(x*) of each client."""
+        return cost(self.consortium, self.profile, self.total)
+
+
+def solve_equilibrium(consortium: Consortium) -> Equilibrium:
+    """The Nash equilibrium of one slot, in O(N log N), for any data sizes."""
+    filling = fill(consortium.satiation[np.newaxis], consortium.samples[np.newaxis])
+    total, share = float(filling.total.item()), float(filling.share.item())
+    critical = np.flatnonzero(filling.at_margin[0])
+    profile = filling.profile[0]
+    profile.flags.writeable = False
+    return Equilibrium(
+        consortium=consortium,
+        profile=profile,
+        total=total,
+        unique=critical.size <= 1 or share in (0.0, 1.0),
+        case=_case(consortium, profile, critical.size > 0) if consortium.equal_samples else None,
+        critical=tuple(critical.tolist()),
+    )
+
+
+def _case(consortium: Consortium, profile: FloatArray, someone_critical: bool) -> str:
+    """Theorem 1's two cases, and the one that it leaves out."""
+    if someone_critical:
+        return "I"
+    return "all" if (profile == consortium.samples).all() else "II"
+
+
+def best_response(consortium: Consortium, others: npt.ArrayLike) -> FloatArray:
+    """What each client would give when the others together give `others` (Lemma 1)."""
+    wanted = consortium.satiation - np.asarray(others, dtype=np.float64)
+    result: FloatArray = np.clip(wanted, 0.0, consortium.samples)
+    return result

@@ -1,0 +1,84 @@
+"""Who gives how much when clients stop at their satiation points, one row a game.
+
+Clients give all they have in descending order of their satiation points until the total has
+passed the next one's: the total is the unique X with
+
+    sum of D_n over {h_n > X}  <=  X  <=  sum of D_n over {h_n >= X}.
+
+With h_n of the stage game this is the equilibrium (Theorem 1, for any data sizes); with the
+points at which society is satiated it is the social optimum. Ties at the margin make the
+profile ambiguous, not the total: tied clients give the same share of what they have.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fedaccord.game.arrays import BoolArray, FloatArray
+
+TIE = 1e-12
+"""Points this close (relative) are tied. A ratio and its cube root carry a rounding error of
+a few units in 1e-16, so ratios that are equal on paper may differ by that much."""
+
+_SORTED_AT_ONCE = 20_000
+"""Up to this many clients a sort is quicker than narrowing the field first."""
+
+_SAMPLE = 10_000
+"""How many clients are looked at to guess where the total lies among very many."""
+
+
+class Filling(NamedTuple):
+    """What a row of clients gives: everyone above the margin all, at the margin a share."""
+
+    profile: FloatArray
+    total: FloatArray
+    at_margin: BoolArray
+    share: FloatArray
+
+
+def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
+    """Fill each row (last axis: clients) up to its total; `total` and `share` are columns."""
+    total = np.maximum(_total(satiation, samples), np.finfo(np.float64).tiny)
+    above = satiation > total * (1.0 + TIE)
+    at_margin = (satiation >= total * (1.0 - TIE)) & ~above
+    profile = samples * above
+    share = np.zeros(total.shape)
+    if at_margin.any():
+        tied = samples * at_margin
+        left = total - profile.sum(axis=-1, keepdims=True)
+        capacity = tied.sum(axis=-1, keepdims=True)
+        share = np.clip(left / np.where(capacity > 0, capacity, np.inf), 0.0, 1.0)
+        share = np.where(share < TIE, 0.0, np.where(share > 1.0 - TIE, 1.0, share))
+        profile += share * tied
+    return Filling(profile, total, at_margin, share)
+
+
+def _total(satiation: FloatArray, samples: FloatArray) -> FloatArray:
+    """X for each row, as a column: the largest of min(h, data of all with h or more)."""
+    if satiation.size > _SORTED_AT_ONCE and satiation.shape[0] == 1:
+        return _total_of_many(satiation[0], samples[0])
+    order = np.argsort(-satiation, axis=-1)
+    points = np.take_along_axis(satiation, order, axis=-1)
+    given = np.take_along_axis(samples, order, axis=-1).cumsum(axis=-1)
+    result: FloatArray = np.minimum(points, given).max(axis=-1, keepdims=True)
+    return result
+
+
+def _total_of_many(satiation: FloatArray, samples: FloatArray) -> FloatArray:
+    """The same for one very long row: guess from a sample, then sort only what is near."""
+    step = satiation.size // _SAMPLE
+    order = np.argsort(-satiation[::step])
+    points = satiation[::step][order]
+    given = samples[::step][order].cumsum() * (samples.sum() / samples[::step].sum())
+    guess = int(np.argmax(np.minimum(points, given)))
+    leeway = _SAMPLE // 50
+    high = points[guess - leeway] if guess >= leeway else np.inf
+    low = points[guess + leeway] if guess + leeway < points.size else 0.0
+    base = float((samples * (satiation > high)).sum())
+    near = np.flatnonzero((satiation > low) & (satiation <= high))
+    if base > high or base + float(samples[near].sum()) <= low:  # the sample misled us
+        near, base = np.arange(satiation.size), 0.0
+    order = near[np.argsort(-satiation[near])]
+    given = base + samples[order].cumsum()
+    reached = np.minimum(satiation[order], given).max(initial=base)
+    return np.array([[reached]])

@@ -1,0 +1,68 @@
+"""What is wrong with a file: collected with its place, and reported all at once."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from fedaccord.errors import InvalidInput
+from fedaccord.game.consortium import LISTED_PROBLEMS
+
+_LONGEST_SHOWN = 40
+"""Characters of a value in a message."""
+
+
+class Mistakes:
+    """The mistakes found so far in `source`, in the order of the clients they are about."""
+
+    def __init__(self, source: str) -> None:
+        """Start with none."""
+        self.source = source
+        self._found: list[tuple[int, str]] = []
+        self._places: set[str] = set()
+
+    def add(self, place: str, message: str, client: int = -1, name: str | None = None) -> None:
+        """Note one, about the client at this position (-1: about what all share)."""
+        problem = f"{place}: {message}" if place else message
+        problem += f" ({name})" if name else ""
+        if not problem.isprintable():  # names and keys must not play with the terminal
+            problem = problem.encode("unicode_escape").decode()
+        self._found.append((client, problem))
+        self._places.add(place)
+
+    def __contains__(self, place: str) -> bool:
+        """Whether something is wrong there already, so that nothing more need be said."""
+        return place in self._places
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._found)
+
+    def error(self) -> InvalidInput:
+        """All of them as one error to raise."""
+        problems = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
+        left_out = len(problems) - LISTED_PROBLEMS
+        if left_out > 0:
+            problems[LISTED_PROBLEMS:] = [f"and {left_out} more"]
+        return InvalidInput(problems, self.source)
+
+
+def unknown(word: str, known: Iterable[str]) -> str:
+    """What to say about a word that should be one of `known`."""
+    known = list(known)
+    close = get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
+
+
+def shown(value: Any) -> str:
+    """A value for a message: as it was written, on one line, not too long."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python likes to print
+        return "a number of too many digits"
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."

@@ -1,0 +1,82 @@
+"""A profile file: who contributes what, matched with the clients of a consortium."""
+
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import FloatArray, plain
+from fedaccord.game.client_table import ClientTable, check_names, finite_number
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.mistakes import Mistakes, shown
+
+
+def read_entries(data: Any, mistakes: Mistakes) -> ClientTable:
+    """The names and contributions in any of the forms that a JSON profile may have."""
+    path = ""
+    for key, form in (("agreement", dict), ("clients", list)):
+        if isinstance(data, dict) and isinstance(data.get(key), form):
+            data, path = data[key], f"{path}.{key}".lstrip(".")
+    if isinstance(data, dict):
+        entries = [{"name": name, "contribution": amount} for name, amount in data.items()]
+    elif isinstance(data, list):
+        entries = [entry if isinstance(entry, dict) else {} for entry in data]
+    else:
+        raise InvalidInput("must be a list or an object of the clients' contributions")
+    names = [_name(entry) for entry in entries]
+    amounts = np.array([finite_number(entry.get("contribution")) for entry in entries])
+
+    def place(n: int, field: str) -> str:
+        return shown(names[n]) if isinstance(data, dict) else f"{path}[{n}].{field}"
+
+    table = ClientTable(names, {"contribution": amounts}, place, lambda n: place(n, "name"))
+    for n, entry in enumerate(entries):
+        if names[n] is None:
+            mistakes.add(place(n, "name"), "is missing", n)
+        if "contribution" not in entry:
+            table.add(mistakes, n, "contribution", "is missing")
+        elif np.isnan(amounts[n]):
+            wrong = f"must be a finite number, got {shown(entry['contribution'])}"
+            table.add(mistakes, n, "contribution", wrong)
+    return table
+
+
+def _name(entry: dict[str, Any]) -> str | None:
+    name = entry.get("name")
+    return name.strip() if isinstance(name, str) else None
+
+
+def in_order(given: ClientTable, consortium: Consortium, mistakes: Mistakes) -> FloatArray:
+    """The contributions in the order of the consortium's clients; each must have just one."""
+    positions = {name: n for n, name in enumerate(consortium.names)}
+    profile = np.full(consortium.size, np.nan)
+    check_names(given, mistakes)
+    for k, (name, amount) in enumerate(
+        zip(given.names, given.numbers["contribution"].tolist(), strict=True)
+    ):
+        n = positions.get(name or "")
+        if n is not None:
+            profile[n] = amount
+        elif name:
+            given.add(
+                mistakes, k, "name", f"no client is called {shown(name)}{_hint(name, consortium)}"
+            )
+        if n is not None and not (np.isnan(amount) or 0 <= amount <= consortium.samples[n]):
+            most = plain(consortium.samples[n])
+            wrong = f"must be from 0 to {most}, got {plain(amount)}"
+            given.add(mistakes, k, "contribution", wrong)
+    there = set(given.names)
+    for name in consortium.names:
+        if name not in there:
+            mistakes.add("", f"{shown(name)} has no contribution", len(given.names))
+    if mistakes:
+        raise mistakes.error()
+    profile.flags.writeable = False
+    return profile
+
+
+def _hint(name: str, consortium: Consortium) -> str:
+    """The client that was meant, perhaps; among very many it would take too long to look."""
+    near = get_close_matches(name, consortium.names, n=1) if consortium.size <= 1000 else []
+    return f"; did you mean {near[0]!r}?" if near else ""

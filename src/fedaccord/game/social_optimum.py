@@ -1,0 +1,46 @@
+"""The profile that is cheapest for all clients together, and what selfishness costs.
+
+All costs added, sum F_n = (sum rho)(1/sqrt(X G) + 1/G) + sum E_n x_n + ..., so the cheapest
+samples come first, until the next one costs more than it saves everyone: client n's samples
+are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fedaccord.game.arrays import FloatArray
+from fedaccord.game.consortium import Consortium, satiation_points
+from fedaccord.game.cost import cost
+from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.filling import fill
+
+
+@dataclass(frozen=True, eq=False)
+class SocialOptimum:
+    """The profile of least total cost; nobody need want to keep to it."""
+
+    consortium: Consortium
+    profile: FloatArray
+    total: float
+
+    @cached_property
+    def cost(self) -> FloatArray:
+        """F_n of each client."""
+        return cost(self.consortium, self.profile, self.total)
+
+
+def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
+    """The profile that minimises the sum of all costs, clients of equal cost sharing alike."""
+    ratio = consortium.valuation.sum() / consortium.cost_per_sample
+    points = satiation_points(ratio, consortium.rounds)
+    filling = fill(points[np.newaxis], consortium.samples[np.newaxis])
+    profile = filling.profile[0]
+    profile.flags.writeable = False
+    return SocialOptimum(consortium, profile, float(filling.total.item()))
+
+
+def price_of_anarchy(equilibrium: Equilibrium, optimum: SocialOptimum) -> float:
+    """How many times the least possible total cost the selfish clients pay together."""
+    return float(equilibrium.cost.sum() / optimum.cost.sum())
