@@ -1,0 +1,1 @@
+"""Long-term cooperation: agreements, what enforces them, and the proof that they hold."""

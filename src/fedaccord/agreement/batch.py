@@ -1,0 +1,141 @@
+"""Many consortia of equal size solved in one call: parameter sweeps, Monte-Carlo.
+
+Every argument has one row a consortium and one column a client, or broadcasts to that.
+
+>>> import numpy as np
+>>> batch = solve_batch(
+...     valuation=np.arange(1.0, 101.0), cost_per_sample=0.985e-8, samples=10_000.0,
+...     rounds=[[50], [100]], discount_factor=0.8, kind="uniform",
+... )
+>>> batch.equilibrium_total.round(1).tolist(), batch.total.round(1).tolist()
+([505063.3, 437460.7], [887448.1, 773227.6])
+"""
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.agreement.enforcement import effective_discount_factor, scale
+from fedaccord.agreement.individual import largest_profiles
+from fedaccord.agreement.solve import WORTHWHILE, FirstConverted, SolvedKind, check_choice
+from fedaccord.agreement.uniform import solve_uniform_rows
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import BoolArray, FloatArray, plain
+
+_BLOCK = 65_536
+"""How many numbers of each kind are worked on at once: as many as stay in a core's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One row a consortium: its equilibrium and its agreement."""
+
+    equilibrium_profile: FloatArray
+    equilibrium_total: FloatArray
+    critical: BoolArray
+    """Which clients are at the margin of the equilibrium: the critical client, or a tie."""
+    profile: FloatArray
+    """The agreement's; the equilibrium's where there is no agreement."""
+    total: FloatArray
+    exists: BoolArray
+    level: FloatArray | None
+    """Uniform: what each converted client gives; 0 where there is no agreement."""
+    first_converted: npt.NDArray[np.int64] | None
+    """Uniform: position of client l, -1 where nobody could gain."""
+
+    @property
+    def ratio(self) -> FloatArray:
+        """R_d of each consortium."""
+        return self.total / self.equilibrium_total
+
+    @property
+    def equilibrium_free_riders(self) -> npt.NDArray[np.int64]:
+        """Free riders at each equilibrium."""
+        return np.asarray((self.equilibrium_profile == 0).sum(axis=-1), dtype=np.int64)
+
+    @property
+    def free_riders(self) -> npt.NDArray[np.int64]:
+        """Free riders under each agreement."""
+        return np.asarray((self.profile == 0).sum(axis=-1), dtype=np.int64)
+
+
+def solve_batch(
+    *,
+    valuation: npt.ArrayLike,
+    cost_per_sample: npt.ArrayLike,
+    samples: npt.ArrayLike,
+    rounds: npt.ArrayLike,
+    discount_factor: npt.ArrayLike,
+    kind: SolvedKind = "individual",
+    punishment_slots: int | None = None,
+    first_converted: FirstConverted = "paper",
+) -> Batch:
+    """Equilibrium and agreement of many consortia of equal size at once."""
+    check_choice("kind", kind, get_args(SolvedKind))
+    check_choice("first_converted", first_converted, get_args(FirstConverted))
+    fields = {
+        "valuation": valuation,
+        "cost_per_sample": cost_per_sample,
+        "samples": samples,
+        "discount_factor": discount_factor,
+        "rounds": rounds,
+    }
+    rows = _rows(fields)
+    height = max(1, _BLOCK // rows[0].shape[1])
+    feasible = first_converted == "feasible"
+    blocks = [
+        _solve_block([values[n : n + height] for values in rows], kind, punishment_slots, feasible)
+        for n in range(0, len(rows[0]), height)
+    ]
+    return Batch(*(_joined(column) for column in zip(*blocks, strict=True)))
+
+
+def _solve_block(
+    rows: list[FloatArray], kind: SolvedKind, punishment_slots: int | None, feasible: bool
+) -> tuple[Any, ...]:
+    """The fields of a Batch for some of the consortia."""
+    rho, price, data, delta, turns = rows
+    patience = effective_discount_factor(delta, punishment_slots)
+    game, at_margin = scale(rho / price, data, turns[:, :1], patience)
+    solved = solve_uniform_rows(game, feasible_first=feasible) if kind == "uniform" else None
+    profile = solved.profile(game) if solved else largest_profiles(game)
+    total = profile.sum(axis=-1, keepdims=True)
+    exists = total > game.alone_total * (1.0 + WORTHWHILE)
+    return (
+        game.alone,
+        game.alone_total[:, 0],
+        at_margin,
+        np.where(exists, profile, game.alone),
+        np.where(exists, total, game.alone_total)[:, 0],
+        exists[:, 0],
+        np.where(exists, solved.level, 0.0)[:, 0] if solved else None,
+        solved.first[:, 0].astype(np.int64) if solved else None,
+    )
+
+
+def _joined(blocks: tuple[Any, ...]) -> Any:
+    return None if blocks[0] is None else np.concatenate(blocks)
+
+
+def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
+    """All fields as arrays of one shape, a row a consortium, each checked."""
+    try:
+        arrays = [np.asarray(values, dtype=np.float64) for values in fields.values()]
+        rows = np.broadcast_arrays(*(np.atleast_2d(values) for values in arrays))
+    except (TypeError, ValueError):
+        rows = ()
+    if not rows or rows[0].ndim > 2 or rows[0].size == 0:
+        raise InvalidInput("a batch takes numbers that broadcast to consortia x clients")
+    for field, values in zip(fields, rows, strict=True):
+        low = values >= 0 if field == "discount_factor" else values > 0
+        high = values < (1.0 if field == "discount_factor" else np.inf)
+        if not (low & high).all():
+            b, n = np.argwhere(~(low & high))[0]
+            allowed = "from 0 to less than 1" if field == "discount_factor" else "more than 0"
+            got = plain(values[b, n])
+            raise InvalidInput(f"{field}[{b}, {n}]: must be {allowed} and finite, got {got}")
+    if (rows[-1] != rows[-1][:, :1]).any():
+        raise InvalidInput("rounds: must be one number a consortium, as a column")
+    return list(rows)

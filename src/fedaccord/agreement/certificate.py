@@ -1,0 +1,258 @@
+"""The certificate: an independent proof that an agreement holds, or of who would break it.
+
+An agreement is a subgame perfect equilibrium of the repeated game when no client gains by
+slipping once (Theorem 5, by the one-stage deviation principle) and nobody gains by leaving
+the punishment, either. Both are checked here from the cost function (eq. 5) alone: the best
+slip is *searched for* over [0, samples], not taken from Lemma 1, and nothing that a solver
+worked out on the way is used. This module imports no solver.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.consortium import Consortium
+
+TOLERANCE = 1e-9
+"""By how much a condition may fail, relative to the costs in it, and still count as met. Largest
+agreements leave many clients exactly indifferent, so rounding decides without it; a billionth
+of a client's own bill is far below what anyone could act on."""
+
+_HALVINGS = 64
+"""Slips down to 2^-64 of a client's samples are tried, and thresholds are halved as often."""
+
+_TOGETHER = 16_384
+"""How many clients search at once: as many as stay in a core's cache."""
+
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+_GOLDEN_STEPS = 60
+"""Each leaves 0.62 of the bracket, all of them 3e-13; the gain is flat at its best, so its own
+error is the square of that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """For every client: what it pays, what the best slip would save, how patient it must be."""
+
+    agreement: Agreement
+    cost_equilibrium: FloatArray
+    """F_n under the punishment."""
+    cost_agreement: FloatArray
+    """F_n when all keep to the agreement."""
+    cost_deviation: FloatArray
+    """F_n in the slot in which it slips as well as it can."""
+    deviation: FloatArray
+    """What it would contribute in that slot."""
+    threshold: FloatArray
+    """The least discount factor at which it keeps on (eq. 19; infinite: none is enough)."""
+    slack: FloatArray
+    """Its discount factor less the threshold."""
+    keeps: BoolArray
+    """Whether it keeps to the agreement."""
+    punishment_holds: BoolArray
+    """Whether it has nothing to gain by leaving the punishment."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every client keeps to the agreement, and to the punishment."""
+        return bool(self.keeps.all() and self.punishment_holds.all())
+
+    @cached_property
+    def worst(self) -> int:
+        """Position of the client with the least slack, among those who would slip if any."""
+        slack = self.slack if self.keeps.all() else np.where(self.keeps, np.inf, self.slack)
+        return int(np.argmin(slack))
+
+    @property
+    def worst_client(self) -> str:
+        """Its name."""
+        return self.agreement.consortium.names[self.worst]
+
+    @property
+    def smallest_discount_factor(self) -> float:
+        """delta^th of the agreement: the largest of the clients' thresholds (eq. 20)."""
+        return float(self.threshold.max())
+
+
+def certify(agreement: Agreement) -> Certificate:
+    """Prove or refute an agreement, from the cost function alone.
+
+    Slipping gains `gain` once and loses `saving` in each slot of the punishment, of which the
+    next ones count for delta + delta^2 + ... = `worth`. The client keeps on when
+    gain <= worth * saving.
+    """
+    consortium = agreement.consortium
+    profile, punishment = agreement.profile, agreement.equilibrium.profile
+    slip, gain = _best_deviation(consortium, profile)
+    slip_in_punishment, gain_in_punishment = _best_deviation(consortium, punishment)
+    saving = _saving(consortium, profile, punishment)
+    worth = _worth(consortium.discount_factor, agreement.punishment_slots)
+    allowed = TOLERANCE * consortium.cost_per_sample * (profile + punishment + slip)
+    tempted = np.where(gain <= allowed, 0.0, gain)
+    threshold = _threshold(tempted, saving, allowed, agreement.punishment_slots)
+    total = profile.sum()
+    with np.errstate(invalid="ignore"):  # infinite costs, when nobody at all is to contribute
+        keeps = (gain - worth * saving) / (1.0 + worth) <= allowed
+    return Certificate(
+        agreement=agreement,
+        cost_equilibrium=_cost(consortium, punishment, punishment.sum()),
+        cost_agreement=_cost(consortium, profile, total),
+        cost_deviation=_cost(consortium, slip, (total - profile) + slip),
+        deviation=slip,
+        threshold=threshold,
+        slack=consortium.discount_factor - threshold,
+        keeps=keeps,
+        punishment_holds=gain_in_punishment
+        <= TOLERANCE * consortium.cost_per_sample * (punishment + slip_in_punishment),
+    )
+
+
+def _cost(
+    consortium: Consortium, contribution: FloatArray, total: FloatArray | np.float64
+) -> FloatArray:
+    """F_n (eq. 5)."""
+    with np.errstate(divide="ignore"):
+        loss = 1.0 / np.sqrt(total * consortium.rounds) + 1.0 / consortium.rounds
+    result: FloatArray = (
+        consortium.valuation * loss
+        + consortium.cost_per_sample * contribution
+        + consortium.communication_cost
+        + consortium.server_fee
+    )
+    return result
+
+
+def _saving(consortium: Consortium, profile: FloatArray, punishment: FloatArray) -> FloatArray:
+    """F_n(punishment) - F_n(agreement), with nothing lost to cancellation."""
+    change = profile - punishment
+    dearer = consortium.cost_per_sample * change
+    better = _loss_difference(punishment.sum(), profile.sum(), change.sum())
+    return np.asarray(_pull(consortium) * better - dearer)
+
+
+def _pull(consortium: Consortium) -> FloatArray:
+    """rho_n / sqrt(G): the accuracy part of the cost is this over sqrt(X)."""
+    return np.asarray(consortium.valuation / np.sqrt(consortium.rounds))
+
+
+def _loss_difference(
+    before: FloatArray | np.float64, after: FloatArray | np.float64, change: FloatArray | np.float64
+) -> FloatArray:
+    """1/sqrt(before) - 1/sqrt(after) for after = before + change."""
+    roots = np.sqrt(before), np.sqrt(after)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = change / (roots[0] * roots[1] * (roots[0] + roots[1]))
+    return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, difference))
+
+
+def _best_deviation(consortium: Consortium, profile: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The slip that saves each client most in one slot, and how much, by search."""
+    total, pull = profile.sum(), _pull(consortium)
+    slip, gain = np.empty_like(profile), np.empty_like(profile)
+    for n in range(0, consortium.size, _TOGETHER):
+        part = slice(n, n + _TOGETHER)
+        search = _Search(
+            total,
+            profile[part],
+            pull[part],
+            consortium.cost_per_sample[part],
+            consortium.samples[part],
+        )
+        slip[part], gain[part] = search.best()
+    return slip, gain
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Some clients, each of which looks for its best slip while the others keep on."""
+
+    total: np.float64
+    profile: FloatArray
+    pull: FloatArray
+    price: FloatArray
+    samples: FloatArray
+
+    def gain(self, slip: FloatArray) -> FloatArray:
+        """F_n(agreement) - F_n when n alone contributes `slip`; nothing lost to cancellation."""
+        change = slip - self.profile
+        after = np.maximum((self.total - self.profile) + slip, 0.0)
+        better = _loss_difference(self.total, after, change)
+        return np.asarray(self.pull * better - self.price * change)
+
+    def best(self) -> tuple[FloatArray, FloatArray]:
+        """The best slip and its gain.
+
+        The cost is convex in a client's own contribution. First 0 and all powers of 1/2 of its
+        samples are tried, so that slips of any size are seen; then a golden-section search goes
+        on between the neighbours of the best. Staying put (a gain of 0) is always open.
+        """
+        best = np.zeros_like(self.profile)
+        best_gain = self.gain(best)
+        for k in range(_HALVINGS + 1):
+            best, best_gain = self._better(best, best_gain, self.samples * 0.5**k)
+        least = self.samples * 0.5**_HALVINGS
+        low = np.where(best > least, 0.5 * best, 0.0)
+        high = np.minimum(np.where(best > 0, 2.0 * best, least), self.samples)
+        best, best_gain = self._better(best, best_gain, self._golden(low, high))
+        stay = ~(best_gain > 0)
+        return np.where(stay, self.profile, best), np.where(stay, 0.0, best_gain)
+
+    def _better(
+        self, best: FloatArray, best_gain: FloatArray, slip: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The better of two slips, and its gain."""
+        gain = self.gain(slip)
+        better = gain > best_gain
+        return np.where(better, slip, best), np.where(better, gain, best_gain)
+
+    def _golden(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The slip between `low` and `high` that gains most."""
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        gain_left, gain_right = self.gain(left), self.gain(right)
+        for _ in range(_GOLDEN_STEPS):
+            leftwards = gain_left >= gain_right
+            low, high = np.where(leftwards, low, left), np.where(leftwards, right, high)
+            width = _GOLDEN * (high - low)
+            fresh = np.where(leftwards, high - width, low + width)
+            gain_fresh = self.gain(fresh)
+            left, right = np.where(leftwards, fresh, right), np.where(leftwards, left, fresh)
+            gain_left, gain_right = (
+                np.where(leftwards, gain_fresh, gain_right),
+                np.where(leftwards, gain_left, gain_fresh),
+            )
+        return np.asarray(np.where(gain_left >= gain_right, left, right))
+
+
+def _worth(discount_factor: FloatArray, slots: int | None) -> FloatArray:
+    """delta + delta^2 + ... + delta^T: what losing 1 in each slot of the punishment weighs."""
+    for_ever = discount_factor / (1.0 - discount_factor)
+    if slots is None:
+        return np.asarray(for_ever)
+    with np.errstate(divide="ignore"):
+        return np.asarray(for_ever * -np.expm1(slots * np.log(discount_factor)))
+
+
+def _threshold(
+    gain: FloatArray, saving: FloatArray, allowed: FloatArray, slots: int | None
+) -> FloatArray:
+    """The least discount factor at which gain <= worth * saving; infinite if none is.
+
+    For ever that is gain / (gain + saving) (eq. 19); for T slots the root of a polynomial.
+    """
+    hopeless = saving < -allowed
+    tempted = gain > 0
+    stake = np.where(tempted & ~hopeless, gain, 1.0) + np.where(hopeless, 0.0, saving)
+    for_ever = np.divide(gain, stake, out=np.full_like(gain, np.inf), where=stake > 0)
+    threshold = np.where(hopeless, np.inf, np.where(tempted, for_ever, 0.0))
+    if slots is None:
+        return threshold
+    low, high = np.zeros_like(gain), np.full_like(gain, np.nextafter(1.0, 0.0))
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        enough = _worth(middle, slots) * saving >= gain
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    enough_ever = slots * saving > gain
+    return np.where(tempted & ~hopeless, np.where(enough_ever, high, np.inf), threshold)

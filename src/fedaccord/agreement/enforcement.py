@@ -1,0 +1,198 @@
+"""What keeps a client to an agreement: its gain from slipping against what it would lose.
+
+A client that slips gains `F(coop) - F(least)` once, and from the next slot on pays the
+equilibrium's cost instead of the agreement's. It keeps to the agreement when
+
+    (1 - delta) (F(coop) - F(least))  <=  delta (F(punish) - F(coop))
+
+which is Theorem 5 (eq. 19-20): delta at least the *threshold*
+(F(coop) - F(least)) / (F(punish) - F(least)). A punishment of T slots instead of for ever
+counts as for ever with a smaller, *effective* discount factor.
+
+All costs here are in units of the client's own cost per sample, less the constants that
+cancel: `a / sqrt(X) + x` with the *pull* a = ratio / sqrt(G). Arrays are rows of clients,
+one row a game, so that one call serves many games.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.agreement.agreement import check_punishment_slots
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.consortium import Consortium, satiation_points
+from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.filling import fill
+
+ROUNDING = 1e-14
+"""Relative to a client's contributions: an excess below this is rounding. The excess is made of
+some ten operations on numbers of that size, each off by at most 1.1e-16 of its result."""
+
+
+@dataclass(frozen=True)
+class ScaledGame:
+    """Rows of clients in the units above, with the equilibrium that slipping leads to."""
+
+    pull: FloatArray
+    """a_n = ratio / sqrt(G)."""
+    satiation: FloatArray
+    """h_n = (a_n / 2)^(2/3)."""
+    samples: FloatArray
+    patience: FloatArray
+    """The discount factor that counts: less the margin, and for the punishment's length."""
+    alone: FloatArray
+    """x*, the equilibrium profile."""
+    alone_total: FloatArray
+    """S, its total, one a row (a column)."""
+
+    def rows(self, chosen: BoolArray) -> "ScaledGame":
+        """Only the chosen rows."""
+        return ScaledGame(
+            self.pull[chosen],
+            self.satiation[chosen],
+            self.samples[chosen],
+            self.patience[chosen],
+            self.alone[chosen],
+            self.alone_total[chosen],
+        )
+
+    def clients(self, part: slice) -> "ScaledGame":
+        """Only some of the clients of every row."""
+        return ScaledGame(
+            self.pull[:, part],
+            self.satiation[:, part],
+            self.samples[:, part],
+            self.patience[:, part],
+            self.alone[:, part],
+            self.alone_total,
+        )
+
+    def with_patience(self, patience: FloatArray) -> "ScaledGame":
+        """The same clients, more or less patient."""
+        return replace(self, patience=np.broadcast_to(patience, self.pull.shape))
+
+    def gain(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
+        """F(coop) - F(least): what the best slip from `contribution` saves in one slot."""
+        others = total - contribution
+        slip = np.clip(self.satiation - others, 0.0, self.samples)
+        less = contribution - slip
+        result: FloatArray = less - self.pull * root_difference(total - less, total, less)
+        return result
+
+    def saving(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
+        """F(punish) - F(coop): what keeping on saves against the equilibrium in each slot."""
+        more = total - self.alone_total
+        result: FloatArray = (
+            self.alone - contribution + self.pull * root_difference(self.alone_total, total, more)
+        )
+        return result
+
+    def excess(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
+        """How far the condition above fails: 0 or less where the client keeps on."""
+        result: FloatArray = (1.0 - self.patience) * self.gain(
+            contribution, total
+        ) - self.patience * self.saving(contribution, total)
+        return result
+
+    def broken(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
+        """Whether the client would slip, by more than rounding."""
+        return np.asarray(self.excess(contribution, total) > self.sliver(contribution))
+
+    def sliver(self, contribution: FloatArray) -> FloatArray:
+        """An excess up to this is rounding."""
+        return np.asarray(ROUNDING * (contribution + self.alone))
+
+    def threshold(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
+        """delta_n^th (eq. 19): 0 where slipping gains nothing, infinite where none suffices."""
+        return threshold(self.gain(contribution, total), self.saving(contribution, total))
+
+
+def scale(
+    ratio: FloatArray,
+    samples: FloatArray,
+    rounds: npt.ArrayLike,
+    patience: FloatArray,
+) -> tuple[ScaledGame, BoolArray]:
+    """Rows of games from their ratios, data sizes, rounds (a column) and discount factors.
+
+    Also says which clients are at the margin of their equilibrium.
+    """
+    satiation = satiation_points(ratio, rounds)
+    filling = fill(satiation, samples)
+    game = ScaledGame(
+        pull=ratio / np.sqrt(rounds),
+        satiation=satiation,
+        samples=samples,
+        patience=patience,
+        alone=filling.profile,
+        alone_total=filling.total,
+    )
+    return game, filling.at_margin
+
+
+def scale_one(
+    equilibrium: Equilibrium, margin: float = 0.0, punishment_slots: int | None = None
+) -> ScaledGame:
+    """One consortium as a single row."""
+    consortium = equilibrium.consortium
+    return ScaledGame(
+        pull=(consortium.ratio / np.sqrt(consortium.rounds))[np.newaxis],
+        satiation=consortium.satiation[np.newaxis],
+        samples=consortium.samples[np.newaxis],
+        patience=effective_patience(consortium, margin, punishment_slots)[np.newaxis],
+        alone=equilibrium.profile[np.newaxis],
+        alone_total=np.array([[equilibrium.total]]),
+    )
+
+
+def effective_patience(
+    consortium: Consortium, margin: float = 0.0, punishment_slots: int | None = None
+) -> FloatArray:
+    """What an agreement can count on: the discount factors less a margin, cut by the length."""
+    if not 0.0 <= margin < 1.0:
+        raise InvalidInput(f"margin: must be from 0 to less than 1, got {margin}")
+    patience: FloatArray = np.maximum(consortium.discount_factor - margin, 0.0)
+    return effective_discount_factor(patience, punishment_slots)
+
+
+def effective_discount_factor(
+    discount_factor: npt.ArrayLike, punishment_slots: int | None
+) -> FloatArray:
+    """The discount factor at which punishment for ever weighs as much as T slots of it.
+
+    A slip is answered by delta + delta^2 + ... + delta^T slots' worth of lost saving; for ever
+    that sum is delta / (1 - delta). Equating the two: delta (1 - delta^T) / (1 - delta^(T+1)).
+
+    >>> float(effective_discount_factor(0.8, None)), float(effective_discount_factor(0.8, 5))
+    (0.8, 0.728...)
+    """
+    delta = np.asarray(discount_factor, dtype=np.float64)
+    if punishment_slots is None:
+        return delta
+    check_punishment_slots(punishment_slots)
+    # 1 - delta^T without cancellation for delta just under 1
+    with np.errstate(divide="ignore"):
+        log = np.log(delta)
+    lost = np.expm1(punishment_slots * log)
+    result: FloatArray = delta * lost / np.expm1((punishment_slots + 1) * log)
+    return result
+
+
+def threshold(gain: FloatArray, saving: FloatArray) -> FloatArray:
+    """gain / (gain + saving) = (F(coop) - F(least)) / (F(punish) - F(least)) (eq. 19)."""
+    tempted = gain > 0
+    stake = gain + saving
+    answered = tempted & (stake > 0)
+    ratio = np.divide(gain, stake, out=np.zeros_like(stake), where=answered)
+    result: FloatArray = np.where(tempted & ~answered, np.inf, ratio)
+    return result
+
+
+def root_difference(low: FloatArray, high: FloatArray, gap: FloatArray) -> FloatArray:
+    """1/sqrt(low) - 1/sqrt(high), where high - low = gap is known better than by subtraction."""
+    root_low, root_high = np.sqrt(low), np.sqrt(high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: FloatArray = gap / (root_low * root_high * (root_low + root_high))
+    return result

@@ -1,0 +1,360 @@
+"""The individual agreement: each client its own amount, and as much data as can be enforced.
+
+Given the total T, a client's condition (see `enforcement`) involves its own amount alone. It
+holds on [0, u_n(T)]: with x its amount and h_n < T,
+
+    (1 - delta) gain(x) + delta x - delta (x*_n + A(T)) <= 0,   A(T) = a_n (1/sqrt(S) - 1/sqrt(T)),
+
+and the left side is concave in x with a slope of at least delta, so Newton's method from the
+left climbs to its one root u_n. A client with h_n >= T would rather give all it has anyway:
+u_n = D_n. An agreement of total T exists just when the u_n add up to T or more, and as u_n is
+continuous in T the largest such T has everyone at its bound.
+
+A client that has at most a share 1 - (1 - delta)^0.4 of the equilibrium's total is *small*:
+its u_n is concave and rising in T. Where all are, Newton's method on sum u_n(T) - T from all
+the data downwards never steps over the largest root. Otherwise intervals of T are bounded,
+and discarded or halved, from the top.
+"""
+
+import numpy as np
+
+from fedaccord.agreement.enforcement import ScaledGame, root_difference
+from fedaccord.game.arrays import BoolArray, FloatArray
+
+_MOST_STEPS = 200
+"""Far more than Newton's method takes; it stops by itself when a step is rounding."""
+_SETTLED = 1e-15
+"""Relative: a few units in the last place, below which a step is rounding."""
+
+_FLAT = 1e-300
+"""Stands for a slope of 0, which only a client with no patience at all can have."""
+
+_FLATTEST = 1e-12
+"""The least slope that a step in T is worked out with, where the root is nearly a double one."""
+
+_NEXT_TO_NOTHING = 1e-7
+"""Totals this close above the equilibrium's are not looked at: they would be no agreement."""
+
+_CLOSED = 4e-15
+"""Relative width at which an interval of totals is as good as a point."""
+
+_TOGETHER = 16_384
+"""How many clients' bounds are worked out at once: as many as stay in a core's cache."""
+
+_BLOCK = 65_536
+"""How many bounds are worked out at once when one total after another is tried."""
+
+_MOST_BLOCKS = 1_000
+"""After that many a whole profile is looked for only below the real one."""
+
+
+class Bounds:
+    """u_n(T): the most each client keeps to when everyone together gives T.
+
+    Any shape will do as long as totals broadcast against the clients' numbers.
+    """
+
+    def __init__(self, game: ScaledGame) -> None:
+        """Keep what does not depend on T."""
+        self.game = game
+        self.impatience = 1.0 - game.patience
+        self.weight = self.impatience * game.pull
+
+    def at(self, total: FloatArray) -> FloatArray:
+        """u_n(T)."""
+        return self.with_slope(total)[0]
+
+    def with_slope(
+        self, total: FloatArray, start: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """u_n(T), from a guess `start` if there is one, and du_n/dT where it is below D_n.
+
+        From any guess the first step of Newton's method lands left of the root (or beyond
+        all that the client has, which settles it); from there it climbs.
+        """
+        game = self.game
+        allowance = self._allowance(total)
+        most = np.minimum(game.samples, total)
+        eager = game.satiation >= total
+        amount = most if start is None else np.clip(start, 0.0, most)
+        for _ in range(_MOST_STEPS):
+            value, root_kept, kept = self._excess(amount, total, allowance)
+            at_kept = 0.5 * self.weight / (kept * root_kept)
+            with np.errstate(over="ignore"):
+                step = value / np.maximum(1.0 - at_kept, _FLAT)
+            after = np.clip(amount - step, 0.0, most)
+            after = np.where(eager, most, after)
+            done = bool((np.abs(after - amount) <= _SETTLED * after).all())
+            amount = after
+            if done:
+                break
+        free = (amount > 0) & (amount < most) & (at_kept < 1.0)
+        rise = 0.5 * game.pull / (total * np.sqrt(total)) - at_kept
+        return amount, np.divide(rise, 1.0 - at_kept, out=np.zeros_like(rise), where=free)
+
+    def below_all(self, total: FloatArray) -> BoolArray:
+        """Whether u_n(T) < D_n: all that the client has would be too much to ask."""
+        game = self.game
+        most = np.minimum(game.samples, total)
+        excess, _, _ = self._excess(most, total, self._allowance(total))
+        return np.asarray((excess > game.sliver(most)) & (game.satiation < total))
+
+    def _allowance(self, total: FloatArray) -> FloatArray:
+        """delta (x*_n + A(T)): what the condition weighs the client's amount against."""
+        game = self.game
+        stake = root_difference(game.alone_total, total, total - game.alone_total)
+        return np.asarray(game.patience * (game.alone + game.pull * stake))
+
+    def _excess(
+        self, amount: FloatArray, total: FloatArray, allowance: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The left side of the condition, and the total after a slip with its root."""
+        game = self.game
+        kept = np.maximum(total - amount, game.satiation)
+        less = np.minimum(amount, total - game.satiation)
+        root, root_kept = np.sqrt(total), np.sqrt(kept)
+        cheaper = self.impatience - self.weight / (root * root_kept * (root + root_kept))
+        return less * cheaper + game.patience * amount - allowance, root_kept, kept
+
+
+def largest_profiles(game: ScaledGame) -> FloatArray:
+    """The profile of the largest enforceable total, for each row; the equilibrium at least."""
+    plain: BoolArray = np.asarray(_small(game).all(axis=-1))
+    if plain.all():
+        return _from_above(game)
+    profile = game.alone.copy()
+    if plain.any():
+        profile[plain] = _from_above(game.rows(plain))
+    for row in np.flatnonzero(~plain):
+        chosen = np.zeros(plain.shape, dtype=bool)
+        chosen[row] = True
+        profile[row] = _by_halving(game.rows(chosen))[0]
+    return profile
+
+
+def _small(game: ScaledGame) -> BoolArray:
+    """Which clients' bounds are known to be concave and to rise with T."""
+    return np.asarray(game.samples <= (1.0 - (1.0 - game.patience) ** 0.4) * game.alone_total)
+
+
+def smallest_common_discount_factor(game: ScaledGame) -> float:
+    """The discount factor above which an individual agreement exists, were all the same.
+
+    Just above S client n takes up to a share s_n = delta b / (1 - (1 - delta) b) of what is
+    added, b = (h_n / S)^1.5, and never more than that share further up; so an agreement
+    exists when the s_n of all who have anything left add up to more than 1. NaN: never.
+    """
+    left = game.alone < game.samples
+    worth = np.minimum((game.satiation[left] / game.alone_total.item()) ** 1.5, 1.0)
+    at_margin = worth > 1.0 - 1e-9
+    if at_margin.any():  # the critical client takes all of it, anyone else a little more
+        return 0.0 if worth.size > 1 else float("nan")
+    if worth.sum() <= 1.0:
+        return float("nan")
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        shares = middle * worth / (1.0 - (1.0 - middle) * worth)
+        low, high = (middle, high) if shares.sum() <= 1.0 else (low, middle)
+    return high
+
+
+def round_down(game: ScaledGame, profile: FloatArray) -> FloatArray:
+    """A profile of whole samples, none above `profile`, that every client keeps to.
+
+    Rounding down lowers the total and so the bounds; taking the smaller of the two again and
+    again goes down to a profile that stays, or to nothing.
+    """
+    bounds = Bounds(game)
+    whole = np.floor(profile)
+    while True:
+        total = whole.sum(axis=-1, keepdims=True)
+        if (total <= game.alone_total).any():
+            return game.alone
+        lower = np.minimum(whole, _floor(bounds.at(total)))
+        if (lower == whole).all():
+            return whole
+        whole = lower
+
+
+def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
+    """The largest profile of whole samples for one row, given the largest of real ones.
+
+    A whole total T is reached when the bounds at T, rounded down, add up to it or more; the
+    surplus comes off clients that keep to any amount below their bound. Where all bounds rise
+    with T the next total to try is that sum; else one total after another is tried.
+    """
+    bounds = Bounds(game)
+    total = np.floor(profile.sum())
+    rising = bool(_small(game).all())
+    height = 1 if rising else max(1, _BLOCK // profile.size)
+    for _ in range(_MOST_BLOCKS):
+        totals = np.arange(total, max(total - height, game.alone_total.item()), -1.0)
+        if not totals.size:
+            return game.alone
+        most = _floor(bounds.at(totals[:, np.newaxis]))
+        surplus = most.sum(axis=-1) - totals
+        if (surplus >= 0).any():
+            n = int(np.argmax(surplus >= 0))
+            return _without(most[n : n + 1], surplus[n], game.satiation < totals[n])
+        total = total + surplus[0] if rising else totals[-1] - 1.0
+    return round_down(game, profile)
+
+
+def _floor(bounds: FloatArray) -> FloatArray:
+    """Rounded down; a bound of 7 that rounding made 6.9999999999999 is still 7."""
+    return np.floor(bounds * (1.0 + 1e-13))
+
+
+def _without(profile: FloatArray, surplus: float, willing: BoolArray) -> FloatArray:
+    """Take a surplus off the willing clients, the largest first, leaving each one sample."""
+    for spared in (1.0, 0.0):
+        room = np.where(willing, np.maximum(profile - spared, 0.0), 0.0)
+        order = np.argsort(-room, axis=-1, kind="stable")
+        taken = np.take_along_axis(room, order, axis=-1)
+        before = taken.cumsum(axis=-1) - taken
+        less = np.empty_like(profile)
+        np.put_along_axis(less, order, np.clip(surplus - before, 0.0, taken), axis=-1)
+        profile, surplus = profile - less, surplus - float(less.sum())
+    return profile
+
+
+def _from_above(game: ScaledGame) -> FloatArray:
+    """The largest profile of rows whose clients are all small.
+
+    Most clients may give all they have. So the largest total is worked out with only those
+    bounded for which that is known to be too much, then it is seen who else is asked too
+    much at that total: totals fall from one round to the next down to the largest of all.
+    """
+    bounds = Bounds(game)
+    total = game.samples.sum(axis=-1, keepdims=True)
+    bounded = np.zeros(game.pull.shape, dtype=bool)
+    profile = game.samples.copy()
+    while True:
+        too_much = bounds.below_all(total) & ~bounded
+        if not too_much.any():
+            break
+        bounded |= too_much
+        total, profile[bounded] = _newton(game, bounded, total)
+    nowhere = total <= game.alone_total * (1.0 + 1e-12)
+    return np.where(nowhere, game.alone, profile)
+
+
+def _newton(
+    game: ScaledGame, bounded: BoolArray, total: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The largest root of sum u_n(T) - T, concave, by Newton's method from above.
+
+    Only the `bounded` clients have bounds, the others give all they have. Returns the totals,
+    and the amounts of the bounded ones.
+    """
+    row = np.nonzero(bounded)[0]
+    height = len(total)
+    some = ScaledGame(
+        game.pull[bounded],
+        game.satiation[bounded],
+        game.samples[bounded],
+        game.patience[bounded],
+        game.alone[bounded],
+        game.alone_total[row, 0],
+    )
+    bounds = Bounds(some)
+    fixed = np.where(bounded, 0.0, game.samples).sum(axis=-1)
+    level, least = total[:, 0], game.alone_total[:, 0]
+    amount, slope = bounds.with_slope(level[row])
+    for _ in range(_MOST_STEPS):
+        short = level - fixed - np.bincount(row, amount, height)
+        fall = short / np.maximum(1.0 - np.bincount(row, slope, height), _FLATTEST)
+        lower = np.clip(level - fall, least, level)
+        step, level = level - lower, lower
+        if (step <= _SETTLED * level).all():
+            break
+        amount, slope = bounds.with_slope(level[row], amount - slope * step[row])
+    return level[:, np.newaxis], amount
+
+
+def _by_halving(game: ScaledGame) -> FloatArray:
+    """The largest total of one row by bounding sum u_n(T) over intervals of T, from the top."""
+    bounds = Bounds(game)
+    width = game.pull.shape[-1]
+    some = [Bounds(game.clients(slice(n, n + _TOGETHER))) for n in range(0, width, _TOGETHER)]
+
+    def end(total: float) -> _End:
+        at = np.array([[total]])
+        return _End(total, np.concatenate([part.at(at) for part in some], axis=-1))
+
+    lowest = game.alone_total.item() * (1.0 + _NEXT_TO_NOTHING)
+    pending = [(end(lowest), end(game.samples.sum().item()))]
+    while pending:
+        low, high = pending.pop()
+        while low.total < high.total:
+            if high.short <= _SETTLED * high.total:
+                return _fitted(high.amounts, high.amounts, high.total)
+            reach = _reach(bounds, low, high)
+            if reach <= low.total:
+                break
+            if high.total - low.total <= _CLOSED * high.total:
+                if low.short <= 0:
+                    return _fitted(low.amounts, high.amounts, low.total)
+                break
+            middle = end(0.5 * (low.total + min(high.total, reach)))
+            if reach < high.total:
+                high = end(reach)
+            pending.append((low, middle))
+            low = middle
+    return game.alone
+
+
+class _End:
+    """An end of an interval of totals, and what everyone keeps to there."""
+
+    def __init__(self, total: float, amounts: FloatArray) -> None:
+        self.total = total
+        self.amounts = amounts
+        self.short = total - float(amounts.sum())
+
+
+def _reach(bounds: Bounds, low: _End, high: _End) -> float:
+    """A total between two above which sum u_n(T) < T for sure; the lower one or less: all are.
+
+    Between the two, a free rider's u_n grows no faster than in proportion to T - S (along a ray
+    from the equilibrium its threshold rises); that of a contributor, which falls and then
+    rises, is largest at one of the ends; that of a client in between no faster than by
+    `_steepest`. So sum u_n(T) <= fixed + rate (T - S).
+    """
+    game = bounds.game
+    start = game.alone_total.item()
+    free, full = game.alone == 0, game.alone >= game.samples
+    ray = low.amounts[free].sum() / (low.total - start)
+    fixed = np.maximum(low.amounts, high.amounts)[full].sum()
+    between = ~free & ~full
+    steep = _steepest(bounds, low, high)[between].sum()
+    fixed += low.amounts[between].sum() - steep * (low.total - start)
+    rate = float(ray + steep)
+    if rate < 1.0:
+        return min(high.total, float(fixed - rate * start) / (1.0 - rate))
+    at_high = float(fixed + rate * (high.total - start))
+    return high.total if at_high >= high.total else low.total
+
+
+def _steepest(bounds: Bounds, low: _End, high: _End) -> FloatArray:
+    """What du_n/dT is at most between two totals; 0 for a client that gives all at the lower.
+
+    With B = a / 2T^1.5 and k = (1 - delta) a / 2Y^1.5, Y = T - u_n the total after a slip,
+    u_n' = (B - k) / (1 - k). Both B and k fall in T, and u_n' rises with B and falls with k.
+    """
+    game = bounds.game
+    kept = np.maximum(high.total - high.amounts, game.satiation)
+    at_kept = 0.5 * bounds.weight / (kept * np.sqrt(kept))
+    rise = 0.5 * game.pull / (low.total * np.sqrt(low.total)) - at_kept
+    slope = np.clip(rise / np.maximum(1.0 - at_kept, _FLAT), 0.0, 1.0)
+    return np.where(low.amounts >= game.samples, 0.0, slope)
+
+
+def _fitted(upper: FloatArray, lower: FloatArray, total: float) -> FloatArray:
+    """Between two profiles, the one that adds up to `total`: a client may fall off a cliff."""
+    spread = float((upper - lower).sum())
+    if spread <= 0.0:
+        return upper
+    share = np.clip((total - float(lower.sum())) / spread, 0.0, 1.0)
+    return np.asarray(lower + share * (upper - lower))

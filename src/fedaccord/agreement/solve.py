@@ -1,0 +1,234 @@
+"""`solve_agreement`: the agreement of a consortium, uniform or individual.
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> agreement = solve_agreement(paper_consortium(), kind="uniform")
+>>> round(agreement.level, 1), round(agreement.total, 1), agreement.first_converted
+(7966.3, 887448.1, 'client-2')
+>>> agreement = solve_agreement(paper_consortium())
+>>> round(agreement.total), agreement.free_riders
+(993957, 0)
+"""
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from fedaccord.agreement import individual, uniform
+from fedaccord.agreement.agreement import Agreement, Objective
+from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import FloatArray, plain
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+
+SolvedKind = Literal["individual", "uniform"]
+FirstConverted = Literal["paper", "feasible"]
+
+WORTHWHILE = 1e-6
+"""An agreement must raise the total by more than this part of it to be called one. Below
+that the saving drowns in rounding, and nobody would sign for it."""
+
+_SHARP = 1e-9
+"""How sharply a smallest discount factor is found by halving."""
+
+_EXPLAINED = 10_000
+"""Up to this many clients a reason says how much patience would be enough."""
+
+
+def solve_agreement(
+    consortium: Consortium | Equilibrium,
+    kind: SolvedKind = "individual",
+    *,
+    objective: Objective = "most data",
+    margin: float = 0.0,
+    whole_samples: bool = False,
+    punishment_slots: int | None = None,
+    first_converted: FirstConverted = "paper",
+) -> Agreement:
+    """The agreement of a consortium; when there is none, the record says so and why.
+
+    `margin` designs for clients that much less patient than they say; `whole_samples` rounds
+    down to whole samples that still hold; `punishment_slots` ends a punishment after so many
+    slots. Individual agreements take an `objective`; uniform ones convert from the paper's
+    client l, which depends on no discount factor, or from the first `feasible` one.
+    """
+    check_choice("kind", kind, get_args(SolvedKind))
+    check_choice("objective", objective, get_args(Objective))
+    check_choice("first_converted", first_converted, get_args(FirstConverted))
+    if kind == "uniform" and objective != "most data":
+        raise InvalidInput("objective: a uniform agreement has only one, 'most data'")
+    equilibrium = (
+        consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
+    )
+    if whole_samples:
+        _check_whole(equilibrium.consortium)
+    game = scale_one(equilibrium, margin, punishment_slots)
+    if kind == "uniform":
+        agreement = _uniform(equilibrium, game, whole_samples, first_converted)
+    else:
+        agreement = _individual(equilibrium, game, whole_samples, objective)
+    return replace(
+        agreement, margin=margin, whole_samples=whole_samples, punishment_slots=punishment_slots
+    )
+
+
+def smallest_discount_factor(
+    consortium: Consortium | Equilibrium,
+    kind: SolvedKind = "individual",
+    *,
+    first_converted: FirstConverted = "paper",
+) -> float | None:
+    """The discount factor above which an agreement of this kind exists if all clients had it.
+
+    None when none is enough: everyone gives everything already, or nobody could gain.
+    """
+    check_choice("kind", kind, get_args(SolvedKind))
+    check_choice("first_converted", first_converted, get_args(FirstConverted))
+    equilibrium = (
+        consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
+    )
+    game = scale_one(equilibrium)
+    if kind == "individual":
+        least = individual.smallest_common_discount_factor(game)
+    else:
+        feasible = first_converted == "feasible"
+        least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
+        if not equilibrium.consortium.equal_samples:
+            least = _smallest_by_halving(equilibrium, game, feasible, least)
+    return None if np.isnan(least) else float(least)
+
+
+def _smallest_by_halving(
+    equilibrium: Equilibrium, game: ScaledGame, feasible: bool, enough: float
+) -> float:
+    """The least common discount factor with a uniform agreement when data sizes differ.
+
+    More patience never breaks an agreement, so halving finds it.
+    """
+
+    def exists(delta: float) -> bool:
+        patient = game.with_patience(np.full_like(game.patience, delta))
+        rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
+        return _worthwhile(equilibrium, rows.profile(patient))
+
+    low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - 1e-9))
+    if np.isnan(enough) and not exists(high):
+        return float("nan")
+    while high - low > _SHARP:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if exists(middle) else (middle, high)
+    return high
+
+
+def _individual(
+    equilibrium: Equilibrium, game: ScaledGame, whole_samples: bool, objective: Objective
+) -> Agreement:
+    profile = individual.largest_profiles(game)
+    if not _worthwhile(equilibrium, profile):
+        profile = game.alone
+    elif objective == "least total cost":
+        profile = least_cost_profile(equilibrium, game, profile[0])[np.newaxis]
+    elif objective == "fairest":
+        profile = fairest_profile(equilibrium, game, profile[0])[np.newaxis]
+    if whole_samples and _worthwhile(equilibrium, profile):
+        most_data = objective == "most data"
+        rounded = individual.largest_whole_profile if most_data else individual.round_down
+        profile = rounded(game, profile)
+    exists = _worthwhile(equilibrium, profile)
+    return Agreement(
+        equilibrium=equilibrium,
+        profile=_frozen(profile[0]) if exists else equilibrium.profile,
+        kind="individual",
+        exists=exists,
+        reason=None if exists else _why_no_individual(equilibrium, game, whole_samples),
+        objective=objective,
+    )
+
+
+def _uniform(
+    equilibrium: Equilibrium,
+    game: ScaledGame,
+    whole_samples: bool,
+    first_converted: FirstConverted,
+) -> Agreement:
+    rows = uniform.solve_uniform_rows(game, feasible_first=first_converted == "feasible")
+    profile, level = rows.profile(game), rows.level.item()
+    if whole_samples:
+        profile = uniform.round_down(game, rows)
+        level = float(profile[rows.converted].max(initial=0.0))
+    exists = _worthwhile(equilibrium, profile)
+    first = int(rows.first.item())
+    return Agreement(
+        equilibrium=equilibrium,
+        profile=_frozen(profile[0]) if exists else equilibrium.profile,
+        kind="uniform",
+        exists=exists,
+        reason=None if exists else _why_no_uniform(equilibrium, game, first, first_converted),
+        objective="most data",
+        first_converted=equilibrium.consortium.names[first] if first >= 0 else None,
+        level=level if exists else 0.0,
+        largest_level=rows.largest_level.item() if first >= 0 else None,
+    )
+
+
+def _worthwhile(equilibrium: Equilibrium, profile: FloatArray) -> bool:
+    return float(profile.sum()) > equilibrium.total * (1.0 + WORTHWHILE)
+
+
+def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame, whole: bool) -> str:
+    least = individual.smallest_common_discount_factor(game)
+    if (equilibrium.profile == game.samples).all():
+        return "everyone already gives all it has at the equilibrium"
+    if np.isnan(least):
+        return "however patient the clients are, nobody could gain from giving more"
+    if whole and game.patience.min() > least:
+        return "in whole samples nothing is left of the agreement"
+    return f"the clients are not patient enough: it takes {_patience(least, game)}"
+
+
+def _why_no_uniform(
+    equilibrium: Equilibrium, game: ScaledGame, first: int, chosen: FirstConverted
+) -> str:
+    if equilibrium.free_riders == 0:
+        return "there is no free rider at the equilibrium to convert"
+    if first < 0 and chosen == "paper":
+        return "however patient the free riders are, none could gain from giving more"
+    least = None
+    if game.pull.size <= _EXPLAINED:
+        least = smallest_discount_factor(equilibrium, "uniform", first_converted=chosen)
+    names = equilibrium.consortium.names
+    who = f"converting {names[first]} and above" if first >= 0 else "converting any free rider"
+    needed = "more patience" if least is None else _patience(least, game)
+    return f"the clients are not patient enough: {who} takes {needed}"
+
+
+def _patience(least: float, game: ScaledGame) -> str:
+    """How patient everyone must be, against what counts after margin and punishment's length."""
+    low, high = game.patience.min(), game.patience.max()
+    theirs = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    return f"discount factors above {least:.4g}, and theirs count as {theirs}"
+
+
+def _check_whole(consortium: Consortium) -> None:
+    """Whole samples can only be asked of clients that have whole samples."""
+    broken = np.flatnonzero(consortium.samples != np.floor(consortium.samples)).tolist()
+    if broken:
+        raise InvalidInput(
+            f"clients[{broken[0]}].samples: must be a whole number to agree on whole samples, "
+            f"got {plain(consortium.samples[broken[0]])}"
+        )
+
+
+def check_choice(field: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise InvalidInput(f"{field}: must be one of {listed}, got {value!r}")
+
+
+def _frozen(profile: FloatArray) -> FloatArray:
+    result = np.ascontiguousarray(profile)
+    result.flags.writeable = False
+    return result
