@@ -1,0 +1,85 @@
+"""`fedaccord certify`: the proof of a profile, or who would break it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.options import (
+    AllOption,
+    ClientsOption,
+    CostPerSampleOption,
+    DiscountFactorOption,
+    FormatOption,
+    PaperOption,
+    PunishmentSlotsOption,
+    ReportOption,
+    RoundsOption,
+    SamplesOption,
+    choose_consortium,
+)
+from fedaccord.cli.outputs import check_writable, write_report
+
+
+def certify(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE] PROFILE", hidden=True)
+    ] = None,
+    *,
+    punishment_slots: PunishmentSlotsOption = None,
+    paper: PaperOption = False,
+    clients: ClientsOption = None,
+    samples: SamplesOption = None,
+    rounds: RoundsOption = None,
+    cost_per_sample: CostPerSampleOption = None,
+    discount_factor: DiscountFactorOption = None,
+    output_format: FormatOption = "text",
+    report: ReportOption = None,
+    every: AllOption = False,
+) -> None:
+    """Prove or refute any profile, from the cost function alone.
+
+    FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE says
+    who contributes what: CSV with the columns name and contribution, or JSON as solve prints it.
+
+    The exit code is 0 when the profile is proved to hold, and 1 when it is refuted: then the
+    answer is who would slip, to what, and what that gains and loses.
+    """
+    if not files or len(files) > 2:
+        raise typer.BadParameter("expects a profile, or a file and a profile")
+    *first, profile = files
+    file = first[0] if first else None
+    check_writable(report)
+    consortium = choose_consortium(
+        file,
+        paper,
+        clients=clients,
+        samples=samples,
+        rounds=rounds,
+        cost_per_sample=cost_per_sample,
+        discount_factor=discount_factor,
+    )
+
+    import fedaccord as fa
+    from fedaccord.game.files import load_profile
+
+    with working("Reading"):
+        contributions = load_profile(profile, consortium)
+    with working("Proving"):
+        certificate = fa.certify(fa.agreement_on(consortium, contributions, punishment_slots))
+    if report is not None:
+        write_report(report, certificate)
+
+    say_where_from(file, paper, output_format)
+    if output_format == "json":
+        from fedaccord.cli.records import certificate_record, to_json
+
+        typer.echo(to_json(certificate_record(certificate), consortium.size))
+    else:
+        from fedaccord.cli.tables import print_certificate, print_consortium
+
+        print_consortium(output(), consortium)
+        print_certificate(output(), certificate, every)
+    if not certificate.holds:
+        raise typer.Exit(1)

@@ -1,0 +1,87 @@
+"""Files that commands write: whole or not at all, and refused before any long work."""
+
+import csv
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedaccord.cli.console import working
+from fedaccord.errors import FedaccordError
+
+if TYPE_CHECKING:
+    from fedaccord.agreement.agreement import Agreement
+    from fedaccord.agreement.certificate import Certificate
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Refuse at once what could not be written later."""
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise FedaccordError(f"{path}: is a directory, not a file to write to")
+        if _is_special(path):
+            continue
+        try:
+            with tempfile.TemporaryFile(dir=path.resolve().parent):
+                pass
+        except OSError as error:
+            raise _cannot_write(path, error) from None
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file under another name, then rename it: nobody ever sees half of it."""
+    try:
+        if _is_special(path):
+            path.write_text(text, encoding="utf-8")
+            return
+        target = path.resolve()  # through a link, to the file itself
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", newline="", dir=target.parent, prefix=".", delete=False
+        ) as file:
+            try:
+                file.write(text)
+                file.close()
+                Path(file.name).chmod(_usual_mode())
+                Path(file.name).replace(target)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _is_special(path: Path) -> bool:
+    """A device or a pipe, which must not be replaced by a file."""
+    return path.exists() and not path.is_file()
+
+
+def _usual_mode() -> int:
+    """The permissions of a new file; temporary ones are private."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _cannot_write(path: Path, error: OSError) -> FedaccordError:
+    return FedaccordError(f"{path}: cannot be written: {error.strerror or error}")
+
+
+def write_report(path: Path, certificate: "Certificate") -> None:
+    """Write the HTML page."""
+    from fedaccord.report import render_report
+
+    with working("Writing the report"):
+        write_file(path, render_report(certificate))
+
+
+def write_profile(path: Path, agreement: "Agreement") -> None:
+    """Write the profile as CSV, which `fedaccord certify` reads."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["name", "contribution"])
+    names, amounts = agreement.consortium.names, agreement.profile.tolist()
+    writer.writerows(zip(names, amounts, strict=True))
+    write_file(path, text.getvalue())

@@ -1,0 +1,154 @@
+"""What `--format json` prints: plain records, strict JSON, in a fixed order of fields."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fedaccord.agreement.certificate import Certificate
+    from fedaccord.game.arrays import FloatArray
+    from fedaccord.game.consortium import Consortium
+    from fedaccord.game.equilibrium import Equilibrium
+    from fedaccord.game.social_optimum import SocialOptimum
+
+_INDENTED = 1000
+"""Clients up to which JSON is indented: Python indents slowly."""
+
+
+def to_json(record: dict[str, Any], clients: int) -> str:
+    """The record as strict JSON, which has no word for infinite."""
+    indent = 2 if clients <= _INDENTED else None
+    return json.dumps(record, indent=indent, allow_nan=False)
+
+
+def solution_record(
+    certificate: "Certificate", optimum: "SocialOptimum", exists_from: float | None
+) -> dict[str, Any]:
+    """What `solve` prints."""
+    equilibrium = certificate.agreement.equilibrium
+    return {
+        "consortium": _consortium(equilibrium.consortium),
+        "equilibrium": _equilibrium(equilibrium),
+        "agreement": _agreement(certificate, exists_from),
+        "certificate": _verdict(certificate),
+        "social_optimum": _social_optimum(optimum, equilibrium),
+    }
+
+
+def certificate_record(certificate: "Certificate") -> dict[str, Any]:
+    """What `certify` prints."""
+    agreement = certificate.agreement
+    return {
+        "consortium": _consortium(agreement.consortium),
+        "certificate": {
+            **_verdict(certificate),
+            "smallest_discount_factor": _finite(certificate.smallest_discount_factor),
+            "punishment_is_equilibrium": bool(certificate.punishment_holds.all()),
+            "clients": _rows(
+                name=list(agreement.consortium.names),
+                contribution=_list(agreement.profile),
+                cost_equilibrium=_list(certificate.cost_equilibrium),
+                cost_agreement=_list(certificate.cost_agreement),
+                cost_deviation=_list(certificate.cost_deviation),
+                deviation=_list(certificate.deviation),
+                threshold=_list(certificate.threshold),
+                slack=_list(certificate.slack),
+                keeps=certificate.keeps.tolist(),
+            ),
+        },
+    }
+
+
+def _consortium(consortium: "Consortium") -> dict[str, Any]:
+    samples = float(consortium.samples.sum())
+    return {
+        "name": consortium.name,
+        "clients": consortium.size,
+        "rounds": int(consortium.rounds),
+        "samples": int(samples) if samples.is_integer() else samples,
+    }
+
+
+def _equilibrium(equilibrium: "Equilibrium") -> dict[str, Any]:
+    return {
+        "case": equilibrium.case,
+        "unique": equilibrium.unique,
+        "total": equilibrium.total,
+        "critical_client": equilibrium.critical_client,
+        "free_riders": equilibrium.free_riders,
+        "total_cost": _finite(equilibrium.cost.sum()),
+        "clients": _rows(
+            name=list(equilibrium.consortium.names),
+            contribution=_list(equilibrium.profile),
+            role=[str(role) for role in equilibrium.roles],
+            cost=_list(equilibrium.cost),
+        ),
+    }
+
+
+def _agreement(certificate: "Certificate", exists_from: float | None) -> dict[str, Any]:
+    agreement = certificate.agreement
+    return {
+        "kind": agreement.kind,
+        "exists": agreement.exists,
+        "total": agreement.total,
+        "ratio": agreement.ratio,
+        "free_riders": agreement.free_riders,
+        "free_riders_removed": agreement.free_riders_removed,
+        "first_converted": agreement.first_converted,
+        "level": agreement.level,
+        "largest_level": agreement.largest_level,
+        "smallest_discount_factor": _finite(certificate.smallest_discount_factor),
+        "exists_from": exists_from,
+        "reason": agreement.reason,
+        "objective": agreement.objective,
+        "margin": agreement.margin,
+        "whole_samples": agreement.whole_samples,
+        "punishment_slots": agreement.punishment_slots,
+        "total_cost": _finite(agreement.cost.sum()),
+        "clients": _rows(
+            name=list(agreement.consortium.names),
+            contribution=_list(agreement.profile),
+            role=[str(role) for role in agreement.roles],
+            cost=_list(agreement.cost),
+            saving=_list(agreement.saving),
+            threshold=_list(certificate.threshold),
+        ),
+    }
+
+
+def _verdict(certificate: "Certificate") -> dict[str, Any]:
+    return {
+        "holds": certificate.holds,
+        "worst_client": certificate.worst_client,
+        "slack": _finite(certificate.slack[certificate.worst]),
+    }
+
+
+def _social_optimum(optimum: "SocialOptimum", equilibrium: "Equilibrium") -> dict[str, Any]:
+    from fedaccord.game.social_optimum import price_of_anarchy
+
+    return {
+        "total": optimum.total,
+        "total_cost": _finite(optimum.cost.sum()),
+        "price_of_anarchy": _finite(price_of_anarchy(equilibrium, optimum)),
+    }
+
+
+def _rows(**columns: list[Any]) -> list[dict[str, Any]]:
+    """One record a client."""
+    fields = list(columns)
+    return [dict(zip(fields, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _list(values: "FloatArray") -> list[float | None]:
+    plain: list[float | None] = values.tolist()
+    if np.isfinite(values).all():
+        return plain
+    return [_finite(value) for value in values]
+
+
+def _finite(value: float) -> float | None:
+    """The number, or None for what JSON can't say."""
+    return float(value) if np.isfinite(value) else None

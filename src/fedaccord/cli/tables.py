@@ -1,0 +1,133 @@
+"""What `--format text` prints: a summary first, then clients."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fedaccord.report import choose_clients, client_rows, count, patience, verdict, write
+
+if TYPE_CHECKING:
+    from fedaccord.agreement.agreement import Agreement
+    from fedaccord.agreement.certificate import Certificate
+    from fedaccord.game.consortium import Consortium
+    from fedaccord.game.equilibrium import Equilibrium
+
+LISTED = 20
+"""Clients in a table unless all are asked for."""
+
+
+def print_consortium(console: Console, consortium: "Consortium") -> None:
+    """Who it is."""
+    samples = write([float(consortium.samples.sum())])[0]
+    console.print(consortium.name, style="bold")
+    console.print(
+        f"{count(consortium.size, 'client')} with {samples} samples together, "
+        f"{count(consortium.rounds, 'round')} in a slot"
+    )
+
+
+def print_solution(
+    console: Console, certificate: "Certificate", exists_from: float | None, every: bool
+) -> None:
+    """What `solve` found."""
+    agreement = certificate.agreement
+    kind = "an individual" if agreement.kind == "individual" else "a uniform"
+    print_comparison(console, [certificate])
+    if agreement.exists:
+        console.print(verdict(certificate))
+    else:
+        console.print(f"No {agreement.kind} agreement exists: {agreement.reason}.")
+    if agreement.exists and agreement.level is not None:
+        level, largest = write([agreement.level, agreement.largest_level or 0.0])
+        console.print(
+            f"{agreement.first_converted} is the first client converted; converted clients give "
+            f"{level} samples each (it would gain up to {largest}), or all they have."
+        )
+    if exists_from:
+        console.print(
+            f"If all clients had one discount factor, {kind} agreement would exist "
+            f"above {patience(exists_from)}."
+        )
+    print_clients(console, certificate, every)
+
+
+def print_certificate(console: Console, certificate: "Certificate", every: bool) -> None:
+    """What `certify` found."""
+    print_comparison(console, [certificate])
+    console.print(verdict(certificate))
+    if not certificate.keeps.all():
+        _print_slips(console, certificate, every)
+    print_clients(console, certificate, every)
+
+
+def print_comparison(console: Console, certificates: Iterable["Certificate"]) -> None:
+    """The equilibrium beside agreements on the same consortium, in totals."""
+    agreements = [certificate.agreement for certificate in certificates]
+    equilibrium, size = agreements[0].equilibrium, agreements[0].consortium.size
+    sides: list[Equilibrium | Agreement] = [equilibrium, *agreements]
+    table = _table("", ["Equilibrium", *(_heading(agreement.kind) for agreement in agreements)])
+    table.add_row("Samples trained on in a slot", *write([side.total for side in sides]))
+    table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
+    table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
+    costs = np.array([side.cost.sum() for side in sides])
+    table.add_row("Cost of a slot to all together", *write(costs, digits=6))
+    table.add_row("  saved", "", *write(costs[0] - costs[1:]))
+    console.print(table)
+
+
+def print_clients(console: Console, certificate: "Certificate", every: bool) -> None:
+    """The clients: what they do alone, what they are asked, what it takes."""
+    size = certificate.agreement.consortium.size
+    chosen = choose_clients(certificate, size if every else LISTED)
+    numbers = ["Has", "Alone", "Agreed", "Saves", "Needs", "Patience"]
+    table = _table("Client", numbers, words="Role")
+    for row in client_rows(certificate, chosen):
+        amounts = (row.samples, row.alone, row.agreed, row.saving)
+        table.add_row(row.name, *amounts, row.threshold, row.discount_factor, row.role)
+    console.print(table)
+    console.print(
+        "Has, Alone, Agreed: samples. Saves: in a slot, against the equilibrium. Needs: the "
+        "least discount factor at which it keeps to the agreement. Patience: the one it has.",
+        style="dim",
+    )
+    if len(chosen) < size:
+        console.print(
+            f"{len(chosen):,} of {size:,} clients, by ascending ratio of valuation to cost per "
+            "sample; --all lists every one."
+        )
+
+
+def _print_slips(console: Console, certificate: "Certificate", every: bool) -> None:
+    slipping = np.flatnonzero(~certificate.keeps)
+    worst_first = slipping[np.argsort(certificate.slack[slipping], kind="stable")].tolist()
+    chosen = worst_first if every else worst_first[:LISTED]
+    numbers = ["Agreed", "Would give", "Gains once", "Loses a slot", "Needs", "Patience"]
+    table = _table("Would slip", numbers)
+    for row in client_rows(certificate, chosen):
+        table.add_row(
+            row.name,
+            *(row.agreed, row.deviation, row.gain, row.saving),
+            *(row.threshold, row.discount_factor),
+        )
+    console.print(table)
+    if len(chosen) < len(worst_first):
+        console.print(f"... and {len(worst_first) - len(chosen):,} more; --all lists every one.")
+
+
+def _heading(kind: str) -> str:
+    return "Profile" if kind == "given" else f"{kind.capitalize()} agreement"
+
+
+def _table(name: str, numbers: list[str], words: str | None = None) -> Table:
+    """A table of names, numbers to the right, and words at the end."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column(name, overflow="fold", min_width=8)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    if words:
+        table.add_column(words, no_wrap=True)
+    return table

@@ -1,0 +1,182 @@
+"""Pictures of an agreement: contributions, costs, thresholds. Results in, figures out.
+
+Clients stand in ascending order of their ratio (valuation / cost per sample), the order in
+which they stop free-riding. Few are named, many become bars, very many areas. Everything can
+be told apart without colour, too: by hatches, markers and dashes.
+"""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import Certificate
+from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.cost import cost
+from fedaccord.game.roles import Role
+
+NAMED = 40
+"""Up to this many clients have a row of their own, with their name."""
+BARS = 300
+"""Up to this many have a bar; beyond, bars would be thinner than the gaps between them."""
+DRAWN = 1000
+"""Of more clients than this only every so manieth is drawn: a page has no more columns."""
+
+_INK = "#222222"
+_ROLE_LOOK: dict[Role, dict[str, Any]] = {  # colours of Okabe and Ito, for all kinds of eyes
+    Role.CONTRIBUTOR: {"facecolor": "#0072B2"},
+    Role.PARTIAL_CONTRIBUTOR: {"facecolor": "#56B4E9", "hatch": "\\\\\\\\"},
+    Role.CONVERTED_CONTRIBUTOR: {"facecolor": "#E69F00", "hatch": "////"},
+}
+_STEPS = [1, 2, 5, 10]
+"""Between ticks, in powers of ten."""
+_NO_PATIENCE = 1.08
+"""Where a threshold is drawn that no discount factor can meet."""
+
+
+def plot_contributions(agreement: Agreement) -> Figure:
+    """What each client contributes alone (outlined) and under the agreement (filled, by role)."""
+    canvas = _Canvas(agreement.consortium)
+    after, roles = canvas.take(agreement.profile), canvas.take(np.array(agreement.roles))
+    for role, look in _ROLE_LOOK.items():
+        canvas.fill(after, roles == role, f"agreement: {role}", look)
+    canvas.cross(after, roles == Role.FREE_RIDER, f"agreement: {Role.FREE_RIDER}")
+    before = canvas.take(agreement.equilibrium.profile)
+    canvas.outline(before, "equilibrium: what it gives alone")
+    largest = float(max(before.max(), after.max()))
+    return canvas.finish("Contribution (samples in a slot)", (0.0, 1.05 * largest))
+
+
+def plot_costs(agreement: Agreement) -> Figure:
+    """What a slot costs each client alone and under the agreement, less the unavoidable.
+
+    That is the accuracy loss which only more rounds could lower, communication and the
+    server's fee: the same before and after, and so large that they would hide the rest.
+    """
+    canvas = _Canvas(agreement.consortium)
+    unavoidable = cost(agreement.consortium, 0.0, np.inf)
+    before = canvas.take(agreement.equilibrium.cost - unavoidable)
+    after = canvas.take(agreement.cost - unavoidable)
+    after[np.isinf(after)] = np.nan  # when nobody contributes there is nothing to draw
+    canvas.pair(before, after, ("equilibrium", "agreement"))
+    largest = float(np.nanmax([before, after]))
+    return canvas.finish("Cost of a slot, above the unavoidable", (0.0, 1.05 * largest))
+
+
+def plot_thresholds(certificate: Certificate) -> Figure:
+    """How patient each client must be for the agreement to hold, and how patient it is."""
+    canvas = _Canvas(certificate.agreement.consortium)
+    needed = np.minimum(canvas.take(certificate.threshold), _NO_PATIENCE)
+    has = canvas.take(certificate.agreement.consortium.discount_factor)
+    canvas.pair(needed, has, ("threshold (needed)", "discount factor (its own)"))
+    canvas.cross(needed, ~canvas.take(certificate.keeps), "would slip")
+    hopeless = bool((needed == _NO_PATIENCE).any())
+    if hopeless:
+        canvas.mark(1.0, "from here on no patience is enough")
+    return canvas.finish("Discount factor", (-0.03, 1.15 if hopeless else 1.03))
+
+
+class _Canvas:
+    """Axes on which clients stand in ascending order of their ratio: named rows, or columns."""
+
+    def __init__(self, consortium: Consortium) -> None:
+        order = np.argsort(consortium.ratio, kind="stable")
+        self.step = -(-order.size // DRAWN)
+        self.order = order[:: self.step]
+        self.ranks = 1.0 + np.arange(0, order.size, self.step)
+        self.names = consortium.names
+        self.named = consortium.size <= NAMED
+        self.legend: list[Any] = []
+        height = 1.2 + 0.38 * max(consortium.size, 2) if self.named else 4.2
+        self.figure = Figure(figsize=(8.0, height), layout="constrained")
+        self.axes: Axes = self.figure.add_subplot()
+        self.axes.spines[["top", "right"]].set_visible(False)
+        self.axes.grid(axis="x" if self.named else "y", color="#DDDDDD", linewidth=0.6)
+        self.axes.set_axisbelow(True)
+
+    def take(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What is drawn of one value a client, in order."""
+        return values[self.order]
+
+    def fill(
+        self, values: FloatArray, members: BoolArray, label: str, look: dict[str, Any]
+    ) -> None:
+        """Bars or areas from 0 for some of the clients."""
+        if not members.any():
+            return
+        style = look | {"label": label, "edgecolor": "white", "linewidth": 0.0}
+        ranks, amounts = self.ranks[members], values[members]
+        if self.named:
+            self.legend.append(self.axes.barh(ranks, amounts, height=0.66, **style))
+        elif self.ranks.size <= BARS:
+            self.legend.append(self.axes.bar(ranks, amounts, width=1.0, **style))
+        else:
+            heights = np.where(members, values, 0.0)
+            self.legend.append(self.axes.fill_between(self.ranks, heights, step="mid", **style))
+
+    def outline(self, values: FloatArray, label: str) -> None:
+        """The outline of bars from 0, over whatever is filled."""
+        if self.named:
+            style: dict[str, Any] = {"fill": False, "edgecolor": _INK, "linewidth": 1.6}
+            drawn: Any = self.axes.barh(self.ranks, values, height=0.66, label=label, **style)
+        else:
+            edges = np.append(self.ranks, self.ranks[-1] + self.step) - 0.5 * self.step
+            width = 1.6 if self.ranks.size <= BARS else 0.8
+            drawn = self.axes.stairs(values, edges, color=_INK, linewidth=width, label=label)
+        self.legend.append(drawn)
+
+    def pair(self, first: FloatArray, second: FloatArray, labels: tuple[str, str]) -> None:
+        """Two values a client, the first open, the second full, and the way between them."""
+        size = 1.0 if self.named else 0.5 if self.ranks.size <= BARS else 0.3
+        way = self.axes.hlines if self.named else self.axes.vlines
+        shade = "#CCCCCC" if self.ranks.size <= BARS else "#EAEAEA"
+        way(self.ranks, first, second, color=shade, linewidth=3.0 * size, zorder=1)
+        hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "color": "#D55E00"}
+        full: dict[str, Any] = {"marker": "D", "markeredgewidth": 0.0, "color": "#0072B2"}
+        self._points(first, labels[0], markersize=11 * size, **hollow)
+        self._points(second, labels[1], markersize=7 * size, **full)
+
+    def cross(self, values: FloatArray, members: BoolArray, label: str) -> None:
+        """A cross at the value of some of the clients."""
+        if members.any():
+            style: dict[str, Any] = {"marker": "x", "markersize": 7 if self.named else 4}
+            self._points(np.where(members, values, np.nan), label, color=_INK, zorder=4, **style)
+
+    def _points(self, values: FloatArray, label: str, **style: Any) -> None:
+        along = (values, self.ranks) if self.named else (self.ranks, values)
+        self.legend += self.axes.plot(*along, linestyle="", label=label, clip_on=False, **style)
+
+    def mark(self, value: float, label: str) -> None:
+        """A dotted line at a value."""
+        line = self.axes.axvline if self.named else self.axes.axhline
+        self.legend.append(line(value, color=_INK, linewidth=1.0, linestyle=":", label=label))
+
+    def finish(self, value_label: str, limits: tuple[float, float]) -> Figure:
+        """Label the axes, and put the legend above them, where it hides nothing."""
+        around = (0.4, self.ranks[-1] + 0.6)
+        if self.named:
+            self.axes.set(xlim=limits, ylim=around, xlabel=value_label)
+            self.axes.set_yticks(self.ranks, [self.names[n] for n in self.order])
+            for label in self.axes.get_yticklabels():
+                label.set_parse_math(False)  # a name may hold dollar signs
+            values: Axis = self.axes.xaxis
+        else:
+            self.axes.set(ylim=limits, xlim=around, ylabel=value_label)
+            who = "Clients" if self.step == 1 else f"One client in {self.step}"
+            self.axes.set_xlabel(f"{who}, by ascending ratio (valuation / cost per sample)")
+            self.axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=_STEPS))
+            self.axes.xaxis.set_major_formatter(_with_commas)
+            values = self.axes.yaxis
+        values.set_major_locator(MaxNLocator(6, steps=_STEPS))
+        values.set_major_formatter(_with_commas)
+        self.figure.legend(handles=self.legend, loc="outside upper left", ncols=2, frameon=False)
+        return self.figure
+
+
+def _with_commas(value: float, _: float | None) -> str:
+    return f"{value:,.10g}"

@@ -1,0 +1,85 @@
+"""`fedaccord certify`: proved is 0, refuted is 1, and both say why."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+GREEDY = {
+    "University Hospital": 28_000,
+    "Northern General": 20_000,
+    "St Mary": 18_000,
+    "Riverside": 22_000,
+    "Lakeside Clinic": 16_000,
+    "Children's Hospital": 12_000,
+}
+
+
+@pytest.mark.parametrize("kind", ["individual", "uniform"])
+def test_what_solve_writes_is_proved(run: Run, kind: str) -> None:
+    run("init")
+    words = ("solve", "consortium.toml", "--agreement", kind)
+    answer = run(*words, "--profile-out", "p.csv", "--format", "json").stdout
+    Path("p.json").write_text(answer)
+    for profile in ("p.csv", "p.json"):
+        result = run("certify", "consortium.toml", profile)
+        assert result.exit_code == 0
+        assert "Proved: no client gains by slipping" in result.stdout
+
+
+def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
+    run("init")
+    Path("p.json").write_text(json.dumps(GREEDY))
+    result = run("certify", "consortium.toml", "p.json", "--report", "r.html")
+    assert result.exit_code == 1
+    assert "Refuted: 1 of 6 clients would slip, Lakeside Clinic first of all." in result.stdout
+    assert "Lakeside Clinic   16,000            0        65.28         0.5039" in result.stdout
+    assert "Who would slip" in Path("r.html").read_text()
+
+
+def test_the_json_of_certify(run: Run) -> None:
+    run("init")
+    Path("p.json").write_text(json.dumps(GREEDY))
+    result = run("certify", "consortium.toml", "p.json", "--format", "json")
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
+    assert list(answer) == ["consortium", "certificate"]
+    certificate = answer["certificate"]
+    assert list(certificate) == [
+        *("holds", "worst_client", "slack", "smallest_discount_factor"),
+        *("punishment_is_equilibrium", "clients"),
+    ]
+    assert (certificate["holds"], certificate["worst_client"]) == (False, "Lakeside Clinic")
+    assert certificate["punishment_is_equilibrium"] is True
+    assert list(certificate["clients"][0]) == [
+        *("name", "contribution", "cost_equilibrium", "cost_agreement", "cost_deviation"),
+        *("deviation", "threshold", "slack", "keeps"),
+    ]
+    assert [client["keeps"] for client in certificate["clients"]].count(False) == 1
+
+
+def test_infinite_is_null(run: Run) -> None:
+    run("init")
+    Path("p.json").write_text(json.dumps(dict.fromkeys(GREEDY, 0)))
+    result = run("certify", "consortium.toml", "p.json", "--format", "json", "--report", "r.html")
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert answer["certificate"]["smallest_discount_factor"] is None
+    assert answer["certificate"]["clients"][0]["cost_agreement"] is None
+    assert run("certify", "consortium.toml", "p.json").exit_code == 1
+
+
+def test_the_paper_s_setting_needs_only_a_profile(run: Run) -> None:
+    Path("p.csv").write_text("name,contribution\nclient-1,0\nclient-2,10000\n")
+    for words in (["--paper", "--clients", "2"], ["--clients", "2"]):
+        result = run("certify", "p.csv", *words, "--format", "json")
+        assert result.exit_code in (0, 1)
+        assert ("No file given" in result.stderr) == ("--paper" not in words)
+
+
+def test_a_short_punishment_deters_less(run: Run) -> None:
+    run("solve", "--paper", "--profile-out", "p.csv")
+    assert run("certify", "p.csv", "--paper").exit_code == 0
+    assert run("certify", "p.csv", "--paper", "--punishment-slots", "2").exit_code == 1

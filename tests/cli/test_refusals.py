@@ -1,0 +1,229 @@
+"""Whatever is wrong: exit code 2, one clear message, no traceback, nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedaccord.cli.outputs import write_file
+from fedaccord.errors import FedaccordError
+from tests.cli.conftest import Run
+
+HEAD = "rounds = 50\ndiscount_factor = 0.8\n"
+CLIENT = '[[clients]]\nname = "A"\nvaluation = 3.0\ncost_per_sample = 1e-6\nsamples = 500\n'
+BAD_FILES = {
+    "broken TOML": ("rounds = \n", "line 1, column"),
+    "not UTF-8": ("name = 'é'\n".encode("latin-1"), "line 1: is not UTF-8 text"),
+    "unknown key": (HEAD + CLIENT + "sampels = 3\n", "clients[0].sampels: unknown key"),
+    "missing key": (HEAD + CLIENT.replace("samples = 500\n", ""), "clients[0].samples: is missing"),
+    "nan": (HEAD + CLIENT.replace("3.0", "nan"), "clients[0].valuation: must be a finite number"),
+    "infinite": (HEAD + CLIENT.replace("3.0", "inf"), "clients[0].valuation: must be a finite"),
+    "zero": (HEAD + CLIENT.replace("1e-6", "0"), "clients[0].cost_per_sample: must be more than 0"),
+    "negative": (HEAD + CLIENT.replace("500", "-5"), "clients[0].samples: must be more than 0"),
+    "text": (HEAD + CLIENT.replace("500", "'many'"), "clients[0].samples: must be a number"),
+    "truth": (HEAD + CLIENT.replace("500", "true"), "clients[0].samples: must be a number"),
+    "patience of 1": (HEAD.replace("0.8", "1") + CLIENT, "discount_factor: must be less than 1"),
+    "twins": (HEAD + CLIENT + CLIENT, "clients[1].name: 'A' is the name of clients[0] already"),
+    "nobody": (HEAD + "clients = []\n", "clients: a consortium needs at least one client"),
+    "no such CSV": (HEAD + "clients = 'no.csv'\n", "no.csv: there is no such file"),
+    "markup": (
+        HEAD + CLIENT.replace('"A"', '"[bold]A[/bold]"').replace("500", "0"),
+        "must be more than 0, got 0 ([bold]A[/bold])",
+    ),
+    "control characters": (
+        HEAD + CLIENT.replace('"A"', '"A\\u001b[31m"'),
+        "clients[0].name: must be one line of printable text",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_file(run: Run, content: str | bytes, message: str) -> None:
+    data = content if isinstance(content, bytes) else content.encode()
+    Path("c.toml").write_bytes(data)
+    result = run("solve", "c.toml", "--report", "r.html", "--profile-out", "p.csv")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: c.toml: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "\x1b" not in result.stderr
+    assert [path.name for path in Path().iterdir()] == ["c.toml"]
+
+
+BAD_CSV = {
+    "empty": ("", "clients.csv: is empty"),
+    "a missing column": ("name,valuation,cost_per_sample\nA,1,1\n", "column 'samples' is missing"),
+    "ragged": (
+        "name,valuation,cost_per_sample,samples\nA,1,1,1\nB,1\n",
+        "clients.csv line 3: has 2 cells, the first line has 4",
+    ),
+    "a bad number": (
+        "name,valuation,cost_per_sample,samples\nA,1,1,1\nB,1,1,-5\n",
+        "clients.csv line 3, samples: must be more than 0, got -5 (B)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_CSV.values(), ids=BAD_CSV.keys())
+def test_a_bad_csv_file(run: Run, content: str, message: str) -> None:
+    Path("c.toml").write_text(HEAD + "clients = 'clients.csv'\n")
+    Path("clients.csv").write_text(content)
+    result = run("solve", "c.toml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_an_oversized_file_is_refused_at_once(run: Run) -> None:
+    with Path("huge.toml").open("wb") as file:
+        file.truncate(100_000_000)
+    result = run("solve", "huge.toml")
+    assert result.exit_code == 2
+    assert "huge.toml: is too large: 100.0 MB, at most 10 MB can be read" in result.stderr
+
+
+def test_files_that_are_none(run: Run) -> None:
+    Path("directory").mkdir()
+    assert "directory: is a directory, not a file" in run("solve", "directory").stderr
+    assert "nope.toml: there is no such file" in run("solve", "nope.toml").stderr
+    Path("p.csv").write_text("name,contribution\nclient-1,x\n")
+    result = run("certify", "p.csv", "--paper", "--clients", "1")
+    assert result.exit_code == 2
+    assert "p.csv: line 2, contribution: must be a number, got 'x' (client-1)" in result.stderr
+
+
+BAD_WORDS = {
+    "a file and --paper": (["solve", "c.toml", "--paper"], "--paper: not together with a file"),
+    "a file and an option": (["solve", "c.toml", "--clients", "5"], "--clients: not together"),
+    "an unknown kind": (["solve", "--agreement", "fair"], "'individual', 'uniform'"),
+    "an unknown option": (["solve", "--frobnicate"], "--frobnicate"),
+    "an unknown command": (["sovle"], "sovle"),
+    "no clients": (["solve", "--clients", "0"], "must be 1 or more, got 0"),
+    "all the clients in the world": (["solve", "--clients", "9000000000"], "10,000,000 or less"),
+    "words for a number": (["solve", "--rounds", "many"], "many"),
+    "an impossible number": (
+        ["solve", "--discount-factor", "1"],
+        "the paper's setting: discount_factor: must be less than 1, got 1",
+    ),
+    "an impossible margin": (["solve", "--margin", "nan"], "margin: must be from 0"),
+    "no punishment": (["solve", "--punishment-slots", "0"], "must be 1 or more, got 0"),
+    "objectives of a uniform one": (
+        ["solve", "--agreement", "uniform", "--objective", "fairest"],
+        "objective: a uniform agreement has only one",
+    ),
+    "the first of an individual one": (
+        ["solve", "--first-converted", "paper"],
+        "--first-converted: goes with --agreement uniform only",
+    ),
+    "no profile": (["certify"], "expects a profile"),
+    "too many files": (["certify", "a", "b", "c"], "expects a profile"),
+    "an absent directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
+    "a directory": (["solve", "--profile-out", "."], "is a directory, not a file to write to"),
+    "nowhere to write the demo": (["demo", "--report", "no/r.html"], "cannot be written"),
+    "nowhere to write the file": (["init", "no/c.toml"], "no/c.toml: cannot be written"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD_WORDS.values(), ids=BAD_WORDS.keys())
+def test_bad_words(run: Run, words: list[str], message: str) -> None:
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(Path().iterdir()) == []
+
+
+# --- Files are written whole or not at all -------------------------------------------------
+
+
+def test_a_file_that_fails_leaves_the_old_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "p.csv"
+    target.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(FedaccordError, match="cannot be written: No space left"):
+        write_file(target, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+    assert target.read_text() == "old"
+
+
+def test_a_link_is_followed_and_a_device_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_file(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    write_file(Path(os.devnull), "gone")
+    assert not Path(os.devnull).is_file()
+
+
+# --- The process ---------------------------------------------------------------------------
+
+FEDACCORD = [sys.executable, "-m", "fedaccord"]
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    process = subprocess.Popen(
+        [*FEDACCORD, "solve", "--paper", "--clients", "3000", "--all"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    process.wait(30)
+    assert errors == b""
+
+
+def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(HEAD + CLIENT.replace('"A"', '"Zürich 医院"'), encoding="utf-8")
+    for output_format, name in (("text", b"Z?rich ??"), ("json", rb"Z\u00fcrich \u533b\u9662")):
+        done = subprocess.run(
+            [*FEDACCORD, "solve", str(file), "--format", output_format],
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            check=True,
+        )
+        assert name in done.stdout
+
+
+def test_an_interrupt_is_quiet() -> None:
+    interrupt = (
+        "import os, signal, fedaccord.cli\n"
+        "from fedaccord.cli import solve\n"
+        "solve.choose_consortium = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "import sys; sys.argv = ['fedaccord', 'solve']\n"
+        "fedaccord.cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", interrupt], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    check = (
+        "import sys\n"
+        "sys.argv = ['fedaccord', *sys.argv[1:]]\n"
+        "from fedaccord.cli import main\n"
+        "try:\n    main()\n"
+        "finally:\n"
+        "    heavy = {'numpy', 'scipy', 'matplotlib', 'pydantic', 'rich', 'jinja2'}\n"
+        "    print('heavy:', sorted(heavy & sys.modules.keys()))\n"
+    )
+    for words in (["--help"], ["--version"], ["solve", "--help"], ["certify", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", check, *words], capture_output=True, text=True, check=True
+        )
+        assert "heavy: []" in done.stdout
+        assert "\\[" not in done.stdout

@@ -1,0 +1,169 @@
+"""`fedaccord solve`: the JSON contract, the tables, and the files it writes."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def solve_json(run: Run, *words: str) -> dict[str, Any]:
+    result = run("solve", *words, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout, parse_constant=pytest.fail))
+
+
+CONTRACT = {  # of DESIGN.md, in its order; * marks what was added since
+    "consortium": ["name", "clients", "rounds", "samples"],
+    "equilibrium": [
+        *("case", "unique", "total", "critical_client", "free_riders"),
+        *("total_cost", "clients"),  # *
+    ],
+    "agreement": [
+        *("kind", "exists", "total", "ratio", "free_riders", "free_riders_removed"),
+        *("first_converted", "level", "largest_level", "smallest_discount_factor"),
+        *("exists_from", "reason", "objective", "margin", "whole_samples"),  # *
+        *("punishment_slots", "total_cost", "clients"),  # *
+    ],
+    "certificate": ["holds", "worst_client", "slack"],
+    "social_optimum": ["total", "total_cost", "price_of_anarchy"],  # *
+}
+
+
+def test_the_json_contract(run: Run) -> None:
+    answer = solve_json(run, "--paper", "--agreement", "uniform")
+    assert {part: list(record) for part, record in answer.items()} == CONTRACT
+    assert answer["consortium"]["clients"] == 100
+    assert answer["consortium"]["samples"] == 1_000_000
+    assert isinstance(answer["consortium"]["samples"], int)
+    assert list(answer["equilibrium"]["clients"][0]) == ["name", "contribution", "role", "cost"]
+    assert list(answer["agreement"]["clients"][0]) == [
+        *("name", "contribution", "role", "cost", "saving", "threshold"),
+    ]
+    assert answer["agreement"]["clients"][0]["role"] == "free rider"
+
+
+def test_the_paper_s_numbers(run: Run) -> None:
+    answer = solve_json(run, "--paper", "--agreement", "uniform")
+    equilibrium, agreement = answer["equilibrium"], answer["agreement"]
+    assert equilibrium["case"] == "I"
+    assert equilibrium["critical_client"] == "client-50"
+    assert equilibrium["total"] == pytest.approx(505_063.3, abs=0.05)
+    assert agreement["total"] == pytest.approx(887_448.1, abs=0.05)
+    assert agreement["level"] == pytest.approx(7966.3, abs=0.05)
+    assert agreement["ratio"] == pytest.approx(1.7571, abs=5e-5)
+    assert agreement["smallest_discount_factor"] == pytest.approx(0.8)
+    assert agreement["exists_from"] == pytest.approx(0.5106, abs=5e-5)
+    riders = (
+        equilibrium["free_riders"],
+        agreement["free_riders"],
+        agreement["free_riders_removed"],
+    )
+    assert riders == (49, 1, 48)
+    assert agreement["first_converted"] == "client-2"
+    assert answer["certificate"]["holds"] is True
+    assert answer["certificate"]["worst_client"] == "client-2"
+    assert answer["social_optimum"]["price_of_anarchy"] > 1
+
+
+def test_the_individual_agreement_is_the_default(run: Run) -> None:
+    agreement = solve_json(run, "--paper")["agreement"]
+    assert agreement["kind"] == "individual"
+    assert agreement["total"] == pytest.approx(993_957, abs=0.5)
+    assert (agreement["level"], agreement["first_converted"]) == (None, None)
+
+
+def test_no_agreement_is_an_answer(run: Run) -> None:
+    words = ("--paper", "--agreement", "uniform", "--discount-factor", "0.5")
+    answer = solve_json(run, *words)
+    assert answer["agreement"]["exists"] is False
+    assert "not patient enough" in answer["agreement"]["reason"]
+    assert answer["agreement"]["total"] == answer["equilibrium"]["total"]
+    text = run("solve", *words)
+    assert text.exit_code == 0
+    assert "No uniform agreement exists: the clients are not patient enough" in text.stdout
+
+
+def test_without_a_file_it_is_the_paper_s_setting_and_says_so(run: Run) -> None:
+    said = "No file given, so this is the paper's setting"
+    result = run("solve", "--format", "json")
+    assert said in result.stderr
+    json.loads(result.stdout)
+    assert said in run("solve").stdout
+    assert said not in run("solve", "--paper").output
+
+
+def test_the_paper_s_options(run: Run) -> None:
+    answer = solve_json(
+        run,
+        *("--clients", "20", "--samples", "500", "--rounds", "10"),
+        *("--cost-per-sample", "2e-6", "--discount-factor", "0.9"),
+    )
+    consortium = answer["consortium"]
+    assert (consortium["clients"], consortium["rounds"], consortium["samples"]) == (20, 10, 10_000)
+
+
+def test_the_options_of_the_agreement(run: Run) -> None:
+    answer = solve_json(
+        run,
+        *("--paper", "--objective", "least-total-cost", "--margin", "0.1"),
+        *("--whole-samples", "--punishment-slots", "12"),
+    )["agreement"]
+    assert answer["objective"] == "least total cost"
+    assert answer["margin"] == 0.1
+    assert answer["punishment_slots"] == 12
+    assert answer["whole_samples"] is True
+    assert all(client["contribution"].is_integer() for client in answer["clients"])
+    feasible = solve_json(
+        run,
+        *("--paper", "--agreement", "uniform", "--discount-factor", "0.5"),
+        *("--first-converted", "feasible"),
+    )["agreement"]
+    assert feasible["exists"] is True
+
+
+def test_the_text_for_people(run: Run) -> None:
+    run("init")
+    text = run("solve", "consortium.toml").stdout
+    assert "Breast imaging, six hospitals" in text
+    for words in ("50,397", "110,814", "3 of 6", "0 of 6", "2.20", "Proved: no client gains"):
+        assert words in text
+    assert "Lakeside Clinic       16,000        0   11,297" in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+    assert "\x1b" not in text
+
+
+def test_of_many_clients_some_are_listed(run: Run) -> None:
+    text = run("solve", "--paper", "--agreement", "uniform").stdout
+    listed = [line.split()[0] for line in text.splitlines() if line.startswith(" client-")]
+    assert len(listed) == 20
+    assert {"client-1", "client-2", "client-50", "client-100"} <= set(listed)
+    assert "20 of 100 clients" in text
+    every = run("solve", "--paper", "--all").stdout
+    assert sum(line.startswith(" client-") for line in every.splitlines()) == 100
+    assert "of 100 clients, by" not in every
+
+
+def test_names_are_printed_as_they_are(run: Run) -> None:
+    names = ["[red]St[/red] :smile: Mary", "<b>R&D</b> $x$"]
+    lines = ["rounds = 50", "discount_factor = 0.8"]
+    for name in names:
+        lines += ["[[clients]]", f"name = '{name}'", "valuation = 1", "cost_per_sample = 1e-6"]
+        lines += ["samples = 500"]
+    Path("c.toml").write_text("\n".join(lines))
+    text = run("solve", "c.toml").stdout
+    assert all(name in text for name in names)
+
+
+def test_the_files_it_writes(run: Run) -> None:
+    run("init")
+    result = run("solve", "consortium.toml", "--report", "r.html", "--profile-out", "p.csv")
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(Path("p.csv").read_text().splitlines()))
+    assert [row["name"] for row in rows][:2] == ["University Hospital", "Northern General"]
+    assert float(rows[4]["contribution"]) == pytest.approx(11297.155, abs=0.01)
+    assert Path("r.html").read_text().startswith("<!DOCTYPE html>")
+    assert sorted(path.name for path in Path().iterdir()) == ["consortium.toml", "p.csv", "r.html"]

@@ -1,0 +1,18 @@
+"""Hypothesis as the tests want it: the same examples every time, unless asked to explore.
+
+`make test ARGS="--hypothesis-profile=explore"` draws new ones, and more of them.
+"""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+settings.register_profile(
+    "explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1_000
+)
+settings.load_profile("repeatable")

@@ -1,0 +1,166 @@
+"""The HTML page: self-contained, harmless whatever the names, and right."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.game.files import example_consortium
+from fedaccord.report import choose_clients, render_report, write
+
+NASTY = (
+    "<script>alert(1)</script>",
+    "$x^2$ $",
+    "--> & \"quoted\" 'names'",
+    "医院 é",
+    "</svg><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }} {% raw %}",
+)
+
+
+class Tags(HTMLParser):
+    """Counts the tags, and collects attributes and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.opened: dict[str, int] = {}
+        self.closed: dict[str, int] = {}
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.opened[tag] = self.opened.get(tag, 0) + 1
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        self.closed[tag] = self.closed.get(tag, 0) + 1
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(agreement: fa.Agreement) -> str:
+    return render_report(fa.certify(agreement))
+
+
+def test_the_story_of_the_example() -> None:
+    text = Tags(page_of(fa.solve_agreement(example_consortium()))).text
+    for words in (
+        "Breast imaging, six hospitals",
+        "An agreement that holds, with 2.20 times the data",
+        "3 of 6 clients would contribute nothing",
+        "110,814 samples, 2.20 times as many",
+        "All 6 clients would pay less than alone",
+        "Proved: no client gains by slipping",
+        "Why it holds",
+        f"fedaccord {fa.__version__}",
+        "for ever",
+    ):
+        assert words in " ".join(text.split())
+
+
+def test_it_needs_nothing_but_itself() -> None:
+    page = page_of(fa.solve_agreement(example_consortium()))
+    tags = Tags(page)
+    assert tags.opened["svg"] == 3
+    assert not {"script", "link", "img", "iframe", "object"} & tags.opened.keys()
+    links = [value for name, value in tags.attributes if name in ("href", "src", "xlink:href")]
+    assert all(value is not None and value.startswith("#") for value in links)
+    assert not re.search(r"url\((?!#)|@import", page)
+
+
+def test_the_pictures_do_not_share_identifiers() -> None:
+    tags = Tags(page_of(fa.solve_agreement(example_consortium())))
+    ids = [value for name, value in tags.attributes if name == "id"]
+    assert ids
+    assert len(set(ids)) == len(ids)
+
+
+def test_names_are_harmless_and_unharmed() -> None:
+    consortium = fa.Consortium(
+        valuation=np.linspace(1, 3, len(NASTY)),
+        cost_per_sample=1e-6,
+        samples=500,
+        rounds=50,
+        discount_factor=0.8,
+        name=NASTY[0],
+        names=NASTY,
+    )
+    for profile in (np.full(6, 500.0), np.zeros(6)):
+        page = page_of(fa.agreement_on(consortium, profile))
+        tags = Tags(page)
+        assert not {"script", "img"} & tags.opened.keys()
+        assert not any(name.startswith("on") for name, _ in tags.attributes)
+        assert tags.opened["table"] == tags.closed["table"]
+        assert tags.opened["svg"] == tags.closed["svg"] == 3
+        for name in NASTY:  # once in the table, once in each picture
+            assert tags.text.count(name) >= 4
+
+
+def test_a_refuted_profile() -> None:
+    consortium = example_consortium()
+    text = Tags(page_of(fa.agreement_on(consortium, consortium.samples))).text
+    assert "This profile would not hold" in text
+    assert "Refuted: 1 of 6 clients would slip, Lakeside Clinic first of all." in text
+    assert "Who would slip" in text
+    assert "Why it does not hold" in text
+
+
+def test_no_agreement() -> None:
+    consortium = fa.paper_consortium(discount_factor=0.3)
+    text = Tags(page_of(fa.solve_agreement(consortium, "uniform"))).text
+    assert "No uniform agreement exists" in text
+    assert "not patient enough" in text
+    assert "Proved" not in text
+
+
+def test_one_client() -> None:
+    consortium = fa.Consortium(
+        valuation=1, cost_per_sample=1e-6, samples=[500], rounds=50, discount_factor=0.5
+    )
+    text = Tags(page_of(fa.solve_agreement(consortium))).text
+    assert "of 1 client" in text
+    assert "1 clients" not in text
+
+
+def test_a_hundred_thousand_clients_fit_on_a_small_page() -> None:
+    page = page_of(fa.solve_agreement(fa.paper_consortium(clients=100_000)))
+    assert len(page) < 2_000_000
+    assert "300 of 100,000 clients" in page
+    assert "99,700 are left out" in page
+
+
+def test_the_clients_that_matter_are_chosen() -> None:
+    consortium = fa.paper_consortium(clients=1000)
+    agreement = fa.solve_agreement(consortium, "uniform")
+    certificate = fa.certify(agreement)
+    chosen = [consortium.names[n] for n in choose_clients(certificate, 20)]
+    assert len(chosen) <= 20
+    assert agreement.first_converted in chosen
+    assert agreement.equilibrium.critical_client in chosen
+    assert certificate.worst_client in chosen
+    assert {"client-1", "client-1000"} <= set(chosen)
+    assert choose_clients(certificate, 1000) == list(range(1000))
+
+    everyone_slips = fa.certify(fa.agreement_on(consortium, np.zeros(1000)))
+    chosen_of_slipping = choose_clients(everyone_slips, 20)
+    assert len(chosen_of_slipping) <= 20
+    assert everyone_slips.worst in chosen_of_slipping
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([50396.84, 110814.2], ["50,397", "110,814"]),
+        ([0.0, -0.0], ["0", "0"]),
+        ([5.0, 3.25], ["5.000", "3.250"]),
+        ([1e-5, -2e-9], ["0.00001000", "0.00000000"]),
+        ([float("inf"), 12.0], ["–", "12"]),
+        ([-0.4, 123456.0], ["0", "123,456"]),
+    ],
+)
+def test_how_numbers_are_written(values: list[float], expected: list[str]) -> None:
+    assert write(values) == expected
