@@ -62,9 +62,12 @@ class Certificate:
 
     @cached_property
     def worst(self) -> int:
-        """Position of the client with the least slack, among those who would slip if any."""
+        """Position of the client with the least slack, among those who would slip if any.
+
+        Of several that differ by rounding alone it is the first.
+        """
         slack = self.slack if self.keeps.all() else np.where(self.keeps, np.inf, self.slack)
-        return int(np.argmin(slack))
+        return int(np.argmax(slack <= slack.min() + TOLERANCE))
 
     @property
     def worst_client(self) -> str:

@@ -347,7 +347,8 @@ def _steepest(bounds: Bounds, low: _End, high: _End) -> FloatArray:
     kept = np.maximum(high.total - high.amounts, game.satiation)
     at_kept = 0.5 * bounds.weight / (kept * np.sqrt(kept))
     rise = 0.5 * game.pull / (low.total * np.sqrt(low.total)) - at_kept
-    slope = np.clip(rise / np.maximum(1.0 - at_kept, _FLAT), 0.0, 1.0)
+    with np.errstate(over="ignore"):
+        slope = np.clip(rise / np.maximum(1.0 - at_kept, _FLAT), 0.0, 1.0)
     return np.where(low.amounts >= game.samples, 0.0, slope)
 
 

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.filling import TIE
 
 _INSET = 1.0 / 64.0
 """How far from its ends a bracket is cut at least: at most that share of it is left of a good
@@ -134,7 +135,7 @@ def _converted(game: ScaledGame, feasible_first: bool) -> tuple[BoolArray, Float
         hardest = np.maximum.accumulate(need[:, ::-1], axis=-1)[:, ::-1]
         gains = (together - 1.0 > hardest) & (together > 0)
     else:
-        gains = worth * together > 1.0  # r_n > B_n
+        gains = worth * together > 1.0 + TIE  # r_n > B_n, by more than rounding
     start = np.argmax(gains, axis=-1, keepdims=True)
     found = gains.any(axis=-1, keepdims=True)
     ranks = np.empty_like(order)
@@ -284,7 +285,7 @@ def _last_fine(
     for _ in range(_MOST_STEPS):
         width = high - low
         rise = at_high - at_low
-        share = np.divide(-at_low, rise, out=np.full_like(rise, 0.5), where=rise > -at_low)
+        share = np.divide(-at_low, rise, out=np.full_like(rise, 0.5), where=rise > 0)
         middle = low + width * np.clip(share, _INSET, 1.0 - _INSET)
         at_middle = excess(middle)
         bad = at_middle > 0
@@ -298,7 +299,7 @@ def _last_fine(
 def _largest_level(ladder: _Ladder, first: FloatArray) -> FloatArray:
     """x_l^th: closed form while nobody runs out of data before it, else by bisection.
 
-    The paper's implicit eq. 12 and 16 is a quadratic in w = sqrt(S + c x); written so that
+    The paper's implicit eq. 13 and 17 is a quadratic in w = sqrt(S + c x); written so that
     nothing cancels when x is small.
     """
     game = ladder.game

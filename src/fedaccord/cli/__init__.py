@@ -6,21 +6,20 @@ needs them are imported when a command runs, so that `fedaccord --help` is quick
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
 import fedaccord
-from fedaccord.cli import certify, demo, init, solve
+from fedaccord.cli import certify, demo, init, play, solve
 from fedaccord.errors import FedaccordError
 
 
 class _Commands(TyperGroup):
     """The commands; what one of them refuses is a message, not a traceback."""
 
-    def invoke(self, ctx: click.Context) -> object:
+    def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
             return super().invoke(ctx)
@@ -57,7 +56,7 @@ def _options(
     pass
 
 
-for command in (demo.demo, init.init, solve.solve, certify.certify):
+for command in (demo.demo, init.init, solve.solve, certify.certify, play.play):
     app.command()(command)
 
 

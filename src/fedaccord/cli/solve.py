@@ -124,14 +124,14 @@ def solve(
         write_report(report, certificate)
 
     say_where_from(file, paper, output_format)
+    optimum = fa.solve_social_optimum(consortium)
     if output_format == "json":
         from fedaccord.cli.records import solution_record, to_json
 
-        optimum = fa.solve_social_optimum(consortium)
         record = solution_record(certificate, optimum, exists_from)
         typer.echo(to_json(record, consortium.size))
     else:
         from fedaccord.cli.tables import print_consortium, print_solution
 
         print_consortium(output(), consortium)
-        print_solution(output(), certificate, exists_from, every)
+        print_solution(output(), certificate, optimum, exists_from, every)

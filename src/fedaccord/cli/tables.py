@@ -1,5 +1,6 @@
 """What `--format text` prints: a summary first, then clients."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -8,13 +9,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fedaccord.report import choose_clients, client_rows, count, patience, verdict, write
+from fedaccord.game.social_optimum import price_of_anarchy
+from fedaccord.game.writing import count, patience, write
+from fedaccord.report import choose_clients, client_rows, verdict
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
+    from fedaccord.game.social_optimum import SocialOptimum
+    from fedaccord.play.account import Account
+    from fedaccord.play.match import Match
 
 LISTED = 20
 """Clients in a table unless all are asked for."""
@@ -31,7 +37,11 @@ def print_consortium(console: Console, consortium: "Consortium") -> None:
 
 
 def print_solution(
-    console: Console, certificate: "Certificate", exists_from: float | None, every: bool
+    console: Console,
+    certificate: "Certificate",
+    optimum: "SocialOptimum",
+    exists_from: float | None,
+    every: bool,
 ) -> None:
     """What `solve` found."""
     agreement = certificate.agreement
@@ -52,6 +62,11 @@ def print_solution(
             f"If all clients had one discount factor, {kind} agreement would exist "
             f"above {patience(exists_from)}."
         )
+    price = price_of_anarchy(agreement.equilibrium, optimum)
+    console.print(
+        f"Cheapest for all together would be {write([optimum.total])[0]} samples (the social "
+        f"optimum); the equilibrium costs {price:,.4f} times as much (the price of anarchy)."
+    )
     print_clients(console, certificate, every)
 
 
@@ -99,6 +114,52 @@ def print_clients(console: Console, certificate: "Certificate", every: bool) -> 
             f"{len(chosen):,} of {size:,} clients, by ascending ratio of valuation to cost per "
             "sample; --all lists every one."
         )
+
+
+def print_account(console: Console, account: "Account", every: bool) -> None:
+    """What `play` saw."""
+    match = account.match
+    before = [account.terms, account.watch, account.strategies]
+    happened = [*account.slips, *account.slips_that_were_none]
+    console.print("\n".join(filter(None, before)))
+    console.print()
+    if match.agreement.exists:
+        console.print(account.phases)
+    for line in happened:
+        console.print(f"  {line}", soft_wrap=True)
+    if not match.slipped.any():
+        console.print("Nobody slipped." + ("" if happened else " (--deviate NAME@SLOT: somebody.)"))
+    for line in account.chance:
+        console.print(line)
+    if match.slipped.any():
+        _print_deviators(console, match, every)
+
+
+def _print_deviators(console: Console, match: "Match", every: bool) -> None:
+    """What those who slipped paid, against keeping to the agreement."""
+    slipped = np.flatnonzero(match.slipped)
+    chosen = slipped if every else slipped[:LISTED]
+    paid, kept = match.discounted_cost[chosen], match.discounted_cost_if_kept[chosen]
+    with np.errstate(invalid="ignore"):
+        lost = paid - kept
+    table = _table("Slipped", ["Slots", "Pays for ever", "Without its slips", "Lost by them"])
+    slots = Counter[str | None]()
+    for event in match.events:
+        if event.kind == "deviation":
+            slots[event.client] += int(event.lasted)
+    costs = write(np.array([paid, kept]).ravel(), digits=6)
+    rows = zip(chosen.tolist(), costs[: paid.size], costs[paid.size :], write(lost), strict=True)
+    for n, *numbers in rows:
+        name = match.agreement.consortium.names[n]
+        table.add_row(name, f"{slots[name]:,}", *numbers)
+    console.print(table)
+    console.print(
+        "Saved, lost: against the same match without the client's slips, discounted to the slot "
+        "of the slip. The table: all slots for ever, discounted to the first.",
+        style="dim",
+    )
+    if chosen.size < slipped.size:
+        console.print(f"... and {slipped.size - chosen.size:,} more; --all lists every one.")
 
 
 def _print_slips(console: Console, certificate: "Certificate", every: bool) -> None:

@@ -25,9 +25,6 @@ import numpy.typing as npt
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray, plain, read_only
 
-LISTED_PROBLEMS = 50
-"""How many mistakes are spelled out; past that the rest are only counted."""
-
 
 @dataclass(frozen=True, slots=True)
 class Client:
@@ -190,9 +187,7 @@ class Consortium:
     def _check(self) -> None:
         problems = [*self._shared_problems(), *self._client_problems(), *self._name_problems()]
         if problems:
-            left_out = len(problems) - LISTED_PROBLEMS
-            listed = problems[:LISTED_PROBLEMS]
-            raise InvalidInput([*listed, f"and {left_out} more"] if left_out > 0 else listed)
+            raise InvalidInput(problems)
 
     def _shared_problems(self) -> Iterator[str]:
         yield from broken_shared_rules(self.rounds, self.server_fee)

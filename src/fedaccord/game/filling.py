@@ -40,16 +40,17 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
     """Fill each row (last axis: clients) up to its total; `total` and `share` are columns."""
     total = np.maximum(_total(satiation, samples), np.finfo(np.float64).tiny)
     above = satiation > total * (1.0 + TIE)
-    at_margin = (satiation >= total * (1.0 - TIE)) & ~above
+    at_margin = (satiation >= total * (1.0 - TIE)) ^ above
     profile = samples * above
     share = np.zeros(total.shape)
-    if at_margin.any():
-        tied = samples * at_margin
+    row, column = np.nonzero(at_margin)
+    if row.size:
+        tied = samples[row, column]
+        capacity = np.bincount(row, tied, len(total))[:, np.newaxis]
         left = total - profile.sum(axis=-1, keepdims=True)
-        capacity = tied.sum(axis=-1, keepdims=True)
         share = np.clip(left / np.where(capacity > 0, capacity, np.inf), 0.0, 1.0)
         share = np.where(share < TIE, 0.0, np.where(share > 1.0 - TIE, 1.0, share))
-        profile += share * tied
+        profile[row, column] = share[row, 0] * tied
     return Filling(profile, total, at_margin, share)
 
 
@@ -74,7 +75,7 @@ def _total_of_many(satiation: FloatArray, samples: FloatArray) -> FloatArray:
     leeway = _SAMPLE // 50
     high = points[guess - leeway] if guess >= leeway else np.inf
     low = points[guess + leeway] if guess + leeway < points.size else 0.0
-    base = float((samples * (satiation > high)).sum())
+    base = float(samples @ (satiation > high))
     near = np.flatnonzero((satiation > low) & (satiation <= high))
     if base > high or base + float(samples[near].sum()) <= low:  # the sample misled us
         near, base = np.arange(satiation.size), 0.0

@@ -5,7 +5,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from fedaccord.errors import InvalidInput
-from fedaccord.game.consortium import LISTED_PROBLEMS
 
 _LONGEST_SHOWN = 40
 """Characters of a value in a message."""
@@ -40,9 +39,6 @@ class Mistakes:
     def error(self) -> InvalidInput:
         """All of them as one error to raise."""
         problems = [problem for _, problem in sorted(self._found, key=lambda found: found[0])]
-        left_out = len(problems) - LISTED_PROBLEMS
-        if left_out > 0:
-            problems[LISTED_PROBLEMS:] = [f"and {left_out} more"]
         return InvalidInput(problems, self.source)
 
 

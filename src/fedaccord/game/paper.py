@@ -21,7 +21,7 @@ def paper_consortium(
     if clients < 1:
         raise InvalidInput(f"clients: must be 1 or more, got {clients}")
     return Consortium(
-        name=f"the paper's setting, {clients} clients",
+        name=f"the paper's setting, {clients} {'client' if clients == 1 else 'clients'}",
         valuation=100.0 * np.arange(1, clients + 1) / clients,
         cost_per_sample=np.full(clients, cost_per_sample),
         samples=np.full(clients, samples),

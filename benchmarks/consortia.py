@@ -1,0 +1,43 @@
+"""The consortia that are solved: random, and comparable to the paper's setting."""
+
+from typing import Any
+
+import numpy as np
+
+import fedaccord as fa
+
+Fields = dict[str, Any]
+"""The arguments of a Consortium, or of a batch."""
+
+
+def random_fields(seed: int, *shape: int) -> Fields:
+    """Clients like the paper's, but all different: in data, costs, valuations and patience.
+
+    With more clients, each wants more: the ratio grows with N^1.5, as the equilibrium's total
+    does with N, so that about half of the clients free-ride however many they are.
+    """
+    rng = np.random.default_rng(seed)
+    clients = shape[-1]
+    return {
+        "valuation": rng.uniform(1.0, 100.0, shape) * (clients / 100) ** 1.5,
+        "cost_per_sample": 0.985e-8 * rng.uniform(0.5, 1.5, shape),
+        "samples": rng.integers(5_000, 15_000, shape, endpoint=True).astype(np.float64),
+        "discount_factor": rng.uniform(0.6, 0.95, shape),
+        "rounds": 50,
+    }
+
+
+def random_consortium(seed: int, clients: int) -> fa.Consortium:
+    """One of them, nothing worked out yet."""
+    return fa.Consortium(**random_fields(seed, clients))
+
+
+def fresh(consortium: fa.Consortium) -> fa.Consortium:
+    """The same consortium with nothing worked out yet."""
+    return fa.Consortium(
+        valuation=consortium.valuation,
+        cost_per_sample=consortium.cost_per_sample,
+        samples=consortium.samples,
+        discount_factor=consortium.discount_factor,
+        rounds=consortium.rounds,
+    )

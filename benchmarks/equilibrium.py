@@ -1,0 +1,34 @@
+"""The equilibrium of a million clients against sorting as many numbers."""
+
+import numpy as np
+
+import fedaccord as fa
+from benchmarks.consortia import fresh, random_consortium
+from benchmarks.measure import Contestant, race
+from benchmarks.row import Row, slower
+
+CLIENTS = 1_000_000
+REPEATS = 15
+
+
+def run() -> list[Row]:
+    consortium = random_consortium(1, CLIENTS)
+    numbers = np.random.default_rng(2).random(CLIENTS)
+    ours, sort = race(
+        Contestant(fa.solve_equilibrium, prepare=lambda: fresh(consortium)),
+        Contestant(lambda _: np.sort(numbers)),
+        repeats=REPEATS,
+    )
+    equilibrium = fa.solve_equilibrium(consortium)
+    note = f"{equilibrium.free_riders:,} free riders; the consortium is built outside of the timing"
+    return [
+        slower(
+            "equilibrium",
+            f"equilibrium of {CLIENTS:,} clients",
+            "numpy.sort of as many floats",
+            ours,
+            sort,
+            bar=3.0,
+            note=note,
+        )
+    ]

@@ -1,0 +1,51 @@
+"""The individual agreement of a million clients: its time against a sort, and its memory."""
+
+import tracemalloc
+
+import numpy as np
+
+import fedaccord as fa
+from benchmarks.consortia import fresh, random_consortium
+from benchmarks.measure import Contestant, race
+from benchmarks.row import Row, slower
+
+CLIENTS = 1_000_000
+REPEATS = 7
+
+
+def run() -> list[Row]:
+    consortium = random_consortium(1, CLIENTS)
+    numbers = np.random.default_rng(2).random(CLIENTS)
+    ours, sort = race(
+        Contestant(fa.solve_agreement, prepare=lambda: fresh(consortium)),
+        Contestant(lambda _: np.sort(numbers)),
+        repeats=REPEATS,
+    )
+    what = f"individual agreement of {CLIENTS:,} clients"
+    agreement = fa.solve_agreement(consortium)
+    note = f"{agreement.ratio:.2f} times the equilibrium's data; the equilibrium is in the timing"
+    against = "numpy.sort of as many floats"
+    return [
+        slower("individual", what, against, ours, sort, bar=60.0, note=note),
+        Row(
+            "individual",
+            f"{what}, memory",
+            "one array of as many floats",
+            value=peak_memory(fresh(consortium)) / numbers.nbytes,
+            bar=20.0,
+            unit="arrays",
+            note="peak of what is allocated while solving (tracemalloc)",
+        ),
+    ]
+
+
+def peak_memory(consortium: fa.Consortium) -> int:
+    """Bytes allocated at once, at most, while the agreement is worked out."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        fa.solve_agreement(consortium)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,21 @@
+"""The benchmarks by name. Each is a module of this package with a function `run`."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from benchmarks.row import Row
+
+NAMES = (
+    "equilibrium",
+    "individual",
+    "uniform",
+    "batch",
+    "nashopt",
+    "start_up",
+)
+
+
+def find(name: str) -> Callable[[], list[Row]]:
+    """The `run` of a benchmark."""
+    run: Callable[[], list[Row]] = import_module(f"benchmarks.{name}").run
+    return run

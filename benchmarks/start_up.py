@@ -1,0 +1,40 @@
+"""How soon the command line answers, against importing the library it is made with."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.measure import Contestant, race
+from benchmarks.row import Row, slower
+
+REPEATS = 15
+WHAT, AGAINST = "`fedaccord --help`", 'python -c "import typer"'
+
+
+def run() -> list[Row]:
+    command = Path(sys.executable).parent / "fedaccord"
+    if not command.exists() or not _runs([str(command), "--help"]):
+        return [Row("start_up", WHAT, AGAINST, note=f"left out: {WHAT} does not run here")]
+    ours, theirs = race(
+        Contestant(lambda _: _run([str(command), "--help"]), cpu_clock=_children),
+        Contestant(lambda _: _run([sys.executable, "-c", "import typer"]), cpu_clock=_children),
+        repeats=REPEATS,
+        take="median",
+    )
+    return [slower("start_up", WHAT, AGAINST, ours, theirs, bar=2.0)]
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def _runs(command: Sequence[str]) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def _children() -> float:
+    """Processor time of the child processes that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
