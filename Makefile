@@ -6,10 +6,11 @@ WORKERS ?= auto
 # The extras that the tests and the checks need.
 TEST_EXTRAS := dev
 
-PEERS_VENV := .venv-peers
-BIN        := $(VENV)/bin
-CODE       := src tests conftest.py $(wildcard benchmarks)
-PAGES      := $(wildcard README.md) docs
+PEERS_VENV  := .venv-peers
+ORACLE_VENV := .venv-oracle
+BIN         := $(VENV)/bin
+CODE        := src tests conftest.py $(wildcard benchmarks)
+PAGES       := $(wildcard README.md) docs
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -26,10 +27,10 @@ none_is_well = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test test-slow check lint types imports doctests pages bench format clean
+.PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages bench format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/.installed ## Install fedaccord into .venv
 	@echo "Installed: $(BIN)/fedaccord"
@@ -42,6 +43,9 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests
 	@$(BIN)/python -m pytest -q -m slow $(ARGS) $(none_is_well)
+
+test-oracle: $(ORACLE_VENV)/.installed ## Compare with a solver that nobody here wrote (a large install)
+	@$(ORACLE_VENV)/bin/python -m pytest -q -m slow tests/reference/test_nashopt.py $(ARGS)
 
 check: lint types imports doctests pages ## Check style, types, imports, doctests and the pages' code
 
@@ -80,7 +84,7 @@ format: $(VENV)/.installed-test ## Put the code into its form
 	@$(BIN)/ruff format .
 
 clean: ## Remove everything that make made
-	@rm -rf $(VENV) $(PEERS_VENV) build dist .mypy_cache .pytest_cache .ruff_cache \
+	@rm -rf $(VENV) $(PEERS_VENV) $(ORACLE_VENV) build dist .mypy_cache .pytest_cache .ruff_cache \
 	  .import_linter_cache .hypothesis
 	@find src tests $(wildcard benchmarks) -name __pycache__ -prune -exec rm -rf {} +
 
@@ -91,6 +95,9 @@ $(VENV)/pyvenv.cfg:
 
 $(PEERS_VENV)/pyvenv.cfg:
 	$(call new_environment,$(PEERS_VENV))
+
+$(ORACLE_VENV)/pyvenv.cfg:
+	$(call new_environment,$(ORACLE_VENV))
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@echo "Installing fedaccord into $(VENV) (once) ..."
@@ -105,4 +112,9 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 $(PEERS_VENV)/.installed: pyproject.toml constraints.txt benchmarks/peers.txt | $(PEERS_VENV)/pyvenv.cfg
 	@echo "Installing fedaccord and its peers into $(PEERS_VENV) (once) ..."
 	@$(PEERS_VENV)/bin/python -m pip install -qq -e . -r benchmarks/peers.txt
+	@touch $@
+
+$(ORACLE_VENV)/.installed: pyproject.toml constraints.txt tests/oracle-requirements.txt | $(ORACLE_VENV)/pyvenv.cfg
+	@echo "Installing fedaccord and the oracle into $(ORACLE_VENV) (once) ..."
+	@$(ORACLE_VENV)/bin/python -m pip install -qq -c constraints.txt -e '.[dev]' -r tests/oracle-requirements.txt
 	@touch $@

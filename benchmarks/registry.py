@@ -10,6 +10,7 @@ NAMES = (
     "individual",
     "uniform",
     "batch",
+    "play",
     "nashopt",
     "start_up",
 )

@@ -11,6 +11,10 @@ from matplotlib.patches import Rectangle
 import fedaccord as fa
 from fedaccord import plots
 from fedaccord.game.files import example_consortium
+from fedaccord.play.account import account_of
+from fedaccord.play.match import Match, play
+from fedaccord.play.strategies import DeviateOnce, FreeRide
+from fedaccord.play.tolerance import find_tolerance
 
 
 def some_consortium(size: int) -> fa.Consortium:
@@ -83,3 +87,77 @@ def test_the_legend_names_the_roles_there_are() -> None:
         "agreement: free rider",
         "equilibrium: what it gives alone",
     ]
+
+
+# --- A match -------------------------------------------------------------------------------
+
+
+def some_match(slots: int, **chance: float) -> Match:
+    agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
+    slip = DeviateOnce(min(5, slots))
+    return play(agreement, {"Lakeside Clinic": slip}, slots, **chance)  # type: ignore[arg-type]
+
+
+def labels_of(figure: Figure) -> list[str]:
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("slots", [1, 50, 3_000])
+@pytest.mark.parametrize("chance", [{}, {"noise": 0.05, "dropout": 0.1, "tolerance": 0.1}])
+def test_matches_of_any_length(slots: int, chance: dict[str, float]) -> None:
+    match = some_match(slots, **chance)
+    for figure in (plots.plot_totals(match), plots.plot_events(match)):
+        assert labels_of(figure)
+        assert figure.axes[-1].get_xlabel() == "Slot"
+    for deviator in account_of(match).deviators:
+        labels_of(plots.plot_slip(deviator))
+
+
+def test_punishments_are_shaded_where_they_were() -> None:
+    match = some_match(50)
+    figure = plots.plot_totals(match)
+    assert labels_of(figure) == ["punishing", "agreement", "equilibrium", "trained on"]
+    [shade] = figure.axes[0].collections
+    [path] = shade.get_paths()
+    assert path.get_extents().intervalx.tolist() == [5.5, 10.5]
+    strip = plots.plot_events(match)
+    assert [label.get_text() for label in strip.axes[0].get_yticklabels()] == ["phase", "deviation"]
+
+
+def test_the_totals_are_drawn_as_they_are() -> None:
+    match = some_match(50)
+    stairs = plots.plot_totals(match).axes[0].patches[-1]
+    np.testing.assert_array_equal(stairs.get_data().values, match.totals)  # type: ignore[attr-defined]
+
+
+def test_a_slip_s_costs_with_and_without() -> None:
+    [deviator] = account_of(some_match(50)).deviators
+    figure = plots.plot_slip(deviator)
+    assert labels_of(figure) == [
+        *("with its slips", "without", "the one less the other", "the same, for ever after"),
+    ]
+    paid, kept = (line.get_ydata() for line in figure.axes[0].lines)
+    np.testing.assert_array_equal(paid, deviator.paid)
+    np.testing.assert_array_equal(kept, deviator.paid_if_kept)
+    extra = np.asarray(figure.axes[1].lines[0].get_ydata())
+    assert extra[0] < 0 < deviator.extra_for_ever
+
+
+def test_costs_without_end_are_left_out() -> None:
+    agreement = fa.solve_agreement(example_consortium())
+    everyone = dict.fromkeys(agreement.consortium.names, FreeRide())
+    match = play(agreement, everyone, 10)
+    labels_of(plots.plot_totals(match))
+    labels_of(plots.plot_slip(account_of(match).deviators[0]))
+
+
+def test_the_tolerances_and_the_best_of_them() -> None:
+    best = find_tolerance(some_match(1).agreement, 0.05)
+    assert labels_of(plots.plot_tolerance(best, best.tolerance)) == ["cost", "least"]
+    assert labels_of(plots.plot_tolerance(best, 0.1)) == ["cost", "least", "in use"]
+
+
+def test_without_an_agreement_there_is_one_level() -> None:
+    none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
+    assert labels_of(plots.plot_totals(play(none, {}, 5))) == ["equilibrium", "trained on"]

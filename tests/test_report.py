@@ -8,7 +8,12 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.game.files import example_consortium
-from fedaccord.report import choose_clients, render_report, write
+from fedaccord.game.writing import write
+from fedaccord.play.account import account_of
+from fedaccord.play.match import play
+from fedaccord.play.strategies import AnyStrategy, DeviateOnce, FreeRide, Selfish
+from fedaccord.play.tolerance import find_tolerance
+from fedaccord.report import choose_clients, render_account, render_report
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -129,8 +134,9 @@ def test_one_client() -> None:
 def test_a_hundred_thousand_clients_fit_on_a_small_page() -> None:
     page = page_of(fa.solve_agreement(fa.paper_consortium(clients=100_000)))
     assert len(page) < 2_000_000
-    assert "300 of 100,000 clients" in page
-    assert "99,700 are left out" in page
+    [listed] = re.findall(r"(\d+) of 100,000 clients, spread evenly", page)
+    assert 290 <= int(listed) <= 300  # a client may be chosen for two reasons
+    assert f"{100_000 - int(listed):,} are left out" in page
 
 
 def test_the_clients_that_matter_are_chosen() -> None:
@@ -164,3 +170,74 @@ def test_the_clients_that_matter_are_chosen() -> None:
 )
 def test_how_numbers_are_written(values: list[float], expected: list[str]) -> None:
     assert write(values) == expected
+
+
+# --- A match -------------------------------------------------------------------------------
+
+
+def match_page(
+    agreement: fa.Agreement, strategies: dict[str, AnyStrategy], slots: int = 20, **chance: float
+) -> str:
+    best = find_tolerance(agreement, chance["noise"]) if "noise" in chance else None
+    match = play(agreement, strategies, slots, **chance)  # type: ignore[arg-type]
+    return render_account(account_of(match, best))
+
+
+def test_the_story_of_a_slip() -> None:
+    agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
+    page = match_page(agreement, {"Lakeside Clinic": DeviateOnce(5)}, noise=1e-3, tolerance=0.1)
+    tags = Tags(page)
+    text = " ".join(tags.text.split())
+    for words in (
+        "Lakeside Clinic slipped, and lost by it",
+        "An individual agreement on ",
+        "Slots 1-5 cooperating, 6-10 punishing, 11-20 cooperating.",
+        "slot 5: Lakeside Clinic trained on 0 instead of",
+        "False alarms: none.",
+        "What slipping cost Lakeside Clinic.",
+        "Which shortfall to put up with.",
+        f"fedaccord {fa.__version__}",
+    ):
+        assert words in text
+    assert tags.opened["svg"] == tags.closed["svg"] == 4
+    assert not {"script", "link", "img", "iframe", "object"} & tags.opened.keys()
+    ids = [value for name, value in tags.attributes if name == "id"]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_match_of_nasty_names() -> None:
+    consortium = fa.Consortium(
+        valuation=np.linspace(1, 3, len(NASTY)),
+        cost_per_sample=1e-6,
+        samples=500,
+        rounds=50,
+        discount_factor=0.8,
+        name=NASTY[0],
+        names=NASTY,
+    )
+    agreement = fa.agreement_on(consortium, np.full(6, 400.0), punishment_slots=3)
+    everyone: dict[str, AnyStrategy] = dict.fromkeys(NASTY, DeviateOnce(4))
+    tags = Tags(match_page(agreement, everyone))
+    assert not {"script", "img"} & tags.opened.keys()
+    assert not any(name.startswith("on") for name, _ in tags.attributes)
+    for name in NASTY:
+        assert name in tags.text
+
+
+def test_titles_of_matches() -> None:
+    consortium = example_consortium()
+    agreement = fa.solve_agreement(consortium)
+    assert "<h1>20 slots in which everyone kept to the agreement</h1>" in match_page(agreement, {})
+    both: dict[str, AnyStrategy] = {"Lakeside Clinic": FreeRide(), "Riverside": Selfish()}
+    assert "<h1>2 clients slipped in 20 slots</h1>" in match_page(agreement, both)
+    none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
+    page = match_page(none, {}, dropout=0.1)
+    assert "<h1>No uniform agreement exists, so everyone acts alone</h1>" in page
+    assert "There is nothing to keep to" in page
+
+
+def test_a_slip_into_a_punishment_that_comes_anyway_gains() -> None:
+    agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
+    unseen: dict[str, AnyStrategy] = {"Lakeside Clinic": DeviateOnce(5, amount=10_000.0)}
+    page = match_page(agreement, unseen, tolerance=0.1)
+    assert "<h1>Lakeside Clinic slipped, and gained by it</h1>" in page

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fedaccord.game.equilibrium import best_response as best_response
     from fedaccord.game.equilibrium import solve_equilibrium as solve_equilibrium
     from fedaccord.game.files import load_consortium as load_consortium
+    from fedaccord.game.files import load_profile as load_profile
     from fedaccord.game.paper import paper_consortium as paper_consortium
     from fedaccord.game.social_optimum import price_of_anarchy as price_of_anarchy
     from fedaccord.game.social_optimum import solve_social_optimum as solve_social_optimum
@@ -60,6 +61,7 @@ _HOMES = {
     "best_response": "game.equilibrium",
     "solve_equilibrium": "game.equilibrium",
     "load_consortium": "game.files",
+    "load_profile": "game.files",
     "paper_consortium": "game.paper",
     "price_of_anarchy": "game.social_optimum",
     "solve_social_optimum": "game.social_optimum",

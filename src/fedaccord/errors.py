@@ -5,6 +5,9 @@ Each message is a sentence that a user can act on; the command line prints it an
 
 from collections.abc import Sequence
 
+LISTED_PROBLEMS = 50
+"""How many mistakes a message spells out; past that the rest are only counted."""
+
 
 class FedaccordError(Exception):
     """Anything that fedaccord refuses or cannot do."""
@@ -21,8 +24,11 @@ class InvalidInput(FedaccordError):
         if len(self.problems) == 1:
             message = lead + self.problems[0]
         else:
-            listed = "\n".join(f"  {problem}" for problem in self.problems)
-            message = f"{lead}{len(self.problems)} mistakes:\n{listed}"
+            lines = list(self.problems[:LISTED_PROBLEMS])
+            if len(self.problems) > LISTED_PROBLEMS:
+                lines.append(f"and {len(self.problems) - LISTED_PROBLEMS:,} more")
+            listed = "\n".join(f"  {line}" for line in lines)
+            message = f"{lead}{len(self.problems):,} mistakes:\n{listed}"
         super().__init__(message)
 
 

@@ -1,11 +1,11 @@
-"""Pictures of an agreement: contributions, costs, thresholds. Results in, figures out.
+"""Pictures of an agreement and of a match. Results in, figures out.
 
 Clients stand in ascending order of their ratio (valuation / cost per sample), the order in
 which they stop free-riding. Few are named, many become bars, very many areas. Everything can
 be told apart without colour, too: by hatches, markers and dashes.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +19,10 @@ from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.roles import Role
+from fedaccord.play.account import Deviator
+from fedaccord.play.book import Event
+from fedaccord.play.match import Match
+from fedaccord.play.tolerance import Tolerance
 
 NAMED = 40
 """Up to this many clients have a row of their own, with their name."""
@@ -32,6 +36,11 @@ _ROLE_LOOK: dict[Role, dict[str, Any]] = {  # colours of Okabe and Ito, for all 
     Role.CONTRIBUTOR: {"facecolor": "#0072B2"},
     Role.PARTIAL_CONTRIBUTOR: {"facecolor": "#56B4E9", "hatch": "\\\\\\\\"},
     Role.CONVERTED_CONTRIBUTOR: {"facecolor": "#E69F00", "hatch": "////"},
+}
+_EVENT_LOOK: dict[str, dict[str, Any]] = {
+    "deviation": {"marker": "x", "markersize": 7, "markeredgewidth": 2},
+    "false alarm": {"marker": "^", "markersize": 6, "markerfacecolor": "none"},
+    "absence": {"marker": "|", "markersize": 8},
 }
 _STEPS = [1, 2, 5, 10]
 """Between ticks, in powers of ten."""
@@ -81,6 +90,148 @@ def plot_thresholds(certificate: Certificate) -> Figure:
     return canvas.finish("Discount factor", (-0.03, 1.15 if hopeless else 1.03))
 
 
+# --- A match -------------------------------------------------------------------------------
+
+
+def plot_totals(match: Match) -> Figure:
+    """All samples trained on in each slot, punishments shaded, with the two levels."""
+    agreement = match.agreement
+    figure, [axes] = _slot_axes([4.0])
+    legend = _shade(axes, match.punishing) if agreement.exists else []
+    levels: list[tuple[str, float, Any]] = [("equilibrium", agreement.equilibrium.total, ":")]
+    if agreement.exists:
+        levels.insert(0, ("agreement", agreement.total, "--"))
+    for label, total, dashes in levels:
+        legend.append(axes.axhline(total, color=_INK, linewidth=1.2, linestyle=dashes, label=label))
+    step = -(-match.slots // DRAWN)
+    label = "trained on" if step == 1 else f"trained on, one slot in {step}"
+    edges = np.append(np.arange(0, match.slots, step), match.slots) + 0.5
+    style: dict[str, Any] = {"baseline": None, "color": "#0072B2", "linewidth": 2.0}
+    legend.append(axes.stairs(match.totals[::step], edges, label=label, **style))
+    largest = max(agreement.total, agreement.equilibrium.total, float(match.totals.max()))
+    axes.set(ylim=(0.0, 1.08 * largest), ylabel="Samples trained on in the slot")
+    axes.set_xlim(0.5, match.slots + 0.5)
+    return _finish_slots(figure, [axes], legend)
+
+
+def plot_events(match: Match) -> Figure:
+    """A strip of the phases, and when clients slipped, were wronged, or were absent."""
+    kinds = [kind for kind in _EVENT_LOOK if any(e.kind == kind for e in match.events)]
+    figure, [axes] = _slot_axes([0.6 + 0.35 * len(kinds)])
+    axes.grid(visible=False)
+    rows = {"phase": len(kinds)} | {kind: len(kinds) - 1 - k for k, kind in enumerate(kinds)}
+    legend = _shade(axes, match.punishing, (rows["phase"] - 0.35, rows["phase"] + 0.35))
+    legend.append(
+        axes.broken_barh(
+            _runs(~match.punishing),
+            (rows["phase"] - 0.35, 0.7),
+            facecolor="#0072B2",
+            label="cooperating",
+        )
+    )
+    for kind in kinds:
+        slots = sorted({s for e in match.events if e.kind == kind for s in _slots_of(e)})
+        axes.plot(slots, [rows[kind]] * len(slots), linestyle="", color=_INK, **_EVENT_LOOK[kind])
+    axes.set_yticks(list(rows.values()), list(rows))
+    axes.set(ylim=(-0.5, len(kinds) + 0.5), xlim=(0.5, match.slots + 0.5))
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return _finish_slots(figure, [axes], legend)
+
+
+def plot_slip(deviator: Deviator) -> Figure:
+    """What a client's slips cost it: its costs with and without, and the way between them."""
+    figure, [above, below] = _slot_axes([2.2, 2.4])
+    x = deviator.slots
+    marker: dict[str, Any] = {"markersize": 5.0, "markevery": max(1, x.size // 20)}
+    solid: dict[str, Any] = {"marker": "o", "color": "#D55E00", "linewidth": 2.0}
+    dashed: dict[str, Any] = {"marker": "D", "color": "#0072B2", "linewidth": 2.0}
+    legend = [
+        *above.plot(x, deviator.paid, label="with its slips", **solid, **marker),
+        *above.plot(x, deviator.paid_if_kept, "--", label="without", **dashed, **marker),
+    ]
+    legend += below.plot(x, deviator.extra, label="the one less the other", color=_INK, linewidth=2)
+    for_ever: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.4, "linestyle": ":"}
+    if np.isfinite(deviator.extra_for_ever):
+        line = below.axhline(deviator.extra_for_ever, label="the same, for ever after", **for_ever)
+        legend.append(line)
+    below.axhline(0.0, color=_INK, linewidth=0.8)
+    above.set_ylabel("Cost so far,\nabove the unavoidable")
+    below.set_ylabel("Lost so far\n(below 0: saved)")
+    below.set_xlim(x[0] - 0.5, x[-1] + 0.5)
+    for axes in (above, below):
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+    return _finish_slots(figure, [above, below], legend)
+
+
+def plot_tolerance(best: Tolerance, used: float) -> Figure:
+    """What each tolerance costs all clients together, the best one and the one in use."""
+    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    _plain(axes)
+    legend = axes.plot(
+        100 * best.tolerances, best.total_costs, label="cost", color="#0072B2", linewidth=2.0
+    )
+    lowest = float(best.cost.sum())
+    style: dict[str, Any] = {"linestyle": "", "marker": "v", "markersize": 9, "color": "#D55E00"}
+    legend += axes.plot(100 * best.tolerance, lowest, label="least", **style)
+    if used != best.tolerance:
+        legend.append(
+            axes.axvline(100 * used, color=_INK, linewidth=1.2, linestyle="--", label="in use")
+        )
+    axes.set_xlabel("Tolerance (% of what was agreed)")
+    axes.set_ylabel("Expected discounted cost\nof all clients")
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+    axes.yaxis.set_major_formatter(_with_commas)
+    figure.legend(handles=legend, loc="outside upper left", ncols=3, frameon=False)
+    return figure
+
+
+def _slot_axes(heights: list[float]) -> tuple[Figure, list[Axes]]:
+    """Axes one above the other, all over the same slots."""
+    figure = Figure(figsize=(8.0, sum(heights) + 0.9), layout="constrained")
+    grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+    for axes in grid[:, 0]:
+        _plain(axes)
+    return figure, list(grid[:, 0])
+
+
+def _finish_slots(figure: Figure, all_axes: list[Axes], legend: list[Any]) -> Figure:
+    for axes in all_axes:
+        if axes.get_ylabel():
+            axes.yaxis.set_major_formatter(_with_commas)
+    last = all_axes[-1]
+    last.set_xlabel("Slot")
+    last.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=_STEPS))
+    last.xaxis.set_major_formatter(_with_commas)
+    figure.legend(handles=legend, loc="outside upper left", ncols=4, frameon=False)
+    return figure
+
+
+def _shade(axes: Axes, punishing: BoolArray, span: tuple[float, float] | None = None) -> list[Any]:
+    """Shade the slots of punishment, over the whole height or within `span`."""
+    look: dict[str, Any] = {"facecolor": "#E6E6E6", "edgecolor": "#AAAAAA", "hatch": "////"}
+    runs = _runs(punishing)
+    if not runs:
+        return []
+    height = (0.0, 1.0) if span is None else (span[0], span[1] - span[0])
+    where: dict[str, Any] = {"transform": axes.get_xaxis_transform()} if span is None else {}
+    return [axes.broken_barh(runs, height, linewidth=0.0, label="punishing", **look, **where)]
+
+
+def _runs(chosen: BoolArray) -> list[tuple[float, float]]:
+    """Where slots begin that are chosen, and how many there are in a row."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]])))
+    return [(first + 0.5, last - first) for first, last in edges.reshape(-1, 2).tolist()]
+
+
+def _slots_of(event: Event) -> range:
+    return range(event.slot, event.slot + int(event.lasted))
+
+
+# --- Clients in order ----------------------------------------------------------------------
+
+
 class _Canvas:
     """Axes on which clients stand in ascending order of their ratio: named rows, or columns."""
 
@@ -95,9 +246,7 @@ class _Canvas:
         height = 1.2 + 0.38 * max(consortium.size, 2) if self.named else 4.2
         self.figure = Figure(figsize=(8.0, height), layout="constrained")
         self.axes: Axes = self.figure.add_subplot()
-        self.axes.spines[["top", "right"]].set_visible(False)
-        self.axes.grid(axis="x" if self.named else "y", color="#DDDDDD", linewidth=0.6)
-        self.axes.set_axisbelow(True)
+        _plain(self.axes, "x" if self.named else "y")
 
     def take(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What is drawn of one value a client, in order."""
@@ -176,6 +325,13 @@ class _Canvas:
         values.set_major_formatter(_with_commas)
         self.figure.legend(handles=self.legend, loc="outside upper left", ncols=2, frameon=False)
         return self.figure
+
+
+def _plain(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
+    """No more lines than help to read."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
 
 
 def _with_commas(value: float, _: float | None) -> str:

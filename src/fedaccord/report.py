@@ -1,4 +1,4 @@
-"""One self-contained HTML page about an agreement, for a coordinator to send to the clients.
+"""Self-contained HTML pages for a coordinator to send to the clients: an agreement, a match.
 
 The sentences, the choice of clients to list and the way numbers are written are here as well,
 because the command line says the same things.
@@ -6,23 +6,28 @@ because the command line says the same things.
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import fedaccord
-from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.game.arrays import FloatArray
+from fedaccord.game.writing import count, patience, write
+from fedaccord.play.account import Account, punishment
+from fedaccord.play.match import Match
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LISTED = 300
 """Rows of the page's table; of a larger consortium it shows a choice."""
+_SLIPS_SHOWN = 3
+"""Clients that slipped with a picture of their own."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +47,22 @@ class ClientRow:
     gain: str
 
 
+@dataclass(frozen=True)
+class DeviatorRow:
+    """What is said about one client that slipped, every number written out."""
+
+    name: str
+    slots: str
+    paid: str
+    paid_if_kept: str
+    lost: str
+
+
 def render_report(certificate: Certificate) -> str:
     """The page, as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     agreement = certificate.agreement
-    environment = Environment(
-        loader=PackageLoader("fedaccord", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
-        version=fedaccord.__version__,
+    return _fill(
+        "report.html.j2",
         certificate=certificate,
         agreement=agreement,
         consortium=agreement.consortium,
@@ -68,9 +75,41 @@ def render_report(certificate: Certificate) -> str:
         pictures=_pictures(certificate),
         punishment=punishment(agreement),
         discount_factors=_range(agreement.consortium.discount_factor),
-        write=write,
-        count=count,
-        patience=patience,
+    )
+
+
+def render_account(account: Account) -> str:
+    """The page about a match, as text."""
+    match = account.match
+    agreement = match.agreement
+    return _fill(
+        "account.html.j2",
+        account=account,
+        match=match,
+        consortium=agreement.consortium,
+        title=match_title(account),
+        totals=write([match.totals.mean(), agreement.total, agreement.equilibrium.total]),
+        false_alarm_cost=write([match.false_alarm_cost.sum()], digits=3)[0],
+        rows=deviator_rows(match),
+        listed=LISTED,
+        pictures=_match_pictures(account),
+        punishment=punishment(agreement),
+        discount_factors=_range(agreement.consortium.discount_factor),
+    )
+
+
+def _fill(template: str, **values: Any) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("fedaccord", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(
+        version=fedaccord.__version__, write=write, count=count, patience=patience, **values
     )
 
 
@@ -130,10 +169,20 @@ def verdict(certificate: Certificate) -> str:
     return f"Refuted: {_of(slipping, size)} would slip, {certificate.worst_client} first of all."
 
 
-def punishment(agreement: Agreement) -> str:
-    """How long a slip is punished."""
-    slots = agreement.punishment_slots
-    return "for ever" if slots is None else f"for {count(slots, 'slot')}"
+def match_title(account: Account) -> str:
+    """The whole match in a few words."""
+    match = account.match
+    if not match.agreement.exists:
+        return f"No {match.agreement.kind} agreement exists, so everyone acts alone"
+    slipped = np.flatnonzero(match.slipped)
+    played = count(match.slots, "slot")
+    if slipped.size == 0:
+        return f"{played} in which everyone kept to the agreement"
+    if slipped.size > 1:
+        return f"{count(slipped.size, 'client')} slipped in {played}"
+    [deviator] = account.deviators
+    lost = deviator.extra_for_ever
+    return f"{deviator.client} slipped, and {'lost' if lost > 0 else 'gained'} by it"
 
 
 def _of(part: int, size: int) -> str:
@@ -141,35 +190,6 @@ def _of(part: int, size: int) -> str:
     if part == size > 1:
         return f"all {size:,} clients"
     return f"{f'{part:,}' if part else 'none'} of {count(size, 'client')}"
-
-
-# --- Numbers -------------------------------------------------------------------------------
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things: "1 client", "6 clients"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def write(values: Sequence[float] | FloatArray, digits: int = 4) -> list[str]:
-    """Numbers that stand together, with as many decimals as the largest needs for `digits`.
-
-    Whole numbers have none.
-
-    >>> write([50396.84, 110814.2]), write([0.0199, 0.00021])
-    (['50,397', '110,814'], ['0.01990', '0.00021'])
-    """
-    array = np.asarray(values, dtype=np.float64)
-    largest = float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
-    whole = largest == 0 or bool((array == np.round(array)).all())
-    decimals = 0 if whole else max(0, digits - 1 - int(np.floor(np.log10(largest))))
-    # adding 0 turns a negative zero into a plain one
-    return [f"{round(v, decimals) + 0.0:,.{decimals}f}" if np.isfinite(v) else "–" for v in array]
-
-
-def patience(value: float) -> str:
-    """A discount factor or a threshold; infinite means that none is enough."""
-    return f"{value:.3f}" if np.isfinite(value) else "none is enough"
 
 
 def _range(values: FloatArray) -> str:
@@ -223,6 +243,24 @@ def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientR
     return [ClientRow(consortium.names[n], *row) for n, row in zip(chosen, rows, strict=True)]
 
 
+def deviator_rows(match: Match) -> list[DeviatorRow]:
+    """What to say about each client that slipped."""
+    slipped = np.flatnonzero(match.slipped)
+    slots = Counter[str | None]()
+    for event in match.events:
+        if event.kind == "deviation":
+            slots[event.client] += int(event.lasted)
+    paid, kept = match.discounted_cost[slipped], match.discounted_cost_if_kept[slipped]
+    with np.errstate(invalid="ignore"):
+        lost = write(paid - kept)
+    costs = write(np.concatenate([paid, kept]), digits=6)
+    names = [match.agreement.consortium.names[n] for n in slipped]
+    columns = (names, costs[: paid.size], costs[paid.size :], lost)
+    return [
+        DeviatorRow(name, f"{slots[name]:,}", *row) for name, *row in zip(*columns, strict=True)
+    ]
+
+
 # --- Pictures ------------------------------------------------------------------------------
 
 
@@ -236,6 +274,39 @@ def _pictures(certificate: Certificate) -> list[tuple[str, str]]:
         (plots.plot_thresholds(certificate), "thresholds"),
     )
     return [(name, _svg(figure, name)) for figure, name in figures]
+
+
+def _match_pictures(account: Account) -> list[tuple[tuple[str, str], str]]:
+    """Each picture as SVG, with a caption in two parts."""
+    from fedaccord import plots
+
+    match, best = account.match, account.best_tolerance
+    levels = "between what was agreed and what selfish clients do"
+    figures = [
+        (
+            plots.plot_totals(match),
+            "How much was trained on.",
+            f"All samples of a slot{f', {levels}' if match.agreement.exists else ''}.",
+        )
+    ]
+    if match.agreement.exists:
+        events = "The phase of each slot, and events."
+        figures.append((plots.plot_events(match), "What happened when.", events))
+    for deviator in account.deviators[:_SLIPS_SHOWN]:
+        first = f"From slot {deviator.slips[0].first:,} on, discounted to it."
+        figures.append((plots.plot_slip(deviator), f"What slipping cost {deviator.client}.", first))
+    if best is not None:
+        figures.append(
+            (
+                plots.plot_tolerance(best, match.tolerance),
+                "Which shortfall to put up with.",
+                "A small tolerance makes false alarms, a large one lets clients give less.",
+            )
+        )
+    return [
+        ((short, more), _svg(figure, f"match{n}"))
+        for n, (figure, short, more) in enumerate(figures)
+    ]
 
 
 def _svg(figure: "Figure", name: str) -> str:

@@ -326,9 +326,13 @@ def test_a_csv_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_more_mistakes_than_anyone_reads_are_counted(tmp_path: Path) -> None:
     rows = "".join(f"client {n},1,1,0\n" for n in range(62))
-    found = problems(tmp_path, 'clients = "clients.csv"\n' + HEAD, CSV_HEADER + rows)
-    assert len(found) == 51
-    assert found[-1] == "and 12 more"
+    with pytest.raises(fa.InvalidInput) as caught:
+        load(tmp_path, 'clients = "clients.csv"\n' + HEAD, CSV_HEADER + rows)
+    assert len(caught.value.problems) == 62
+    _, *lines = str(caught.value).splitlines()
+    assert ": 62 mistakes:" in str(caught.value)
+    assert len(lines) == 51
+    assert lines[-1] == "  and 12 more"
 
 
 @pytest.mark.parametrize("text", ["rounds = \n", "rounds = 1\nrounds = 2\n", "a = " + "[" * 9000])

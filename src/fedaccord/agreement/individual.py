@@ -45,7 +45,7 @@ _BLOCK = 65_536
 """How many bounds are worked out at once when one total after another is tried."""
 
 _MOST_BLOCKS = 1_000
-"""After that many a whole profile is looked for only below the real one."""
+"""After that many no whole profile is looked for any more: it would be far below the real."""
 
 
 class Bounds:
@@ -160,21 +160,24 @@ def smallest_common_discount_factor(game: ScaledGame) -> float:
 
 
 def round_down(game: ScaledGame, profile: FloatArray) -> FloatArray:
-    """A profile of whole samples, none above `profile`, that every client keeps to.
+    """A profile of whole samples close below `profile` that every client keeps to.
 
     Rounding down lowers the total and so the bounds; taking the smaller of the two again and
-    again goes down to a profile that stays, or to nothing.
+    again goes down to a profile that stays. Clients with h_n >= T give all they have. Should
+    this lead nowhere, the largest whole profile will do.
     """
     bounds = Bounds(game)
-    whole = np.floor(profile)
-    while True:
+    whole = _floor(profile)
+    for _ in range(_MOST_STEPS):
         total = whole.sum(axis=-1, keepdims=True)
-        if (total <= game.alone_total).any():
-            return game.alone
         lower = np.minimum(whole, _floor(bounds.at(total)))
+        lower = np.where(game.satiation >= total, game.samples, lower)
         if (lower == whole).all():
-            return whole
+            if (total > game.alone_total).all() and not game.broken(whole, total).any():
+                return whole
+            break
         whole = lower
+    return largest_whole_profile(game, largest_profiles(game))
 
 
 def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
@@ -198,7 +201,7 @@ def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
             n = int(np.argmax(surplus >= 0))
             return _without(most[n : n + 1], surplus[n], game.satiation < totals[n])
         total = total + surplus[0] if rising else totals[-1] - 1.0
-    return round_down(game, profile)
+    return game.alone
 
 
 def _floor(bounds: FloatArray) -> FloatArray:

@@ -62,10 +62,9 @@ def certify(
     )
 
     import fedaccord as fa
-    from fedaccord.game.files import load_profile
 
     with working("Reading"):
-        contributions = load_profile(profile, consortium)
+        contributions = fa.load_profile(profile, consortium)
     with working("Proving"):
         certificate = fa.certify(fa.agreement_on(consortium, contributions, punishment_slots))
     if report is not None:

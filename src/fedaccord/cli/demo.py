@@ -45,7 +45,7 @@ def demo(
 
 def tell_alone(console: "Console", equilibrium: "Equilibrium") -> None:
     """Step 1: what selfish clients do."""
-    from fedaccord.report import write
+    from fedaccord.game.writing import write
 
     _heading(console, 1, "Alone, each hospital looks at its own bill")
     riders = [

@@ -18,7 +18,8 @@ MOST_CLIENTS = 10_000_000
 """What fits into the memory of a usual machine."""
 
 
-def _from_one(number: int | None) -> int | None:
+def from_one(number: int | None) -> int | None:
+    """A number of things, of which there must be some."""
     if number is not None and number < 1:
         raise typer.BadParameter(f"must be 1 or more, got {number}")
     return number
@@ -27,7 +28,7 @@ def _from_one(number: int | None) -> int | None:
 def _not_too_many(clients: int | None) -> int | None:
     if clients is not None and clients > MOST_CLIENTS:
         raise typer.BadParameter(f"must be {MOST_CLIENTS:,} or less, got {clients}")
-    return _from_one(clients)
+    return from_one(clients)
 
 
 # Defaults and limits are said in words: typer would load rich to show them itself.
@@ -38,10 +39,10 @@ ClientsOption = Annotated[
 ]
 SamplesOption = Annotated[
     int | None,
-    typer.Option("--samples", callback=_from_one, help="Paper: samples of each client (10000)."),
+    typer.Option("--samples", callback=from_one, help="Paper: samples of each client (10000)."),
 ]
 RoundsOption = Annotated[
-    int | None, typer.Option("--rounds", callback=_from_one, help="Paper: rounds in a slot (50).")
+    int | None, typer.Option("--rounds", callback=from_one, help="Paper: rounds in a slot (50).")
 ]
 CostPerSampleOption = Annotated[
     float | None, typer.Option("--cost-per-sample", help="Paper: cost per sample (0.985e-8).")
@@ -63,7 +64,7 @@ PunishmentSlotsOption = Annotated[
     int | None,
     typer.Option(
         "--punishment-slots",
-        callback=_from_one,
+        callback=from_one,
         help="How many slots a slip is punished (for ever).",
     ),
 ]

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from fedaccord.errors import FedaccordError
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
+    from fedaccord.play.account import Account
+    from fedaccord.play.match import Match
 
 
 def check_writable(*paths: Path | None) -> None:
@@ -77,11 +80,29 @@ def write_report(path: Path, certificate: "Certificate") -> None:
         write_file(path, render_report(certificate))
 
 
+def write_account(path: Path, account: "Account") -> None:
+    """Write the HTML page about a match."""
+    from fedaccord.report import render_account
+
+    with working("Writing the report"):
+        write_file(path, render_account(account))
+
+
+def write_slots(path: Path, match: "Match") -> None:
+    """Write a match as CSV, slot by slot."""
+    rows = enumerate(zip(match.phases, match.totals.tolist(), strict=True), start=1)
+    _write_csv(path, ["slot", "phase", "total"], ((slot, *row) for slot, row in rows))
+
+
 def write_profile(path: Path, agreement: "Agreement") -> None:
     """Write the profile as CSV, which `fedaccord certify` reads."""
+    names, amounts = agreement.consortium.names, agreement.profile.tolist()
+    _write_csv(path, ["name", "contribution"], zip(names, amounts, strict=True))
+
+
+def _write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["name", "contribution"])
-    names, amounts = agreement.consortium.names, agreement.profile.tolist()
-    writer.writerows(zip(names, amounts, strict=True))
+    writer.writerow(columns)
+    writer.writerows(rows)
     write_file(path, text.getvalue())

@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
+    from fedaccord.play.account import Account
+    from fedaccord.play.book import Event
 
 _INDENTED = 1000
-"""Clients up to which JSON is indented: Python indents slowly."""
+"""Clients (or slots) up to which JSON is indented: Python indents slowly."""
 
 
-def to_json(record: dict[str, Any], clients: int) -> str:
+def to_json(record: dict[str, Any], length: int) -> str:
     """The record as strict JSON, which has no word for infinite."""
-    indent = 2 if clients <= _INDENTED else None
+    indent = 2 if length <= _INDENTED else None
     return json.dumps(record, indent=indent, allow_nan=False)
 
 
@@ -58,6 +60,40 @@ def certificate_record(certificate: "Certificate") -> dict[str, Any]:
             ),
         },
     }
+
+
+def match_record(
+    account: "Account", certificate: "Certificate", exists_from: float | None
+) -> dict[str, Any]:
+    """What `play` prints."""
+    match = account.match
+    return {
+        "agreement": _agreement(certificate, exists_from),
+        "slots": match.slots,
+        "phases": list(match.phases),
+        "totals": _list(match.totals),
+        "events": [_event(event) for event in match.events],
+        "clients": _rows(
+            name=list(match.agreement.consortium.names),
+            discounted_cost=_list(match.discounted_cost),
+            discounted_cost_if_kept=_list(match.discounted_cost_if_kept),
+        ),
+        "noise": match.noise,
+        "dropout": match.dropout,
+        "tolerance": match.tolerance,
+        "seed": match.seed,
+        "false_alarms": match.false_alarms,
+        "missed_deviations": match.missed_deviations,
+        "absences": match.absences,
+        "false_alarm_cost": _finite(match.false_alarm_cost.sum()),
+        "missed_deviation_cost": _finite(match.missed_deviation_cost.sum()),
+        "shortest_punishment": account.shortest_punishment,
+    }
+
+
+def _event(event: "Event") -> dict[str, Any]:
+    lasted = int(event.lasted) if np.isfinite(event.lasted) else None
+    return event._asdict() | {"lasted": lasted}
 
 
 def _consortium(consortium: "Consortium") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What `--format text` prints: a summary first, then clients."""
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from fedaccord.game.social_optimum import price_of_anarchy
 from fedaccord.game.writing import count, patience, write
-from fedaccord.report import choose_clients, client_rows, verdict
+from fedaccord.report import choose_clients, client_rows, deviator_rows, verdict
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -137,29 +136,19 @@ def print_account(console: Console, account: "Account", every: bool) -> None:
 
 def _print_deviators(console: Console, match: "Match", every: bool) -> None:
     """What those who slipped paid, against keeping to the agreement."""
-    slipped = np.flatnonzero(match.slipped)
-    chosen = slipped if every else slipped[:LISTED]
-    paid, kept = match.discounted_cost[chosen], match.discounted_cost_if_kept[chosen]
-    with np.errstate(invalid="ignore"):
-        lost = paid - kept
+    rows = deviator_rows(match)
+    chosen = rows if every else rows[:LISTED]
     table = _table("Slipped", ["Slots", "Pays for ever", "Without its slips", "Lost by them"])
-    slots = Counter[str | None]()
-    for event in match.events:
-        if event.kind == "deviation":
-            slots[event.client] += int(event.lasted)
-    costs = write(np.array([paid, kept]).ravel(), digits=6)
-    rows = zip(chosen.tolist(), costs[: paid.size], costs[paid.size :], write(lost), strict=True)
-    for n, *numbers in rows:
-        name = match.agreement.consortium.names[n]
-        table.add_row(name, f"{slots[name]:,}", *numbers)
+    for row in chosen:
+        table.add_row(row.name, row.slots, row.paid, row.paid_if_kept, row.lost)
     console.print(table)
     console.print(
         "Saved, lost: against the same match without the client's slips, discounted to the slot "
         "of the slip. The table: all slots for ever, discounted to the first.",
         style="dim",
     )
-    if chosen.size < slipped.size:
-        console.print(f"... and {slipped.size - chosen.size:,} more; --all lists every one.")
+    if len(chosen) < len(rows):
+        console.print(f"... and {len(rows) - len(chosen):,} more; --all lists every one.")
 
 
 def _print_slips(console: Console, certificate: "Certificate", every: bool) -> None:

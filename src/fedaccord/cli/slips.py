@@ -1,0 +1,140 @@
+"""What `--deviate` and `--strategy` say: who does what in a match.
+
+Names may hold the signs that separate them from the rest, so both are read from the right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from fedaccord.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.game.consortium import Consortium
+    from fedaccord.play.strategies import Strategy
+
+MOST_SLIPS = 100
+"""Of one client: they are strategies within strategies."""
+_EVERYONE = ("all", "*")
+
+
+@dataclass(frozen=True)
+class _Slip:
+    slot: int
+    amount: float | None
+
+
+def read_strategies(
+    consortium: "Consortium", slots: int, deviate: Sequence[str], strategy: Sequence[str]
+) -> dict[str, "Strategy"]:
+    """Strategies by client's name, every mistake reported at once.
+
+    A client with both a strategy and slips plays the strategy in all other slots.
+    """
+    from fedaccord.play.strategies import DeviateOnce, KeepAndPunish
+
+    problems: list[str] = []
+    strategies = _read_all(strategy, consortium, problems)
+    slips = _read_slips(deviate, consortium, slots, problems)
+    if problems:
+        raise InvalidInput(problems)
+    for name, planned in slips.items():
+        for slip in planned:
+            otherwise = strategies.get(name, KeepAndPunish())
+            strategies[name] = DeviateOnce(slip.slot, slip.amount, otherwise)
+    return strategies
+
+
+def _read_all(
+    given: Sequence[str], consortium: "Consortium", problems: list[str]
+) -> dict[str, "Strategy"]:
+    """Each `--strategy NAME=STRATEGY`; one for everyone gives way to a client's own."""
+    from fedaccord.play.names import strategy_called
+
+    own: dict[str, Strategy] = {}
+    shared: dict[str, Strategy] = {}
+    shared_from = ""
+    for text in given:
+        place = f"--strategy {text}"
+        name, equals, word = text.rpartition("=")
+        if not (equals and name and word):
+            example = f"{consortium.names[-1]}=selfish"
+            problems.append(f"{place}: must be NAME=STRATEGY, for instance {example}")
+            continue
+        everyone = name in _EVERYONE and name not in consortium.names
+        try:
+            read = strategy_called(word)
+            if not everyone:
+                _check_name(name, consortium)
+        except InvalidInput as error:
+            problems.append(f"{place}: {error}")
+            continue
+        if everyone and shared_from:
+            problems.append(f"{place}: everyone has a strategy already ({shared_from})")
+        elif everyone:
+            shared, shared_from = dict.fromkeys(consortium.names, read), text
+        elif name in own:
+            problems.append(f"{place}: {name} has a strategy already")
+        else:
+            own[name] = read
+    return shared | own
+
+
+def _read_slips(
+    given: Sequence[str], consortium: "Consortium", slots: int, problems: list[str]
+) -> dict[str, list[_Slip]]:
+    """Each `--deviate NAME@SLOT[:AMOUNT]`."""
+    slips: dict[str, list[_Slip]] = {}
+    for text in given:
+        try:
+            name, slip = _read_slip(text, consortium, slots)
+            planned = slips.setdefault(name, [])
+            if any(other.slot == slip.slot for other in planned):
+                raise InvalidInput(f"{name} slips in slot {slip.slot} already")
+            if len(planned) == MOST_SLIPS:
+                raise InvalidInput(f"at most {MOST_SLIPS} slips of one client can be planned")
+            planned.append(slip)
+        except InvalidInput as error:
+            problems.append(f"--deviate {text}: {error}")
+    return slips
+
+
+def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _Slip]:
+    name, _, rest = text.rpartition("@")
+    slot, colon, amount = rest.partition(":")
+    if not (name and slot) or (colon and not amount):
+        someone = consortium.names[-1]
+        raise InvalidInput(
+            f"must be NAME@SLOT or NAME@SLOT:AMOUNT, for instance {someone}@5 or {someone}@5:0"
+        )
+    _check_name(name, consortium)
+    try:
+        number = int(slot)
+    except ValueError:
+        raise InvalidInput(f"the slot must be a whole number, got {slot!r}") from None
+    if not 1 <= number <= slots:
+        raise InvalidInput(f"the slot must be from 1 to {slots}, got {number}")
+    if not colon:
+        return name, _Slip(number, None)
+    samples = float(consortium.samples[consortium.index(name)])
+    try:
+        value = float(amount)
+    except ValueError:
+        raise InvalidInput(f"the amount must be a number, got {amount!r}") from None
+    if not (isfinite(value) and 0 <= value <= samples):
+        raise InvalidInput(
+            f"the amount must be from 0 to {samples:.15g}, which is all it has, got {amount}"
+        )
+    return name, _Slip(number, value)
+
+
+def _check_name(name: str, consortium: "Consortium") -> None:
+    """Refuse a client that there is not, with the name that was meant."""
+    from difflib import get_close_matches
+
+    if name in consortium.names:
+        return
+    close = get_close_matches(name, consortium.names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the first is {consortium.names[0]!r}"
+    raise InvalidInput(f"there is no client called {name!r}; {hint}")

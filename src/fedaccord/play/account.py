@@ -1,0 +1,397 @@
+"""What happened in a match, told in sentences, and what each slip saved and lost.
+
+A slip saves its client something at once and loses it something later. Both are against the
+same match without that client's slips, and discounted to the slot of the slip:
+
+    saved = what it would have paid in the slots of the slip, less what it paid;
+    lost  = what it paid from then on, up to its next slip or for ever, less what it would have.
+
+So all slips of a client, each discounted to the first slot, add up to what the slips cost it.
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> from fedaccord.agreement.solve import solve_agreement
+>>> from fedaccord.play.match import play
+>>> from fedaccord.play.strategies import DeviateOnce
+>>> agreement = solve_agreement(paper_consortium(), punishment_slots=5)
+>>> match = play(agreement, {"client-7": DeviateOnce(slot=3)}, slots=12)
+>>> account = account_of(match)
+>>> account.phases
+'Slots 1-3 cooperating, 4-8 punishing, 9-12 cooperating.'
+>>> for part in account.slips[0].split("; "):
+...     print(part)
+slot 3: client-7 trained on 0 instead of 10,000
+punishment until slot 8
+it saved 0.0000935 and lost 0.000809
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.punishment import shortest_punishment
+from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.cost import cost
+from fedaccord.game.writing import count, write
+from fedaccord.play.book import Event
+from fedaccord.play.match import Match
+from fedaccord.play.names import name_of
+from fedaccord.play.strategies import DeviateOnce, slips_of
+from fedaccord.play.tolerance import Tolerance
+
+DESCRIBED = 10
+"""Clients that slipped of which each slip is told; of others only what they paid."""
+LINES = 12
+"""Slips, alarms or phases that are spelled out; the rest are counted."""
+
+_ROUNDING = 1e-12
+"""What follows the last slot is the same with and without a slip if it is this close, relative."""
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One deviation of a client, of one slot or several in a row."""
+
+    client: str
+    first: int
+    last: int
+    agreed: float
+    contributed: float
+    saved: float
+    lost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Deviator:
+    """A client that slipped, and its costs with and without its slips."""
+
+    client: str
+    slips: tuple[Slip, ...]
+    slots: FloatArray
+    """From its first slip on; the sums below are over these, discounted to the first of them."""
+    paid: FloatArray
+    """What it paid up to each slot, less what nothing could have spared it."""
+    paid_if_kept: FloatArray
+    """What it would have paid without its slips, likewise."""
+    extra: FloatArray
+    """What its slips cost it up to each slot: below 0 as long as they save it something."""
+    extra_for_ever: float
+    """The same, all slots to come included."""
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """A match told: sentences, and the clients that slipped."""
+
+    match: Match
+    deviators: tuple[Deviator, ...]
+    """Some of those who slipped, those with planned slips first of all."""
+    more_deviators: int
+    """How many others slipped."""
+    shortest_punishment: int | None
+    """The fewest slots of punishment that enforce the agreement; None: no number does."""
+    best_tolerance: Tolerance | None = None
+    """The tolerance that costs least, and why; None: there was nothing to choose."""
+
+    @property
+    def terms(self) -> str:
+        """What is agreed; or why nothing is, and what is played then."""
+        agreement = self.match.agreement
+        alone, agreed = write([agreement.equilibrium.total, agreement.total])
+        if not agreement.exists:
+            return (
+                f"No {agreement.kind} agreement exists: {agreement.reason}. "
+                f"So everyone plays the equilibrium, {alone} samples in a slot."
+            )
+        article = "An" if agreement.kind == "individual" else "A"
+        return (
+            f"{article} {agreement.kind} agreement on {agreed} samples in a slot (equilibrium: "
+            f"{alone}). A slip is punished {punishment(agreement)}. {self._enforcement()}"
+        )
+
+    @property
+    def watch(self) -> str:
+        """How well contributions are seen, and what is put up with; nothing if all is plain."""
+        match, best, parts = self.match, self.best_tolerance, []
+        if match.noise:
+            noise = _percent(match.noise)
+            parts.append(f"contributions are misread by {noise} (standard deviation)")
+        if match.dropout:
+            parts.append(f"a client is absent from a slot with probability {match.dropout:g}")
+        if (match.tolerance or match.noise) and match.agreement.exists:
+            why = best is not None and best.tolerance == match.tolerance
+            parts.append(
+                f"a shortfall of up to {_percent(match.tolerance)} is put up with"
+                f"{', the tolerance that costs least' if why else ''}"
+            )
+        text = "; ".join(parts)
+        text = f"{text[:1].upper()}{text[1:]}." if text else ""
+        if best is not None and not best.works:
+            text += " With so much noise no tolerance makes the agreement better than none."
+        return text
+
+    @property
+    def phases(self) -> str:
+        """From which slot to which there was which phase."""
+        runs = list(_runs(self.match.punishing))
+        named = [
+            f"{_span(first, last)} {'punishing' if phase else 'cooperating'}"
+            for first, last, phase in runs[:LINES]
+        ]
+        if len(runs) > LINES:
+            punished = int(self.match.punishing.sum())
+            named.append(
+                f"and {count(len(runs) - LINES, 'more change')}: "
+                f"in all {punished:,} of {count(self.match.slots, 'slot')} punishing"
+            )
+        only_one = len(runs) == 1 and self.match.slots == 1
+        return f"{'Slot' if only_one else 'Slots'} {', '.join(named)}."
+
+    @property
+    def slips(self) -> list[str]:
+        """A line for each slip, in order; very many are counted."""
+        told = [slip for deviator in self.deviators for slip in deviator.slips]
+        told.sort(key=lambda slip: slip.first)
+        lines = [self._slip(slip) for slip in told[:LINES]]
+        if len(told) > LINES:
+            lines.append(f"and {len(told) - LINES:,} more slips of these clients")
+        if self.more_deviators:
+            lines.append(f"and {count(self.more_deviators, 'more client')} slipped")
+        return lines
+
+    @property
+    def slips_that_were_none(self) -> list[str]:
+        """A line for each slip that was planned and did not come to be."""
+        lines = [
+            f"slot {slip.slot:,}: {name} did not slip: {self._why_not(n, slip)}"
+            for n, name in enumerate(self.match.agreement.consortium.names)
+            for slip in slips_of(self.match.strategies[n])
+            if not self._slipped(name, slip.slot)
+        ]
+        return _some(lines, "planned slips")
+
+    @property
+    def chance(self) -> list[str]:
+        """A line each on false alarms, slips that nobody saw, and absences, if there could be."""
+        match, lines = self.match, []
+        if match.noise and match.agreement.exists:
+            lines.append(self._false_alarms())
+        if match.missed_deviations:
+            paid = _number(float(match.missed_deviation_cost.sum()))
+            lines.append(
+                f"Unseen: {match.missed_deviations:,} of {count(match.deviations, 'slip')} "
+                f"(each client and slot counted), which cost all clients together {paid}."
+            )
+        if match.dropout:
+            share = match.absences / (match.slots * match.agreement.consortium.size)
+            lines.append(
+                f"Absences: {match.absences:,} (each client and slot counted), {_percent(share)}."
+            )
+        return lines
+
+    @property
+    def strategies(self) -> str:
+        """Who does not play what everyone signs; nothing if all do."""
+        players: dict[str, list[str]] = {}
+        names = self.match.agreement.consortium.names
+        for name, strategy in zip(names, self.match.strategies, strict=True):
+            players.setdefault(name_of(strategy), []).append(name)
+        keeping = players.pop("keep", [])
+        told = [f"{_who(clients, len(names))} {name}" for name, clients in players.items()]
+        if told and keeping:
+            told.append(f"{keeping[0] if len(keeping) == 1 else 'all others'} keep")
+        return f"Strategies: {'; '.join(told)}." if told else ""
+
+    def _enforcement(self) -> str:
+        if self.shortest_punishment is None:
+            return (
+                "Nothing shorter enforces the agreement; with a margin some number of slots would."
+            )
+        slots = count(self.shortest_punishment, "slot")
+        return f"The shortest punishment that still enforces the agreement: {slots}."
+
+    def _slip(self, slip: Slip) -> str:
+        contributed, agreed = write([slip.contributed, slip.agreed])
+        parts = [
+            f"{'slot' if slip.first == slip.last else 'slots'} {_span(slip.first, slip.last)}: "
+            f"{slip.client} trained on {contributed} instead of {agreed}"
+        ]
+        if self.match.agreement.exists:
+            parts.append(self._punishment(slip))
+        if isfinite(slip.saved) and isfinite(slip.lost):
+            parts.append(_outcome(slip.saved, slip.lost))
+        else:
+            parts.append("without anyone training there is no model, and no end to the cost")
+        return "; ".join(parts)
+
+    def _punishment(self, slip: Slip) -> str:
+        """The punishment that followed a slip."""
+        match = self.match
+        if slip.last == match.slots:
+            return "seen in the last slot played" if self._seen(slip) else "unseen"
+        for event in match.events:
+            if event.kind == "punishment" and event.slot == slip.last + 1:
+                until = slip.last + event.lasted
+                return f"punishment {'for ever' if until == inf else f'until slot {until:,.0f}'}"
+        return "no punishment followed"
+
+    def _seen(self, slip: Slip) -> bool:
+        match = self.match
+        assert match.observed is not None
+        seen = match.observed[slip.last - 1, match.agreement.consortium.index(slip.client)]
+        return bool(seen < slip.agreed * (1.0 - match.tolerance))
+
+    def _slipped(self, name: str, slot: int) -> bool:
+        return any(
+            event.kind == "deviation"
+            and event.client == name
+            and event.slot <= slot < event.slot + event.lasted
+            for event in self.match.events
+        )
+
+    def _why_not(self, n: int, slip: DeviateOnce) -> str:
+        match = self.match
+        assert match.observed is not None
+        assert match.client_punishing is not None
+        if np.isnan(match.observed[slip.slot - 1, n]):
+            return "it was absent"
+        if not match.agreement.exists:
+            return "there is no agreement to slip from"
+        if match.client_punishing[slip.slot - 1, n]:
+            return "it was punishing then"
+        if slip.amount is not None:
+            return "what it was to give is no less than agreed"
+        return "what was agreed is what suits it best"
+
+    def _false_alarms(self) -> str:
+        match = self.match
+        if not match.false_alarms:
+            return "False alarms: none."
+        slots = dict.fromkeys(event.slot for event in match.events if event.kind == "false alarm")
+        named = [f"{slot:,}" for slot in slots]
+        where = ", ".join(named[:LINES]) + (", ..." if len(named) > LINES else "")
+        paid = _number(float(match.false_alarm_cost.sum()))
+        return (
+            f"False alarms: {match.false_alarms:,} ({'slot' if len(named) == 1 else 'slots'} "
+            f"{where}); punishments that nobody had earned cost all clients together {paid}."
+        )
+
+
+def account_of(match: Match, best_tolerance: Tolerance | None = None) -> Account:
+    """Tell a match, which must have been played with its history."""
+    agreement = match.agreement
+    slipped = np.flatnonzero(match.slipped).tolist()
+    planned_first = sorted(slipped, key=lambda n: not isinstance(match.strategies[n], DeviateOnce))
+    chosen = planned_first[:DESCRIBED]
+    return Account(
+        match=match,
+        deviators=tuple(_deviator(match, n) for n in chosen),
+        more_deviators=len(slipped) - len(chosen),
+        shortest_punishment=shortest_punishment(agreement) if agreement.exists else None,
+        best_tolerance=best_tolerance,
+    )
+
+
+def _deviator(match: Match, n: int) -> Deviator:
+    """What a client's slips saved and lost it, by playing the match again without them."""
+    kept = match.without_slips(n)
+    assert match.cost is not None
+    assert kept.cost is not None
+    consortium = match.agreement.consortium
+    name, delta = consortium.names[n], float(consortium.discount_factor[n])
+    deviations = [e for e in match.events if e.kind == "deviation" and e.client == name]
+    first = deviations[0].slot
+    paid, paid_if_kept = match.cost[first - 1 :, n], kept.cost[first - 1 :, n]
+    with np.errstate(invalid="ignore"):
+        extra = paid - paid_if_kept
+        after = float(match.cost_after[n] - kept.cost_after[n])
+    if abs(after) <= _ROUNDING * abs(kept.cost_after[n]):
+        after = 0.0
+    weights = delta ** np.arange(extra.size + 1.0)
+    unavoidable = float(cost(consortium, 0.0, inf)[n])
+    so_far = np.cumsum(weights[:-1] * extra)
+    return Deviator(
+        client=name,
+        slips=tuple(_slips(deviations, extra, after, weights)),
+        slots=np.arange(first, match.slots + 1.0),
+        paid=np.cumsum(weights[:-1] * (paid - unavoidable)),
+        paid_if_kept=np.cumsum(weights[:-1] * (paid_if_kept - unavoidable)),
+        extra=so_far,
+        extra_for_ever=float(so_far[-1] + weights[-1] * after),
+    )
+
+
+def _slips(
+    deviations: list[Event], extra: FloatArray, after: float, weights: FloatArray
+) -> Iterable[Slip]:
+    """The slips of one client; `extra` and `after` are what they cost it, from the first on."""
+    start = deviations[0].slot
+    ends = [event.slot - start for event in deviations[1:]] + [extra.size]
+    for event, end in zip(deviations, ends, strict=True):
+        first = event.slot - start
+        back = first + int(event.lasted)
+        saved = -float(weights[: back - first] @ extra[first:back])
+        lost = float(weights[back - first : end - first] @ extra[back:end])
+        if end == extra.size:
+            lost += float(weights[end - first]) * after
+        yield Slip(
+            client=event.client or "",
+            first=event.slot,
+            last=event.slot + int(event.lasted) - 1,
+            agreed=event.agreed or 0.0,
+            contributed=event.contributed or 0.0,
+            saved=saved,
+            lost=lost,
+        )
+
+
+# --- Words ---------------------------------------------------------------------------------
+
+
+def punishment(agreement: Agreement) -> str:
+    """How long a slip is punished."""
+    slots = agreement.punishment_slots
+    return "for ever" if slots is None else f"for {count(slots, 'slot')}"
+
+
+def _runs(phases: BoolArray) -> Iterable[tuple[int, int, bool]]:
+    """First slot, last slot and value of each run."""
+    edges = [0, *(np.flatnonzero(np.diff(phases)) + 1).tolist(), phases.size]
+    for start, end in pairwise(edges):
+        yield start + 1, end, bool(phases[start])
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
+def _who(clients: list[str], size: int) -> str:
+    if len(clients) == size > 1:
+        return f"all {size:,} clients"
+    return ", ".join(clients) if len(clients) <= 5 else count(len(clients), "client")
+
+
+def _outcome(saved: float, lost: float) -> str:
+    now, later = _number(abs(saved)), _number(abs(lost))
+    if saved >= 0:
+        after = "lost nothing" if lost == 0 else f"lost {later}" if lost > 0 else f"{later} later"
+        return f"it saved {now} and {after}"
+    after = "" if lost == 0 else f" and {'' if lost > 0 else 'saved '}{later} later"
+    return f"it lost {now}{after}"
+
+
+def _some(lines: list[str], what: str) -> list[str]:
+    left_out = len(lines) - LINES
+    return [*lines[:LINES], f"and {left_out:,} more {what}"] if left_out > 0 else lines
+
+
+def _number(value: float) -> str:
+    """A number that stands alone."""
+    return write([value], digits=3)[0]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from tests.consortia import with_patience, with_satiation
+
+
+@pytest.fixture
+def three() -> fa.Consortium:
+    """One contributor of 20 who gives it all, and two who would ride for free: S = 20."""
+    return with_satiation([16.0, 18.0, 30.0], [20.0, 20.0, 20.0], 0.9)
+
+
+def test_by_hand(three: fa.Consortium) -> None:
+    """Costs are r/sqrt(X) + x; each free rider is asked for 2, so X = 24."""
+    certificate = fa.certify(fa.agreement_on(three, [2.0, 2.0, 20.0]))
+    r = three.ratio
+    rho = three.valuation  # 1/G = 1 adds rho to every cost
+    kept = r / np.sqrt(24) + [2, 2, 20] + rho
+    alone = r / np.sqrt(20) + [0, 0, 20] + rho
+    slipped = np.array([r[0] / np.sqrt(22), r[1] / np.sqrt(22), r[2] / np.sqrt(24) + 20]) + rho
+    np.testing.assert_allclose(certificate.cost_agreement, kept, rtol=1e-14)
+    np.testing.assert_allclose(certificate.cost_equilibrium, alone, rtol=1e-14)
+    np.testing.assert_allclose(certificate.cost_deviation, slipped, rtol=1e-12)
+    # the satiation point of the third is 30, and it has no more to give
+    assert certificate.deviation.tolist() == pytest.approx([0.0, 0.0, 20.0])
+    expected = (kept - slipped)[:2] / (alone - slipped)[:2]
+    np.testing.assert_allclose(certificate.threshold[:2], expected, rtol=1e-9)
+    assert certificate.threshold[2] == 0.0
+    np.testing.assert_allclose(certificate.slack, 0.9 - certificate.threshold, rtol=1e-12)
+    assert certificate.worst_client == "client-1"
+    assert certificate.smallest_discount_factor == certificate.threshold[0]
+
+
+def test_patience_decides(three: fa.Consortium) -> None:
+    profile = [2.0, 2.0, 20.0]
+    edge = fa.certify(fa.agreement_on(three, profile)).smallest_discount_factor
+    assert 0.1 < edge < 0.99
+    for patience, holds in ((edge - 1e-4, False), (edge + 1e-4, True)):
+        certificate = fa.certify(fa.agreement_on(with_patience(three, patience), profile))
+        assert certificate.holds == holds
+        assert certificate.keeps.tolist() == [holds, True, True]
+
+
+def test_a_shorter_punishment_takes_more_patience(three: fa.Consortium) -> None:
+    edges = [
+        fa.certify(fa.agreement_on(three, [1.0, 1.0, 20.0], slots)).smallest_discount_factor
+        for slots in (2, 3, 10, 1_000, None)
+    ]
+    assert edges == sorted(edges, reverse=True)
+    assert edges[0] > edges[-1] + 0.01
+    assert edges[-2] == pytest.approx(edges[-1], abs=1e-9)
+
+
+def test_the_worst_is_among_those_who_slip(three: fa.Consortium) -> None:
+    patience = np.array([0.999, 0.3, 0.0])
+    certificate = fa.certify(fa.agreement_on(with_patience(three, patience), [2.0, 2.0, 20.0]))
+    assert certificate.keeps.tolist() == [True, False, True]
+    assert certificate.worst == 1
+    assert not certificate.holds
+
+
+def test_no_patience_is_enough_for_an_agreement_that_is_dearer_than_none(
+    three: fa.Consortium,
+) -> None:
+    certificate = fa.certify(fa.agreement_on(three, [20.0, 0.0, 20.0]))
+    assert np.isinf(certificate.threshold[0])
+    assert not certificate.keeps[0]
+
+
+def test_giving_less_than_alone_is_no_agreement_either() -> None:
+    """The contributor, with h far above the total, would rather give all it has."""
+    consortium = with_satiation([5.0, 90.0], [20.0, 20.0], 0.1)
+    certificate = fa.certify(fa.agreement_on(consortium, [0.0, 10.0]))
+    assert certificate.deviation[1] == pytest.approx(20.0)
+    assert not certificate.keeps[1]
+
+
+def test_a_profile_of_nobody_is_refused_quietly(three: fa.Consortium) -> None:
+    certificate = fa.certify(fa.agreement_on(three, [0.0, 0.0, 0.0]))
+    assert not certificate.holds
+    assert np.isfinite(certificate.cost_deviation).all()
+
+
+def test_a_punishment_that_is_no_equilibrium_is_refused(three: fa.Consortium) -> None:
+    """The certificate does not take the solver's word for the punishment."""
+    good = fa.solve_agreement(three)
+    assert good.exists
+    assert fa.certify(good).holds
+    equilibrium = fa.Equilibrium(
+        consortium=three,
+        profile=np.array([1.0, 0.0, 20.0]),
+        total=21.0,
+        unique=True,
+        case=None,
+        critical=(),
+    )
+    forged = fa.certify(fa.Agreement(equilibrium, good.profile, "given"))
+    assert forged.punishment_holds.tolist() == [False, True, True]
+    assert not forged.holds
+
+
+def test_the_tolerance_is_what_it_says() -> None:
+    """A billionth of the bill: a client at its bound may not be asked for 1e-7 more."""
+    agreement = fa.solve_agreement(fa.paper_consortium(), "uniform")
+    profile = agreement.profile.copy()
+    first = 1
+    for extra, keeps in ((1e-11, True), (1e-7, False)):
+        asked = profile.copy()
+        asked[first] *= 1 + extra
+        assert fa.certify(fa.agreement_on(agreement.consortium, asked)).keeps[first] == keeps
+
+
+def test_communication_and_fee_cancel(three: fa.Consortium) -> None:
+    dear = fa.Consortium(
+        valuation=three.valuation,
+        cost_per_sample=three.cost_per_sample,
+        samples=three.samples,
+        rounds=three.rounds,
+        discount_factor=three.discount_factor,
+        communication_cost=[3.0, 100.0, 7.0],
+        server_fee=11.0,
+    )
+    here, there = (fa.certify(fa.agreement_on(c, [2.0, 2.0, 20.0])) for c in (three, dear))
+    np.testing.assert_allclose(there.threshold, here.threshold, rtol=1e-9)
+    added = there.cost_agreement - here.cost_agreement
+    np.testing.assert_allclose(added, [14.0, 111.0, 18.0], rtol=1e-12)

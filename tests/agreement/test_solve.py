@@ -1,0 +1,145 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from tests.consortia import with_satiation
+
+WRONG = [
+    ({"kind": "unanimous"}, "kind: must be one of 'individual', 'uniform', got 'unanimous'"),
+    ({"objective": "most fun"}, "objective: must be one of .*, got 'most fun'"),
+    ({"first_converted": "me"}, "first_converted: must be one of 'paper', 'feasible', got 'me'"),
+    ({"kind": "uniform", "objective": "fairest"}, "a uniform agreement has only one"),
+    ({"margin": -0.1}, "margin: must be from 0 to less than 1, got -0.1"),
+    ({"margin": 1.0}, "margin: must be from 0 to less than 1, got 1"),
+    ({"punishment_slots": 0}, "punishment_slots: must be .*1 or more, got 0"),
+    ({"punishment_slots": 2.5}, "punishment_slots: must be .*1 or more, got 2.5"),
+]
+
+
+@pytest.mark.parametrize(("options", "problem"), WRONG)
+def test_options_that_are_none(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(fa.InvalidInput, match=problem):
+        fa.solve_agreement(fa.paper_consortium(5), **options)
+
+
+@pytest.mark.parametrize("options", [{"kind": "x"}, {"first_converted": "x", "kind": "uniform"}])
+def test_options_of_the_smallest_discount_factor(options: dict[str, Any]) -> None:
+    with pytest.raises(fa.InvalidInput, match="must be one of"):
+        fa.smallest_discount_factor(fa.paper_consortium(5), **options)
+
+
+def test_an_equilibrium_serves_as_well_as_a_consortium() -> None:
+    consortium = fa.paper_consortium(60)
+    equilibrium = fa.solve_equilibrium(consortium)
+    for kind in ("individual", "uniform"):
+        here = fa.solve_agreement(equilibrium, kind)
+        assert here.equilibrium is equilibrium
+        assert here.total == fa.solve_agreement(consortium, kind).total
+        assert fa.smallest_discount_factor(equilibrium, kind) == fa.smallest_discount_factor(
+            consortium,
+            kind,
+        )
+
+
+def test_the_record_names_its_options() -> None:
+    agreement = fa.solve_agreement(
+        fa.paper_consortium(),
+        objective="fairest",
+        margin=0.05,
+        whole_samples=True,
+        punishment_slots=9,
+    )
+    assert (agreement.kind, agreement.objective) == ("individual", "fairest")
+    assert (agreement.margin, agreement.whole_samples) == (0.05, True)
+    assert agreement.punishment_slots == 9
+    assert (agreement.level, agreement.largest_level, agreement.first_converted) == (None,) * 3
+
+
+def test_a_margin_leaves_everyone_that_much_slack() -> None:
+    agreement = fa.solve_agreement(fa.paper_consortium(), margin=0.1)
+    slack = fa.certify(agreement).slack
+    assert slack.min() == pytest.approx(0.1, abs=1e-6)
+    assert agreement.total < fa.solve_agreement(fa.paper_consortium()).total
+
+
+def test_a_shorter_punishment_buys_less() -> None:
+    totals = [
+        fa.solve_agreement(fa.paper_consortium(), punishment_slots=slots).total
+        for slots in (1, 2, 5, 1_000, None)
+    ]
+    assert totals == sorted(totals)
+    assert totals[0] < totals[-1] * 0.999
+    assert totals[-2] == pytest.approx(totals[-1], rel=1e-9)
+
+
+REASONS = [
+    (fa.paper_consortium(1), {}, "everyone already gives all it has at the equilibrium"),
+    (fa.paper_consortium(1), {"kind": "uniform"}, "there is no free rider at the equilibrium"),
+    (with_satiation([2.0, 30.0], 20.0), {}, "however patient the clients are, nobody could gain"),
+    (
+        with_satiation([2.0, 30.0], 20.0),
+        {"kind": "uniform"},
+        "however patient the free riders are, none could gain",
+    ),
+    (
+        fa.paper_consortium(discount_factor=0.5),
+        {"kind": "uniform"},
+        "converting client-2 and above takes discount factors above 0.5106",
+    ),
+    (fa.paper_consortium(181, discount_factor=0.0), {}, "not patient enough"),
+]
+
+
+@pytest.mark.parametrize(("consortium", "options", "reason"), REASONS)
+def test_why_there_is_none(consortium: fa.Consortium, options: Any, reason: str) -> None:
+    agreement = fa.solve_agreement(consortium, **options)
+    assert not agreement.exists
+    assert agreement.reason is not None
+    assert reason in agreement.reason
+    assert agreement.profile.tolist() == agreement.equilibrium.profile.tolist()
+    assert agreement.free_riders_removed == 0
+    assert fa.certify(agreement).holds
+
+
+@pytest.mark.parametrize("options", [{"margin": 0.2}, {"punishment_slots": 1}])
+def test_the_reason_reckons_with_margin_and_length(options: dict[str, Any]) -> None:
+    """These clients have 0.6, so it will not do to ask them for more than 0.5106."""
+    consortium = fa.paper_consortium(discount_factor=0.6)
+    assert fa.solve_agreement(consortium, "uniform").exists
+    agreement = fa.solve_agreement(consortium, "uniform", **options)
+    assert not agreement.exists
+    assert agreement.reason is not None
+    assert not agreement.reason.endswith("discount factors above 0.5106")
+
+
+def test_whole_samples_of_tiny_consortia_may_leave_nothing() -> None:
+    consortium = with_satiation([0.9, 0.95, 1.2], [1.0, 1.0, 1.0], 0.6)
+    assert fa.solve_agreement(consortium).exists
+    whole = fa.solve_agreement(consortium, whole_samples=True)
+    assert not whole.exists
+    assert whole.reason == "in whole samples nothing is left of the agreement"
+
+
+def test_whole_samples_take_whole_data() -> None:
+    consortium = with_satiation([18.0, 19.0, 30.0], [20.0, 20.5, 20.0])
+    with pytest.raises(fa.InvalidInput, match=r"clients\[1\].samples: must be a whole number"):
+        fa.solve_agreement(consortium, whole_samples=True)
+
+
+def test_smallest_discount_factor_of_the_papers_settings() -> None:
+    # case I: whatever patience, the critical client takes nearly all of it
+    assert fa.smallest_discount_factor(fa.paper_consortium()) == 0.0
+    second = fa.smallest_discount_factor(fa.paper_consortium(181))
+    assert second is not None
+    assert 0.0 < second < 0.1
+    assert fa.smallest_discount_factor(fa.paper_consortium(1)) is None
+    assert fa.smallest_discount_factor(fa.paper_consortium(1), "uniform") is None
+
+
+def test_zero_patience_is_the_equilibrium() -> None:
+    for kind in ("individual", "uniform"):
+        agreement = fa.solve_agreement(fa.paper_consortium(discount_factor=0.0), kind)
+        assert not agreement.exists
+        assert np.array_equal(agreement.profile, agreement.equilibrium.profile)

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.game.arrays import BoolArray
+from tests.consortia import with_satiation
+from tests.oracles import enforceable, excess
+
+
+def scan(consortium: fa.Consortium, first: int, count: int = 20_000) -> tuple[float, BoolArray]:
+    """Algorithm 2 as the paper has it: the largest level of a grid at which all conditions hold."""
+    alone = fa.solve_equilibrium(consortium).profile
+    converted = (alone == 0) & (consortium.ratio >= consortium.ratio[first])
+    levels = np.linspace(0.0, consortium.samples[converted].max(), count + 1)[1:]
+    profiles = np.where(converted, np.minimum(levels[:, np.newaxis], consortium.samples), alone)
+    holds = enforceable(consortium, profiles, alone, 1e-13)
+    return float(levels[holds].max(initial=0.0)), holds
+
+
+def big(patience: float) -> fa.Consortium:
+    """One big contributor, with h just above what it has, and many who ride for free."""
+    return with_satiation([26.5, *[24.0] * 30], [25.0, *[8.0] * 30], [patience, *[0.63] * 30])
+
+
+PATIENCE = np.linspace(0.3, 0.5, 11).tolist()
+
+
+def test_contributors_thresholds_are_not_monotone_in_the_level() -> None:
+    """They rise and fall again: what holds at a level need not hold at a lower one."""
+    consortium = big(0.4)
+    alone = fa.solve_equilibrium(consortium).profile
+    profiles = [np.where(alone == 0, level, alone) for level in np.linspace(0.01, 8.0, 60)]
+    certificates = [fa.certify(fa.agreement_on(consortium, profile)) for profile in profiles]
+    thresholds = np.array([certificate.threshold[0] for certificate in certificates])
+    peak = int(thresholds.argmax())
+    assert 0 < peak < 59
+    assert thresholds[-1] < thresholds[peak] - 0.01
+    assert thresholds[0] < thresholds[peak] - 0.01
+
+
+@pytest.mark.parametrize("patience", PATIENCE)
+def test_the_largest_level_is_found_where_a_contributor_forbids_some_below(
+    patience: float,
+) -> None:
+    agreement = fa.solve_agreement(big(patience), "uniform")
+    assert agreement.first_converted == "client-2"
+    best, _ = scan(big(patience), 1)
+    assert agreement.level is not None
+    assert best <= agreement.level <= best + 8.0 / 20_000
+    assert fa.certify(agreement).holds
+
+
+def test_such_gaps_do_occur() -> None:
+    """Or else the test above would test nothing."""
+    scans = [scan(big(patience), 1, 2_000)[1].astype(int) for patience in PATIENCE]
+    assert sum((np.diff(holds) > 0).any() for holds in scans) >= 2
+
+
+@pytest.mark.parametrize(("above", "first"), [(1.001, "client-1"), (0.999, "client-2")])
+def test_client_l_is_the_first_whose_ratio_exceeds_its_b(above: float, first: str) -> None:
+    """B_1 = 2 sqrt(G S^3) / R, with S = 25 and R = 4 here."""
+    satiation = (above * 25.0**1.5 / 4) ** (2 / 3)
+    consortium = with_satiation([satiation, 20.0, 22.0, 24.0, 30.0], 25.0, 0.95)
+    agreement = fa.solve_agreement(consortium, "uniform")
+    assert agreement.equilibrium.total == 25.0
+    assert agreement.first_converted == first
+
+
+def test_client_l_may_gain_again_past_its_own_data() -> None:
+    """Others go on giving where it has nothing left to give."""
+    consortium = with_satiation(
+        (np.array([0.8, 1.8, 1.8, 4.0]) / 2.0) ** (2 / 3), [0.15, 10.0, 10.0, 1.0], 0.95
+    )
+    agreement = fa.solve_agreement(consortium, "uniform")
+    best, _ = scan(consortium, 0)
+    assert best == pytest.approx(0.607, abs=0.001)
+    assert agreement.level is not None
+    assert best <= agreement.level <= best + 10.0 / 20_000
+    assert agreement.largest_level is not None
+    assert agreement.largest_level >= agreement.level
+
+
+@pytest.mark.slow
+def test_random_games_against_the_scan() -> None:
+    """800 games of 2 to 11 clients, unequal in everything: no level above the solver's holds."""
+    rng = np.random.default_rng(2024)
+    found = 0
+    for _ in range(800):
+        size = int(rng.integers(2, 12))
+        data = 10.0 ** rng.uniform(0, rng.choice([0.0, 0.5, 2.0]), size)
+        eager = int(rng.integers(1, size))
+        level = data[:eager].sum()
+        satiation = level * rng.uniform(0.6, 1.0, size)
+        satiation[:eager] = level * rng.uniform(1.0, 1.6, eager)
+        patience = rng.uniform(0, 1, size) if rng.random() < 0.5 else np.full(size, rng.random())
+        consortium = with_satiation(satiation, data, patience)
+        agreement = fa.solve_agreement(consortium, "uniform")
+        if agreement.first_converted is None:
+            continue
+        best, _ = scan(consortium, consortium.index(agreement.first_converted), 1_500)
+        found += agreement.exists
+        assert agreement.level is not None
+        if agreement.exists:
+            assert agreement.level >= best * (1 - 1e-12)
+            alone = agreement.equilibrium.profile
+            over = excess(consortium, agreement.profile[np.newaxis], alone)
+            assert (over <= 1e-12 * (agreement.profile + alone)).all()
+        else:  # nothing worth the name: less than 1e-6 of the total
+            gave = (agreement.equilibrium.profile == 0) * np.minimum(best, data)
+            assert gave.sum() <= 2e-6 * agreement.equilibrium.total
+    assert found > 200
+
+
+def test_whole_samples_round_the_level_down() -> None:
+    real = fa.solve_agreement(fa.paper_consortium(), "uniform")
+    whole = fa.solve_agreement(fa.paper_consortium(), "uniform", whole_samples=True)
+    assert real.level is not None
+    assert whole.level == np.floor(real.level)
+    assert (whole.profile == np.floor(whole.profile)).all()
+
+
+def test_from_the_first_feasible_client() -> None:
+    """Below 0.5106 the paper's client l cannot be had, but later ones can."""
+    consortium = fa.paper_consortium(discount_factor=0.5)
+    paper = fa.solve_agreement(consortium, "uniform")
+    feasible = fa.solve_agreement(consortium, "uniform", first_converted="feasible")
+    assert not paper.exists
+    assert feasible.exists
+    assert feasible.first_converted == "client-3"
+    assert fa.certify(feasible).holds

@@ -1,0 +1,166 @@
+"""What every strategy must do, whoever wrote it: inherit from the class and say how to make one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.play import Strategy, View, play
+from fedaccord.play.strategies import as_strategy
+
+SLOTS = 12
+
+
+@cache
+def small_agreement(punishment_slots: int | None = 3) -> fa.Agreement:
+    """Six clients, no two alike, whose agreement leaves them some slack."""
+    consortium = fa.Consortium(
+        valuation=[10, 20, 35, 50, 80, 100],
+        cost_per_sample=[1.2e-5, 0.8e-5, 1e-5, 1e-5, 1.5e-5, 1e-5],
+        samples=[900, 1000, 1500, 1100, 2000, 1000],
+        rounds=20,
+        discount_factor=[0.8, 0.9, 0.85, 0.8, 0.7, 0.95],
+    )
+    return fa.solve_agreement(consortium, margin=0.05, punishment_slots=punishment_slots)
+
+
+def view_of(
+    agreement: fa.Agreement,
+    slot: int,
+    *,
+    last_alarm: int | None = None,
+    punishing: bool = False,
+    last: np.ndarray[Any, np.dtype[np.float64]] | None = None,
+    clients: list[int] | None = None,
+) -> View:
+    """What some clients (all, unless said otherwise) know when a slot begins."""
+    consortium = agreement.consortium
+    chosen = np.array(range(consortium.size) if clients is None else clients)
+    return View(
+        slot=slot,
+        clients=chosen,
+        agreed=agreement.profile[chosen],
+        alone=agreement.equilibrium.profile[chosen],
+        samples=consortium.samples[chosen],
+        satiation=consortium.satiation[chosen],
+        agreed_total=agreement.total,
+        last_alarm=last_alarm,
+        punishing=punishing,
+        last=last,
+    )
+
+
+class StrategyContract:
+    """Inherited by the tests of each strategy; `make` returns a fresh one."""
+
+    def make(self) -> Any:
+        raise NotImplementedError
+
+    @cached_property
+    def agreement(self) -> fa.Agreement:
+        return small_agreement()
+
+    @property
+    def strategy(self) -> Strategy:
+        return as_strategy(self.make())
+
+    def views(self) -> Iterator[View]:
+        """The first slot, and later ones in either phase, with different pasts."""
+        agreed, alone = self.agreement.profile, self.agreement.equilibrium.profile
+        yield view_of(self.agreement, 1)
+        for slot in range(2, SLOTS):
+            yield view_of(self.agreement, slot, last=agreed)
+            yield view_of(self.agreement, slot, last=0.3 * agreed)
+            yield view_of(self.agreement, slot, last_alarm=1, punishing=slot < 5, last=alone)
+            yield view_of(self.agreement, slot, last_alarm=slot - 1, punishing=True, last=agreed)
+
+    def test_it_answers_with_what_each_client_could_give(self) -> None:
+        for view in self.views():
+            answer = np.asarray(self.strategy.contribution(view))
+            assert answer.shape == view.agreed.shape
+            assert ((answer >= 0) & (answer <= view.samples)).all()
+
+    def test_a_client_alone_gets_the_answer_it_gets_in_a_group(self) -> None:
+        for view in self.views():
+            together = self.strategy.contribution(view)
+            for n in range(len(view.clients)):
+                alone = view_of(
+                    self.agreement,
+                    view.slot,
+                    last_alarm=view.last_alarm,
+                    punishing=view.punishing,
+                    last=view.last,
+                    clients=[n],
+                )
+                assert self.strategy.contribution(alone)[0] == together[n]
+
+    def test_asked_again_it_answers_the_same(self) -> None:
+        strategy = self.strategy
+        for view in self.views():
+            first, second = strategy.contribution(view), strategy.contribution(view)
+            np.testing.assert_array_equal(first, second)
+
+    def test_it_does_not_write_into_what_it_is_shown(self) -> None:
+        for view in self.views():
+            for values in (view.agreed, view.alone, view.samples, view.satiation):
+                values.flags.writeable = False
+            self.strategy.contribution(view)
+
+    def test_it_is_steady_for_as_long_as_it_says(self) -> None:
+        """Without an alarm, and in the same phase, it goes on with the same answer."""
+        for view in self.views():
+            until = self.strategy.steady_until(view)
+            answer = self.strategy.contribution(view)
+            for slot in range(view.slot + 1, int(min(until, SLOTS)) + 1):
+                later = replace(view, slot=slot, last=self.agreement.profile)
+                np.testing.assert_array_equal(self.strategy.contribution(later), answer)
+                assert self.strategy.steady_until(later) == until
+
+    def test_asking_it_in_every_slot_changes_nothing(self) -> None:
+        """The same match, whether it is taken at its word or asked in each slot."""
+        names = self.agreement.consortium.names
+        quick = play(self.agreement, {names[0]: self.make(), names[3]: self.make()}, SLOTS)
+        slow = play(
+            self.agreement,
+            {names[0]: _AskedAlways(self.strategy), names[3]: _AskedAlways(self.strategy)},
+            SLOTS,
+        )
+        np.testing.assert_array_equal(quick.contributions, slow.contributions)
+        np.testing.assert_array_equal(quick.punishing, slow.punishing)
+
+    def test_one_can_be_played_again_and_by_several_clients(self) -> None:
+        one = self.make()
+        names = self.agreement.consortium.names
+        together = play(self.agreement, dict.fromkeys(names[:3], one), SLOTS)
+        again = play(self.agreement, dict.fromkeys(names[:3], one), SLOTS)
+        apart = play(self.agreement, {name: self.make() for name in names[:3]}, SLOTS)
+        for other in (again, apart):
+            np.testing.assert_array_equal(together.contributions, other.contributions)
+            np.testing.assert_array_equal(together.discounted_cost, other.discounted_cost)
+
+    @pytest.mark.parametrize("punishment_slots", [None, 1, 4])
+    def test_a_whole_match_has_finite_costs(self, punishment_slots: int | None) -> None:
+        agreement = small_agreement(punishment_slots)
+        for name in agreement.consortium.names:
+            match = play(
+                agreement, {name: self.make()}, SLOTS, noise=0.02, dropout=0.1, tolerance=0.05
+            )
+            assert np.isfinite(match.discounted_cost).all()
+
+
+class _AskedAlways:
+    """The same strategy, trusted for one slot at a time."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        self.punishes_for = getattr(strategy, "punishes_for", None)
+
+    def contribution(self, view: View) -> Any:
+        return self.strategy.contribution(view)
+
+    def steady_until(self, view: View) -> float:
+        return view.slot

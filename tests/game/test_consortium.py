@@ -1,0 +1,181 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.game.consortium import satiation_points
+
+FINE: dict[str, Any] = {
+    "valuation": [1.0, 2.0, 4.0],
+    "cost_per_sample": 1e-6,
+    "samples": [500, 400, 900],
+    "rounds": 50,
+    "discount_factor": 0.8,
+}
+
+
+def build(**changed: Any) -> fa.Consortium:
+    return fa.Consortium(**(FINE | changed))
+
+
+def mistakes(**changed: Any) -> tuple[str, ...]:
+    with pytest.raises(fa.InvalidInput) as refused:
+        build(**changed)
+    return refused.value.problems
+
+
+def test_one_number_stands_for_every_client() -> None:
+    consortium = build(communication_cost=0.5)
+    assert len(consortium) == consortium.size == 3
+    assert consortium.cost_per_sample.tolist() == [1e-6] * 3
+    assert consortium.communication_cost.tolist() == [0.5] * 3
+    assert consortium.server_fee == 0.0
+
+
+def test_arrays_cannot_be_written_to_nor_fields_replaced() -> None:
+    given = np.array([500.0, 400.0, 900.0])
+    consortium = build(samples=given)
+    given[0] = -1.0
+    assert consortium.samples[0] == 500.0
+    with pytest.raises(ValueError, match="read-only"):
+        consortium.samples[0] = 1.0
+    with pytest.raises(AttributeError):
+        consortium.rounds = 3  # type: ignore[misc]
+
+
+def test_clients_come_in_order_with_their_own_numbers() -> None:
+    consortium = build(discount_factor=[0.1, 0.2, 0.3], names=["a", "b", "c"])
+    clients = list(consortium)
+    assert clients[1] == fa.Client("b", 2.0, 1e-6, 400.0, 0.0, 0.2)
+    again = fa.Consortium.of(clients, rounds=50)
+    assert again.names == ("a", "b", "c")
+    assert again.discount_factor.tolist() == [0.1, 0.2, 0.3]
+    assert again.index("c") == 2
+
+
+def test_names_are_counted_from_one_unless_given() -> None:
+    assert build().names == ("client-1", "client-2", "client-3")
+    assert build().index("client-3") == 2
+    with pytest.raises(fa.InvalidInput, match="no client called 'client-4'"):
+        build().index("client-4")
+
+
+def test_ratio_and_satiation() -> None:
+    consortium = build()
+    assert consortium.ratio.tolist() == pytest.approx([1e6, 2e6, 4e6])
+    # h = (r^2 / 4G)^(1/3), worked out another way; a few units in the last place
+    expected = (consortium.ratio / (2 * np.sqrt(50))) ** (2 / 3)
+    np.testing.assert_allclose(consortium.satiation, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("ratio", [1e-300, 1e300])
+def test_satiation_of_extreme_ratios(ratio: float) -> None:
+    point = satiation_points(np.array([ratio]), 50)
+    assert np.log10(point) == pytest.approx((2 * np.log10(ratio) - np.log10(200)) / 3, abs=1e-12)
+
+
+def test_equal_samples() -> None:
+    assert build(samples=10).equal_samples
+    assert not build().equal_samples
+
+
+RULES = [
+    ({"valuation": [1, 0, 4]}, "clients[1].valuation: must be more than 0, got 0"),
+    ({"valuation": [1, np.inf, 4]}, "clients[1].valuation: must be more than 0, got inf"),
+    ({"cost_per_sample": [1, 1, -2]}, "clients[2].cost_per_sample: must be more than 0, got -2"),
+    ({"samples": [-5, 1, 1]}, "clients[0].samples: must be more than 0, got -5"),
+    ({"samples": [np.nan, 1, 1]}, "clients[0].samples: must be more than 0, got nan"),
+    (
+        {"communication_cost": [0, 0, -1]},
+        "clients[2].communication_cost: must be 0 or more, got -1",
+    ),
+    (
+        {"discount_factor": [0, -0.1, 0.5]},
+        "clients[1].discount_factor: must be 0 or more, got -0.1",
+    ),
+    ({"discount_factor": [0, 1, 0.5]}, "clients[1].discount_factor: must be less than 1, got 1"),
+    ({"rounds": 0}, "rounds: must be a whole number, 1 or more, got 0"),
+    ({"rounds": 2.5}, "rounds: must be a whole number, 1 or more, got 2.5"),
+    ({"rounds": True}, "rounds: must be a whole number, 1 or more, got True"),
+    ({"server_fee": -1}, "server_fee: must be 0 or more, got -1"),
+    ({"names": ["a", "b", "a"]}, "clients[2].name: 'a' is the name of clients[0] already"),
+    ({"names": ["a", " ", "c"]}, "clients[1].name: must not be empty"),
+    ({"names": ["a", "b"]}, "names: 2 names for 3 clients"),
+    (
+        {"valuation": [1e308, 1, 1], "cost_per_sample": [1e-9, 1, 1]},
+        "clients[0]: valuation / cost_per_sample is beyond what a number can hold",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changed", "problem"), RULES)
+def test_every_rule(changed: dict[str, Any], problem: str) -> None:
+    assert mistakes(**changed) == (problem,)
+
+
+def test_discount_factors_of_0_and_just_under_1_are_fine() -> None:
+    build(discount_factor=[0.0, 0.9999999999999999, 0.5])
+
+
+def test_all_mistakes_are_found_at_once() -> None:
+    found = mistakes(
+        valuation=[-1, 2, np.nan],
+        samples=[0, 1, 1],
+        discount_factor=[0.5, 2, 0.5],
+        rounds=0,
+        server_fee=-3,
+        names=["a", "a", ""],
+    )
+    assert len(found) == 8
+    assert {text.split(":")[0] for text in found} == {
+        "rounds",
+        "server_fee",
+        "clients[0].valuation",
+        "clients[2].valuation",
+        "clients[0].samples",
+        "clients[1].discount_factor",
+        "clients[1].name",
+        "clients[2].name",
+    }
+
+
+def test_very_many_mistakes_are_counted() -> None:
+    with pytest.raises(fa.InvalidInput, match="120 mistakes:") as refused:
+        fa.Consortium(**{**FINE, "valuation": -np.ones(120), "samples": 10})
+    assert len(refused.value.problems) == 120
+    assert str(refused.value).endswith("\n  and 70 more")
+
+
+WRONG_SHAPES = [
+    ({"samples": [1, 2]}, "samples: must have one number for each of 3 clients"),
+    ({"samples": "many"}, "samples: must be numbers, got 'many'"),
+    ({"samples": [[1, 2, 3]]}, "samples: must have one number for each of 3 clients"),
+    ({"samples": [[1, 2], [3]]}, "samples: must be numbers, got [[1, 2], [3]]"),
+    ({"server_fee": "x"}, "server_fee: must be 0 or more, got 'x'"),
+]
+
+
+@pytest.mark.parametrize(("changed", "problem"), WRONG_SHAPES)
+def test_wrong_shapes(changed: dict[str, Any], problem: str) -> None:
+    assert mistakes(**changed) == (problem,)
+
+
+def test_all_wrong_shapes_are_found_at_once() -> None:
+    found = mistakes(cost_per_sample=[1.0, 2.0], samples=[1.0])
+    assert [text.split(":")[0] for text in found] == ["cost_per_sample", "samples"]
+
+
+def test_a_consortium_needs_a_client() -> None:
+    with pytest.raises(fa.InvalidInput, match="at least one client"):
+        fa.Consortium.of([], rounds=3, discount_factor=0.5)
+    with pytest.raises(fa.InvalidInput, match="at least one client"):
+        build(valuation=[], cost_per_sample=[], samples=[], discount_factor=[])
+
+
+def test_clients_without_a_discount_factor_take_the_consortiums() -> None:
+    clients = [fa.Client("a", 1, 1, 1), fa.Client("b", 1, 1, 1, discount_factor=0.3)]
+    consortium = fa.Consortium.of(clients, rounds=1, discount_factor=0.9)
+    assert consortium.discount_factor.tolist() == [0.9, 0.3]
+    with pytest.raises(fa.InvalidInput, match="neither the consortium nor a has one"):
+        fa.Consortium.of(clients, rounds=1)

@@ -1,0 +1,70 @@
+"""The quick way for very many clients against the plain one."""
+
+import numpy as np
+import pytest
+
+from fedaccord.game.arrays import FloatArray
+from fedaccord.game.filling import _SORTED_AT_ONCE, fill
+
+MANY = 3 * _SORTED_AT_ONCE + 17
+
+
+def plainly(satiation: FloatArray, samples: FloatArray) -> float:
+    order = np.argsort(-satiation)
+    return float(np.minimum(satiation[order], samples[order].cumsum()).max())
+
+
+def crowd(kind: str) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(7)
+    satiation, samples = rng.random(MANY) * MANY, rng.random(MANY)
+    if kind == "sorted":
+        satiation.sort()
+    elif kind == "tied":
+        satiation = np.round(satiation, -4)
+    elif kind == "all the same":
+        satiation[:] = MANY / 5
+    elif kind == "misleading":  # what a regular sample sees is unlike the rest
+        step = MANY // 10_000
+        samples[::step] *= 1e6
+        satiation[::step] /= 1e3
+    elif kind == "one giant":
+        samples[12_345] = 1e12
+    elif kind == "wild":
+        satiation = MANY * 10.0 ** rng.uniform(-9, 9, MANY)
+    elif kind == "everyone":
+        satiation += 2 * MANY
+    elif kind == "hardly anyone":
+        satiation *= 1e-9
+    return satiation, samples
+
+
+KINDS = [
+    "plain",
+    "sorted",
+    "tied",
+    "all the same",
+    "misleading",
+    "one giant",
+    "wild",
+    "everyone",
+    "hardly anyone",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_are_filled_as_few_are(kind: str) -> None:
+    satiation, samples = crowd(kind)
+    filling = fill(satiation[np.newaxis], samples[np.newaxis])
+    # running sums of 60,000 numbers in two orders
+    assert filling.total.item() == pytest.approx(plainly(satiation, samples), rel=1e-12)
+    assert filling.profile.sum() == pytest.approx(filling.total.item(), rel=1e-11)
+
+
+def test_rows_do_not_see_one_another() -> None:
+    rng = np.random.default_rng(3)
+    satiation, samples = rng.random((40, 9)) * 9, rng.random((40, 9))
+    together = fill(satiation, samples)
+    for n in range(40):
+        alone = fill(satiation[n : n + 1], samples[n : n + 1])
+        assert together.total[n] == alone.total[0]
+        assert (together.profile[n] == alone.profile[0]).all()

@@ -1,0 +1,270 @@
+"""What is true of every agreement, whatever the consortium: enforceable, and the largest."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import fedaccord as fa
+from fedaccord.agreement.certificate import TOLERANCE
+from tests.consortia import (
+    FEW,
+    SOME_PATIENCE,
+    consortia,
+    permuted,
+    with_patience,
+    with_satiation,
+)
+from tests.oracles import enforceable, largest_amounts, whole_profiles
+
+KINDS: list[dict[str, Any]] = [
+    {"kind": "individual", "objective": "most data"},
+    {"kind": "individual", "objective": "least total cost"},
+    {"kind": "individual", "objective": "fairest"},
+    {"kind": "uniform"},
+    {"kind": "uniform", "first_converted": "feasible"},
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"margin": 0.1},
+    {"punishment_slots": 3},
+    {"margin": 0.02, "punishment_slots": 12},
+]
+
+RELATIVE = 1e-9
+"""Of a total. Bounds are solved to the last place, and a client that is nearly indifferent to
+its own amount turns an error of 1e-15 in its cost into one of 1e-12 or so in that amount."""
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
+@given(consortium=consortia(), options=st.sampled_from(OPTIONS))
+def test_the_certificate_accepts_every_solver(
+    kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
+) -> None:
+    agreement = fa.solve_agreement(consortium, **kind, **options)
+    assert fa.certify(agreement).holds
+    assert agreement.exists == (agreement.total > agreement.equilibrium.total * (1 + 1e-6))
+    assert (agreement.reason is None) == agreement.exists
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
+@given(consortium=consortia(whole_data=True), options=st.sampled_from(OPTIONS))
+def test_whole_samples_hold_too(
+    kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
+) -> None:
+    agreement = fa.solve_agreement(consortium, **kind, **options, whole_samples=True)
+    assert fa.certify(agreement).holds
+    if agreement.exists:
+        assert (agreement.profile == np.floor(agreement.profile)).all()
+
+
+@given(consortium=consortia(patience=SOME_PATIENCE))
+def test_asking_any_client_for_more_than_its_bound_is_refused(consortium: fa.Consortium) -> None:
+    """Raise one contribution by far more than the certificate's tolerance can hide.
+
+    The left side of its condition has a slope of delta at least, and fails by delta times the
+    extra: 1e4 times what the certificate lets pass.
+    """
+    agreement = fa.solve_agreement(consortium)
+    assume(agreement.exists)
+    profile, samples = agreement.profile, consortium.samples
+    for n in np.flatnonzero(profile < samples * (1 - 1e-3)):
+        extra = 1e4 * TOLERANCE / consortium.discount_factor[n] * (profile[n] + profile.sum())
+        asked = profile[n] + extra
+        # more data would be worth more to the client as well: keep the total as it was
+        raised = profile * (agreement.total - asked) / (agreement.total - profile[n])
+        raised[n] = asked
+        if asked > samples[n] or raised.min() < 0:
+            continue
+        assert not fa.certify(fa.agreement_on(consortium, raised)).keeps[n]
+
+
+@given(consortium=consortia(FEW, extreme=False), random=st.randoms(use_true_random=False))
+def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random: Any) -> None:
+    order = np.arange(consortium.size)
+    random.shuffle(order)
+    for kind in ("individual", "uniform"):
+        here = fa.solve_agreement(consortium, kind)
+        there = fa.solve_agreement(permuted(consortium, order), kind)
+        assert there.total == pytest.approx(
+            here.total, rel=2e-6 if here.exists ^ there.exists else RELATIVE
+        )
+        np.testing.assert_allclose(there.profile, here.profile[order], atol=2e-6 * here.total)
+
+
+@given(consortium=consortia(extreme=False), factor=st.floats(1e-6, 1e6))
+def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> None:
+    scaled = fa.Consortium(
+        valuation=consortium.valuation * factor,
+        cost_per_sample=consortium.cost_per_sample * factor,
+        samples=consortium.samples,
+        rounds=consortium.rounds,
+        discount_factor=consortium.discount_factor,
+    )
+    for kind in ("individual", "uniform"):
+        here, there = (fa.solve_agreement(c, kind) for c in (consortium, scaled))
+        assert there.total == pytest.approx(here.total, rel=1e-8)
+
+
+@given(consortium=consortia())
+def test_individual_is_no_less_than_uniform_is_no_less_than_nothing(
+    consortium: fa.Consortium,
+) -> None:
+    least = fa.solve_equilibrium(consortium).total
+    for first in ("paper", "feasible"):
+        uniform = fa.solve_agreement(consortium, "uniform", first_converted=first)
+        individual = fa.solve_agreement(consortium)
+        assert uniform.total >= least * (1 - RELATIVE)
+        # an agreement that adds less than 1e-6 is not called one; and a client without patience
+        # gains by the square of how far the total is past its satiation point, so that what
+        # counts as rounding in its cost (1e-14) lets the total be 1e-7 off
+        allowed = 1e-6 if not individual.exists else 3e-7
+        assert individual.total >= uniform.total * (1 - allowed)
+
+
+@given(consortium=consortia(patience=SOME_PATIENCE))
+def test_an_individual_agreement_has_no_free_rider(consortium: fa.Consortium) -> None:
+    agreement = fa.solve_agreement(consortium)
+    assume(agreement.exists)
+    assert agreement.free_riders == 0
+
+
+@given(consortium=consortia(FEW), options=st.sampled_from([OPTIONS[0], OPTIONS[2]]))
+def test_no_larger_total_can_be_enforced(consortium: fa.Consortium, options: Any) -> None:
+    """For a dense grid of totals above the solver's, the exact bounds do not add up to it.
+
+    The bounds come from the raw condition by scan and bisection. The grid is geometric, from
+    1e-5 above the solver's total up to all the data.
+    """
+    agreement = fa.solve_agreement(consortium, **options)
+    slots = agreement.punishment_slots
+    if slots:
+        delta = consortium.discount_factor
+        worth = sum(delta**t for t in range(1, slots + 1))
+        consortium = with_patience(consortium, worth / (1.0 + worth))
+    everything = consortium.samples.sum()
+    bottom = max(agreement.total, agreement.equilibrium.total) * (1 + 1e-5)
+    assume(bottom < everything)
+    totals = np.geomspace(bottom, everything, 200)
+    alone = agreement.equilibrium.profile
+    bounds = largest_amounts(consortium, alone, totals, halvings=30)
+    # 30 halvings of 1/128 of the data: amounts are known to 1e-11
+    assert (bounds.sum(axis=-1) < totals * (1 + 1e-10)).all()
+
+
+@given(consortium=consortia(st.integers(2, 11)), first=st.sampled_from(["paper", "feasible"]))
+@settings(max_examples=80)
+def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) -> None:
+    """Algorithm 2 as the paper has it: scan the levels and keep the largest that holds."""
+    agreement = fa.solve_agreement(consortium, "uniform", first_converted=first)
+    assume(agreement.first_converted is not None)
+    assert agreement.first_converted is not None
+    alone = agreement.equilibrium.profile
+    start = consortium.ratio[consortium.index(agreement.first_converted)]
+    converted = (alone == 0) & (consortium.ratio >= start)
+    top = float(consortium.samples[converted].max())
+    levels = np.concatenate([np.geomspace(1e-6 * top, top, 500), np.linspace(0, top, 1501)[1:]])
+    profiles = np.where(converted, np.minimum(levels[:, np.newaxis], consortium.samples), alone)
+    holds = enforceable(consortium, profiles, alone, 1e-13)
+    worth_it = profiles.sum(axis=-1) > agreement.equilibrium.total * (1 + 2e-6)
+    best = levels[holds & worth_it].max(initial=0.0)
+    assert agreement.level is not None
+    assert agreement.level >= best * (1 - RELATIVE)
+
+
+@st.composite
+def small_whole_consortia(draw: st.DrawFn, patience: st.SearchStrategy[float]) -> fa.Consortium:
+    """Two to four clients with a few whole samples, and satiation points where it matters."""
+    size = draw(st.integers(2, 4))
+    most = {2: 12, 3: 9, 4: 6}[size]
+    samples = np.array(draw(st.lists(st.integers(1, most), min_size=size, max_size=size)))
+    eager = draw(st.integers(1, size - 1))
+    level = float(samples[:eager].sum())
+    near = st.lists(st.floats(0.75, 1.02), min_size=size, max_size=size)
+    satiation = level * np.array(draw(near))
+    satiation[:eager] = level * np.array(
+        draw(st.lists(st.floats(1.0, 1.5), min_size=eager, max_size=eager))
+    )
+    delta = draw(st.lists(patience, min_size=size, max_size=size))
+    return with_satiation(satiation, samples.astype(np.float64), delta)
+
+
+@given(consortium=small_whole_consortia(SOME_PATIENCE))
+@settings(max_examples=120)
+def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Consortium) -> None:
+    agreement = fa.solve_agreement(consortium, whole_samples=True)
+    alone = agreement.equilibrium.profile
+    profiles = whole_profiles(consortium.samples)
+    # strictly enforceable ones: a profile on the edge may fall to either side by rounding
+    holds = enforceable(consortium, profiles, alone, -1e-9)
+    totals = profiles[holds].sum(axis=-1)
+    assert agreement.total >= totals.max(initial=0.0) * (1 - 1e-12)
+    if agreement.exists:
+        assert enforceable(consortium, agreement.profile[np.newaxis], alone, 1e-9).all()
+
+
+@given(consortium=consortia(FEW, extreme=False))
+@settings(max_examples=25)
+def test_least_total_cost_is_the_least(consortium: fa.Consortium) -> None:
+    cheapest = fa.solve_agreement(consortium, objective="least total cost")
+    others = [
+        fa.solve_agreement(consortium),
+        fa.solve_agreement(consortium, objective="fairest"),
+        fa.solve_agreement(consortium, "uniform"),
+        fa.solve_agreement(consortium, "uniform", first_converted="feasible"),
+    ]
+    # the best total is searched for to 1e-9 of it, around a flat minimum; an agreement that
+    # would add less than 1e-6 counts as none
+    allowed = 1 + (1e-9 if cheapest.exists else 1e-6)
+    for other in others:
+        assert cheapest.cost.sum() <= other.cost.sum() * allowed
+        assert cheapest.cost.sum() <= other.equilibrium.cost.sum() * allowed
+
+
+@given(consortium=consortia(FEW, extreme=False))
+@settings(max_examples=25)
+def test_fairest_has_the_largest_smallest_saving(consortium: fa.Consortium) -> None:
+    fairest = fa.solve_agreement(consortium, objective="fairest")
+    others = [
+        fa.solve_agreement(consortium),
+        fa.solve_agreement(consortium, objective="least total cost"),
+        fa.solve_agreement(consortium, "uniform"),
+    ]
+
+    def smallest(agreement: fa.Agreement) -> float:
+        return float((agreement.saving / agreement.equilibrium.cost).min())
+
+    # savings are shares of a bill; the total is searched for to 1e-9 of it
+    for other in others:
+        assert smallest(fairest) >= smallest(other) - (1e-8 if fairest.exists else 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["individual", "uniform"])
+@given(data=st.data())
+def test_a_batch_is_its_consortia_one_by_one(kind: Any, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 8))
+    row = consortia(st.just(size), extreme=False)
+    chosen = data.draw(st.lists(row, min_size=1, max_size=4))
+    slots = data.draw(st.sampled_from([None, 2]))
+    batch = fa.solve_batch(
+        valuation=[c.valuation for c in chosen],
+        cost_per_sample=[c.cost_per_sample for c in chosen],
+        samples=[c.samples for c in chosen],
+        rounds=[[c.rounds] for c in chosen],
+        discount_factor=[c.discount_factor for c in chosen],
+        kind=kind,
+        punishment_slots=slots,
+    )
+    for n, consortium in enumerate(chosen):
+        one = fa.solve_agreement(consortium, kind, punishment_slots=slots)
+        assert batch.equilibrium_total[n] == pytest.approx(one.equilibrium.total, rel=1e-14)
+        assert batch.total[n] == pytest.approx(one.total, rel=RELATIVE)
+        assert batch.exists[n] == one.exists
+        np.testing.assert_allclose(batch.profile[n], one.profile, atol=RELATIVE * one.total)
+        assert batch.free_riders[n] == one.free_riders
+        if batch.level is not None and batch.first_converted is not None:
+            first = batch.first_converted[n]
+            assert (consortium.names[first] if first >= 0 else None) == one.first_converted
+            assert batch.level[n] == pytest.approx(one.level, rel=RELATIVE)
