@@ -88,6 +88,11 @@ REASONS = [
         {"kind": "uniform"},
         "converting client-2 and above takes discount factors above 0.5106",
     ),
+    (
+        fa.paper_consortium(discount_factor=0.5),
+        {"kind": "uniform"},
+        "converting only client-3 and above ('feasible') works",
+    ),
     (fa.paper_consortium(181, discount_factor=0.0), {}, "not patient enough"),
 ]
 

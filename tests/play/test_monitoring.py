@@ -192,3 +192,16 @@ def test_nobody_is_seen_to_give_less_than_nothing() -> None:
 def test_absences_come_as_often_as_said() -> None:
     match = play(small_agreement(3), {}, 5_000, dropout=0.07, history=False)
     assert match.absences == pytest.approx(0.07 * 30_000, rel=0.1)
+
+
+def test_a_false_alarm_in_the_last_slot_is_paid_for_once() -> None:
+    """Client-1 was not seen at first, but is from then on: what follows it has earned."""
+    agreement = small_agreement(1)
+    delta = agreement.consortium.discount_factor
+    punished = np.append(0.95 * agreement.profile[0], agreement.equilibrium.profile[1:])
+    once = delta * (fa.cost(agreement.consortium, punished) - agreement.cost)
+    matches = (play(agreement, {"client-1": shading}, 1, noise=0.05, seed=s) for s in range(30))
+    wronged = [match for match in matches if match.false_alarms]
+    assert wronged
+    for match in wronged:
+        np.testing.assert_allclose(match.false_alarm_cost, once, rtol=1e-9)

@@ -170,3 +170,9 @@ def test_a_record_knows_what_was_played() -> None:
 
 def test_slots_may_be_any_whole_number() -> None:
     assert play(small_agreement(3), {}, np.int64(5), seed=np.int64(1)).totals.size == 5  # type: ignore[arg-type]
+
+
+def test_a_consortium_plays_its_individual_agreement() -> None:
+    consortium = fa.paper_consortium(20)
+    by_agreement = play(fa.solve_agreement(consortium), {"client-2": DeviateOnce(2)}, slots=4)
+    assert_same(play(consortium, {"client-2": DeviateOnce(2)}, slots=4), by_agreement)

@@ -201,7 +201,11 @@ def _why_no_uniform(
     names = equilibrium.consortium.names
     who = f"converting {names[first]} and above" if first >= 0 else "converting any free rider"
     needed = "more patience" if least is None else _patience(least, game)
-    return f"the clients are not patient enough: {who} takes {needed}"
+    reason = f"the clients are not patient enough: {who} takes {needed}"
+    fewer = uniform.solve_uniform_rows(game, feasible_first=True)
+    if chosen == "paper" and _worthwhile(equilibrium, fewer.profile(game)):
+        reason += f"; converting only {names[int(fewer.first.item())]} and above ('feasible') works"
+    return reason
 
 
 def _patience(least: float, game: ScaledGame) -> str:

@@ -29,8 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.solve import solve_agreement
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.consortium import Consortium
 from fedaccord.play.book import Book, Event
 from fedaccord.play.chance import Chance
 from fedaccord.play.strategies import (
@@ -130,7 +132,7 @@ class Match:
 
 
 def play(
-    agreement: Agreement,
+    agreement: Agreement | Consortium,
     strategies: Mapping[str, AnyStrategy] | None = None,
     slots: int = 50,
     *,
@@ -142,13 +144,15 @@ def play(
 ) -> Match:
     """Play the repeated game for some slots, and add up what follows for ever.
 
-    `strategies` are by client's name; who has none keeps to the agreement and punishes with
+    A consortium plays its individual agreement. `strategies` are by client's name; who has none keeps to the agreement and punishes with
     the others. Contributions are seen with a relative error of standard deviation `noise`;
     a client is absent from a slot with probability `dropout`; a shortfall of up to
     `tolerance` of what was agreed is put up with. Without `history` neither arrays of slots by
     clients nor the events of single clients are kept, however many slots there are.
     """
     _check(slots=slots, noise=noise, dropout=dropout, tolerance=tolerance, seed=seed)
+    if isinstance(agreement, Consortium):
+        agreement = solve_agreement(agreement)
     table = Table(agreement, _by_client(agreement, strategies or {}, slots), tolerance)
     book = Book(agreement, slots, history)
     chance = Chance(agreement.consortium.size, slots, noise, dropout, seed)
