@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,16 @@ from benchmarks.measure import Timing
 from benchmarks.registry import NAMES, find
 from benchmarks.row import Row
 
+_PIPED_WIDTH = 140
+"""Columns of the table where no terminal says how many there are."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", choices=NAMES, help="just this")
     parser.add_argument("--output", metavar="FILE", type=Path, help="the JSON file to write")
     options = parser.parse_args()
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     rows: list[Row] = []
     for name in options.only or NAMES:
         with console.status(f"{name} ..."):

@@ -24,8 +24,9 @@ from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray, plain
 
-_BLOCK = 65_536
-"""How many numbers of each kind are worked on at once: as many as stay in a core's cache."""
+_BLOCK = 131_072
+"""How many numbers of each kind are worked on at once: so many that a call's own cost is nothing,
+so few that they stay in a core's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +123,13 @@ def _joined(blocks: tuple[Any, ...]) -> Any:
 def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
     """All fields as arrays of one shape, a row a consortium, each checked."""
     try:
-        arrays = [np.asarray(values, dtype=np.float64) for values in fields.values()]
-        rows = np.broadcast_arrays(*(np.atleast_2d(values) for values in arrays))
+        given = [np.atleast_2d(np.asarray(values, np.float64)) for values in fields.values()]
+        rows = np.broadcast_arrays(*given)
     except (TypeError, ValueError):
         rows = ()
     if not rows or rows[0].ndim > 2 or rows[0].size == 0:
         raise InvalidInput("a batch takes numbers that broadcast to consortia x clients")
-    for field, values in zip(fields, rows, strict=True):
+    for field, values in zip(fields, given, strict=True):
         low = values >= 0 if field == "discount_factor" else values > 0
         high = values < (1.0 if field == "discount_factor" else np.inf)
         if not (low & high).all():
@@ -136,6 +137,6 @@ def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
             allowed = "from 0 to less than 1" if field == "discount_factor" else "more than 0"
             got = plain(values[b, n])
             raise InvalidInput(f"{field}[{b}, {n}]: must be {allowed} and finite, got {got}")
-    if (rows[-1] != rows[-1][:, :1]).any():
+    if (given[-1] != given[-1][:, :1]).any():
         raise InvalidInput("rounds: must be one number a consortium, as a column")
     return list(rows)

@@ -113,8 +113,17 @@ class Bounds:
         kept = np.maximum(total - amount, game.satiation)
         less = np.minimum(amount, total - game.satiation)
         root, root_kept = np.sqrt(total), np.sqrt(kept)
-        cheaper = self.impatience - self.weight / (root * root_kept * (root + root_kept))
-        return less * cheaper + game.patience * amount - allowance, root_kept, kept
+        # (1 - delta) less (1 - a / (root root_kept (root + root_kept))) + delta x - allowance,
+        # step by step in one array: this is where the time goes
+        excess = root_kept + root
+        excess *= root_kept
+        excess *= root
+        np.divide(self.weight, excess, out=excess)
+        np.subtract(self.impatience, excess, out=excess)
+        excess *= less
+        excess += game.patience * amount
+        excess -= allowance
+        return excess, root_kept, kept
 
 
 def largest_profiles(game: ScaledGame) -> FloatArray:
@@ -238,18 +247,18 @@ def _from_above(game: ScaledGame) -> FloatArray:
         if not too_much.any():
             break
         bounded |= too_much
-        total, profile[bounded] = _newton(game, bounded, total)
+        total, profile[bounded] = _newton(game, bounded, total, profile[bounded])
     nowhere = total <= game.alone_total * (1.0 + 1e-12)
     return np.where(nowhere, game.alone, profile)
 
 
 def _newton(
-    game: ScaledGame, bounded: BoolArray, total: FloatArray
+    game: ScaledGame, bounded: BoolArray, total: FloatArray, guess: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The largest root of sum u_n(T) - T, concave, by Newton's method from above.
 
     Only the `bounded` clients have bounds, the others give all they have. Returns the totals,
-    and the amounts of the bounded ones.
+    and the amounts of the bounded ones, for which there is a `guess`.
     """
     row = np.nonzero(bounded)[0]
     height = len(total)
@@ -264,7 +273,7 @@ def _newton(
     bounds = Bounds(some)
     fixed = np.where(bounded, 0.0, game.samples).sum(axis=-1)
     level, least = total[:, 0], game.alone_total[:, 0]
-    amount, slope = bounds.with_slope(level[row])
+    amount, slope = bounds.with_slope(level[row], guess)
     for _ in range(_MOST_STEPS):
         short = level - fixed - np.bincount(row, amount, height)
         fall = short / np.maximum(1.0 - np.bincount(row, slope, height), _FLATTEST)

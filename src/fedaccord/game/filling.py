@@ -58,9 +58,10 @@ def _total(satiation: FloatArray, samples: FloatArray) -> FloatArray:
     """X for each row, as a column: the largest of min(h, data of all with h or more)."""
     if satiation.size > _SORTED_AT_ONCE and satiation.shape[0] == 1:
         return _total_of_many(satiation[0], samples[0])
-    order = np.argsort(-satiation, axis=-1)
-    points = np.take_along_axis(satiation, order, axis=-1)
-    given = np.take_along_axis(samples, order, axis=-1).cumsum(axis=-1)
+    rows = np.arange(len(satiation))[:, np.newaxis] * satiation.shape[-1]
+    descending = rows + np.argsort(satiation, axis=-1)[:, ::-1]
+    points = satiation.take(descending)
+    given = samples.take(descending).cumsum(axis=-1)
     result: FloatArray = np.minimum(points, given).max(axis=-1, keepdims=True)
     return result
 

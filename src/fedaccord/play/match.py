@@ -144,11 +144,12 @@ def play(
 ) -> Match:
     """Play the repeated game for some slots, and add up what follows for ever.
 
-    A consortium plays its individual agreement. `strategies` are by client's name; who has none keeps to the agreement and punishes with
-    the others. Contributions are seen with a relative error of standard deviation `noise`;
-    a client is absent from a slot with probability `dropout`; a shortfall of up to
-    `tolerance` of what was agreed is put up with. Without `history` neither arrays of slots by
-    clients nor the events of single clients are kept, however many slots there are.
+    A consortium plays its individual agreement. `strategies` are by client's name; who has
+    none keeps to the agreement and punishes with the others. Contributions are seen with a
+    relative error of standard deviation `noise`; a client is absent from a slot with
+    probability `dropout`; a shortfall of up to `tolerance` of what was agreed is put up with.
+    Without `history` neither arrays of slots by clients nor the events of single clients are
+    kept, however many slots there are.
     """
     _check(slots=slots, noise=noise, dropout=dropout, tolerance=tolerance, seed=seed)
     if isinstance(agreement, Consortium):
