@@ -1,0 +1,1 @@
+"""Datasets, their partition among clients, and their drift from slot to slot."""

@@ -1,0 +1,124 @@
+"""What is trained on: inputs and labels, for training and for testing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import FedaccordError, InvalidInput
+
+Inputs: TypeAlias = npt.NDArray[np.float32]
+Labels: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled examples. The first axis of the inputs counts examples, the rest is their shape."""
+
+    name: str
+    inputs: Inputs
+    labels: Labels
+    test_inputs: Inputs
+    test_labels: Labels
+    classes: int
+
+    def __post_init__(self) -> None:
+        """Refuse examples that could not be trained on, all mistakes at once."""
+        problems = [
+            *_part_problems("training", self.inputs, self.labels, self.classes),
+            *_part_problems("test", self.test_inputs, self.test_labels, self.classes),
+        ]
+        if not problems and self.inputs.shape[1:] != self.test_inputs.shape[1:]:
+            problems.append("training and test examples have different shapes")
+        if problems:
+            raise InvalidInput(problems, source=f"dataset {self.name}")
+
+    @property
+    def size(self) -> int:
+        """How many examples there are to train on."""
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        return self.inputs.shape[1:]
+
+
+def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> list[str]:
+    if len(inputs) == 0:
+        return [f"there are no {part} examples"]
+    if len(inputs) != len(labels):
+        return [f"{len(inputs)} {part} inputs but {len(labels)} labels"]
+    problems = []
+    if not np.isfinite(inputs).all():
+        problems.append(f"{part} inputs must be finite numbers")
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        problems.append(f"{part} label {n} is {labels[n]}: must be from 0 to {classes - 1}")
+    return problems
+
+
+def load_dataset(name: str) -> Dataset:
+    """A dataset by name: `digits` and `breast-cancer` at once, `mnist` from disk or downloaded.
+
+    >>> load_dataset("digits").shape
+    (8, 8)
+    """
+    if name not in DATASETS:
+        known = ", ".join(DATASETS)
+        raise InvalidInput(f"there is no dataset called {name!r}: choose one of {known}")
+    return DATASETS[name]()
+
+
+def _digits() -> Dataset:
+    """1,797 digits of 8 x 8 pixels, inside scikit-learn."""
+    bunch = _from_sklearn("digits")
+    return _split("digits", bunch.images / 16.0, bunch.target)
+
+
+def _breast_cancer() -> Dataset:
+    """569 tumours, 30 measurements each, malign or benign, inside scikit-learn."""
+    bunch = _from_sklearn("breast_cancer")
+    centred = (bunch.data - bunch.data.mean(axis=0)) / bunch.data.std(axis=0)
+    return _split("breast-cancer", centred, bunch.target)
+
+
+def _from_sklearn(name: str) -> Any:
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise FedaccordError(
+            f"the dataset {name} is inside scikit-learn, which is not installed: "
+            "pip install 'fedaccord[train]' brings it"
+        ) from None
+    return getattr(datasets, f"load_{name}")()
+
+
+def _mnist() -> Dataset:
+    from fedaccord.data.mnist import load_mnist
+
+    return load_mnist()
+
+
+DATASETS: dict[str, Callable[[], Dataset]] = {
+    "digits": _digits,
+    "breast-cancer": _breast_cancer,
+    "mnist": _mnist,
+}
+
+
+def _split(name: str, inputs: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> Dataset:
+    """A fifth of the examples, always the same, is kept for testing."""
+    order = np.random.default_rng(0).permutation(len(labels))
+    test, train = np.split(order, [len(labels) // 5])
+    return Dataset(
+        name=name,
+        inputs=inputs[train].astype(np.float32),
+        labels=labels[train].astype(np.int64),
+        test_inputs=inputs[test].astype(np.float32),
+        test_labels=labels[test].astype(np.int64),
+        classes=int(labels.max()) + 1,
+    )

@@ -1,0 +1,124 @@
+"""Your own data: one file a client, or a function.
+
+A directory has one `.npz` file (arrays `inputs` and `labels`) or one `.csv` file (numbers, the
+label last; a first line of column names is left out) for each client, named after it, and one
+called `test` to measure with.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.data.dataset import Dataset, Inputs, Labels
+from fedaccord.data.partition import Indices
+from fedaccord.errors import InvalidInput
+
+Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+"""Inputs and labels, one of each an example, of whatever type they were stored in."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPartition:
+    """Each client has its own examples: the same in every slot, in another order."""
+
+    dataset: Dataset
+    sizes: Sequence[int]
+    names: Sequence[str]
+    seed: int = 0
+
+    def draw(self, slot: int) -> list[Indices]:
+        """The examples of each client, in the order of this slot."""
+        ends = np.cumsum(self.sizes)
+        return [
+            end - size + np.random.default_rng([self.seed, slot, n]).permutation(size)
+            for n, (size, end) in enumerate(zip(self.sizes, ends, strict=True))
+        ]
+
+
+def load_folder(folder: Path, names: Sequence[str], seed: int = 0) -> OwnPartition:
+    """The data of the clients called `names`, from a directory with one file for each."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder}: there is no such directory")
+    return own_partition(lambda name: _read(_file(folder, name)), names, folder.name, seed)
+
+
+def own_partition(
+    examples_of: Callable[[str], Examples], names: Sequence[str], name: str, seed: int = 0
+) -> OwnPartition:
+    """The data of the clients called `names`, from a function of a client's name.
+
+    The function is asked for `test`, too, for examples to measure with. All mistakes are told
+    at once.
+    """
+    parts = {who: _checked(who, *examples_of(who)) for who in [*names, "test"]}
+    shapes = {who: inputs.shape[1:] for who, (inputs, _) in parts.items()}
+    width = shapes["test"]
+    if problems := [
+        f"{who}: its examples have the shape {shape}, those of test {width}"
+        for who, shape in shapes.items()
+        if shape != width
+    ]:
+        raise InvalidInput(problems, source=name)
+    dataset = Dataset(
+        name=name,
+        inputs=np.concatenate([parts[who][0] for who in names]),
+        labels=np.concatenate([parts[who][1] for who in names]),
+        test_inputs=parts["test"][0],
+        test_labels=parts["test"][1],
+        classes=1 + max(int(labels.max(initial=0)) for _, labels in parts.values()),
+    )
+    return OwnPartition(dataset, [len(parts[who][1]) for who in names], tuple(names), seed)
+
+
+def _file(folder: Path, name: str) -> Path:
+    """The file of a client, of either kind."""
+    found = [path for path in (folder / f"{name}.npz", folder / f"{name}.csv") if path.is_file()]
+    if len(found) != 1:
+        number = "two files" if found else "no file"
+        raise InvalidInput(f"{folder}: there is {number} for {name!r} (one of .npz and .csv)")
+    return found[0]
+
+
+def _read(path: Path) -> Examples:
+    try:
+        return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
+    except (BadZipFile, OSError, KeyError, ValueError) as error:
+        raise InvalidInput(f"{path}: cannot be read as examples ({error})") from None
+
+
+def _read_npz(path: Path) -> Examples:
+    with np.load(path, allow_pickle=False) as arrays:
+        return arrays["inputs"], arrays["labels"]
+
+
+def _read_csv(path: Path) -> Examples:
+    with path.open(encoding="utf-8-sig") as file:
+        first = file.readline()
+    table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=0 if _numbers(first) else 1)
+    return table[:, :-1], table[:, -1]
+
+
+def _numbers(line: str) -> bool:
+    try:
+        [float(cell) for cell in line.split(",")]
+    except ValueError:
+        return False
+    return True
+
+
+def _checked(who: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Inputs, Labels]:
+    """As many inputs as labels, and labels that are whole numbers."""
+    inputs, labels = np.asarray(inputs), np.asarray(labels)
+    if inputs.ndim < 2 or labels.ndim != 1 or len(inputs) != len(labels) or len(labels) == 0:
+        raise InvalidInput(f"{who}: must have as many inputs as labels, and at least one")
+    if not np.issubdtype(inputs.dtype, np.number) or not np.issubdtype(labels.dtype, np.number):
+        raise InvalidInput(f"{who}: inputs and labels must be numbers")
+    whole = labels.astype(np.int64)
+    if (whole != labels).any() or (whole < 0).any():
+        raise InvalidInput(f"{who}: labels must be whole numbers, 0 or more")
+    return inputs.astype(np.float32), whole

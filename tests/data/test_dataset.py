@@ -1,0 +1,66 @@
+"""Datasets: what is inside scikit-learn, and what is refused."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fedaccord as fa
+from fedaccord.data.dataset import Dataset, load_dataset
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "shape", "classes"),
+    [("digits", 1438, (8, 8), 10), ("breast-cancer", 456, (30,), 2)],
+)
+def test_built_in(name: str, size: int, shape: tuple[int, ...], classes: int) -> None:
+    dataset = load_dataset(name)
+    assert (dataset.size, dataset.shape, dataset.classes) == (size, shape, classes)
+    assert dataset.inputs.dtype == np.float32
+    assert set(dataset.labels.tolist()) == set(range(classes))
+    # a fifth is for testing, and none of it is trained on
+    assert len(dataset.test_labels) == (size + len(dataset.test_labels)) // 5
+    seen = {example.tobytes() for example in dataset.inputs}
+    overlap = sum(example.tobytes() in seen for example in dataset.test_inputs)
+    assert overlap <= 0.01 * len(dataset.test_labels)  # digits has a few twins of its own
+
+
+def test_the_split_is_always_the_same() -> None:
+    np.testing.assert_array_equal(load_dataset("digits").labels, load_dataset("digits").labels)
+
+
+def test_unknown() -> None:
+    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': choose one of digits"):
+        load_dataset("cifar")
+
+
+def test_all_mistakes_at_once() -> None:
+    inputs = np.zeros((3, 2), dtype=np.float32)
+    with pytest.raises(fa.InvalidInput) as refused:
+        Dataset("mine", inputs, np.array([0, 1, 2]), inputs * np.nan, np.array([0, 1, 1]), 2)
+    assert refused.value.problems == (
+        "training label 2 is 2: must be from 0 to 1",
+        "test inputs must be finite numbers",
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels", "message"),
+    [
+        (np.zeros((0, 2)), np.zeros(0, int), "there are no training examples"),
+        (np.zeros((2, 2)), np.zeros(3, int), "2 training inputs but 3 labels"),
+        (np.zeros((2, 5)), np.zeros(2, int), "training and test examples have different shapes"),
+    ],
+)
+def test_refused(inputs: npt.NDArray[Any], labels: npt.NDArray[Any], message: str) -> None:
+    test = np.zeros((1, 2), dtype=np.float32)
+    with pytest.raises(fa.InvalidInput, match=message):
+        Dataset("mine", inputs.astype(np.float32), labels, test, np.zeros(1, int), 2)
+
+
+def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(fa.FedaccordError, match=r"pip install 'fedaccord\[train\]'"):
+        load_dataset("digits")

@@ -1,0 +1,82 @@
+"""Your own data, from files and from a function."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.data.own import load_folder, own_partition
+
+INPUTS = np.arange(12.0).reshape(6, 2)
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "North.npz", inputs=INPUTS, labels=LABELS)
+    (tmp_path / "South.csv").write_text("x,y,label\n1,2,0\n3,4,1\n", encoding="utf-8")
+    (tmp_path / "test.csv").write_text("5,6,2\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_folder_of_files(folder: Path) -> None:
+    partition = load_folder(folder, ["South", "North"])
+    assert list(partition.sizes) == [2, 6]
+    assert partition.dataset.classes == 3
+    south, north = partition.draw(1)
+    assert sorted(partition.dataset.inputs[south].tolist()) == [[1.0, 2.0], [3.0, 4.0]]
+    assert sorted(partition.dataset.inputs[north].tolist()) == INPUTS.tolist()
+    assert partition.dataset.test_labels.tolist() == [2]
+
+
+def test_another_order_in_each_slot_but_the_same_examples(folder: Path) -> None:
+    partition = load_folder(folder, ["North"], seed=1)
+    orders = [partition.draw(slot)[0].tolist() for slot in (1, 2, 3)]
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(6))
+    assert len({tuple(order) for order in orders}) > 1
+    assert orders[0] == load_folder(folder, ["North"], seed=1).draw(1)[0].tolist()
+
+
+def test_a_function() -> None:
+    partition = own_partition(lambda name: (INPUTS, LABELS), ["a", "b"], "mine")
+    assert partition.dataset.size == 12
+    assert partition.draw(1)[1].min() == 6
+
+
+def test_client_data_of_different_widths(folder: Path) -> None:
+    np.savez(folder / "West.npz", inputs=np.zeros((2, 3)), labels=[0, 1])
+    np.savez(folder / "East.npz", inputs=np.zeros((2, 4)), labels=[0, 1])
+    with pytest.raises(fa.InvalidInput) as refused:
+        load_folder(folder, ["North", "West", "East"])
+    assert refused.value.problems == (
+        "West: its examples have the shape (3,), those of test (2,)",
+        "East: its examples have the shape (4,), those of test (2,)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("Bad.csv", b"1,2\n3\n", "Bad.csv: cannot be read as examples"),
+        ("Bad.csv", b"1,2,0.5\n", "Bad: labels must be whole numbers, 0 or more"),
+        ("Bad.csv", b"1,2,-1\n", "Bad: labels must be whole numbers, 0 or more"),
+        ("Bad.csv", b"a,b,label\n", "Bad: must have as many inputs as labels, and at least one"),
+        ("Bad.npz", b"no zip file", "Bad.npz: cannot be read as examples"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:loadtxt")
+def test_bad_files(folder: Path, name: str, content: bytes, message: str) -> None:
+    (folder / name).write_bytes(content)
+    with pytest.raises(fa.InvalidInput, match=message):
+        load_folder(folder, ["Bad"])
+
+
+def test_missing_files(folder: Path) -> None:
+    with pytest.raises(fa.InvalidInput, match="there is no file for 'West'"):
+        load_folder(folder, ["West"])
+    with pytest.raises(fa.InvalidInput, match="there is no such directory"):
+        load_folder(folder / "nowhere", ["North"])
+    np.savez(folder / "South.npz", inputs=INPUTS, labels=LABELS)
+    with pytest.raises(fa.InvalidInput, match="there is two files for 'South'"):
+        load_folder(folder, ["South"])

@@ -1,0 +1,109 @@
+"""Who has which examples, slot after slot."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fedaccord as fa
+from fedaccord.data.dataset import Dataset
+from fedaccord.data.partition import (
+    RandomPartition,
+    SkewedPartition,
+    whole_contributions,
+)
+
+
+def dataset(size: int = 200, classes: int = 4) -> Dataset:
+    inputs = np.arange(size, dtype=np.float32)[:, np.newaxis]
+    labels = np.arange(size) % classes
+    return Dataset("numbers", inputs, labels, inputs, labels, classes)
+
+
+PARTITIONS: list[Any] = [
+    RandomPartition,
+    lambda data, sizes, seed=0: SkewedPartition(data, sizes, 0.5, seed),
+]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("sizes", [[50, 70, 80], [150, 200, 0, 30]])
+def test_everyone_draws_as_many_different_examples_as_it_has(
+    partition: Any, sizes: list[int]
+) -> None:
+    drawn = partition(dataset(), sizes).draw(1)
+    assert [len(part) for part in drawn] == sizes
+    assert [len(set(part.tolist())) for part in drawn] == sizes
+    assert all(part.min(initial=0) >= 0 and part.max(initial=0) < 200 for part in drawn)
+
+
+def test_no_example_twice_while_there_are_enough() -> None:
+    drawn = np.concatenate(RandomPartition(dataset(), [50, 70, 80]).draw(3))
+    assert sorted(drawn.tolist()) == list(range(200))
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_drift(partition: Any) -> None:
+    """Drawn anew in the next slot, and the same again for the same slot and seed."""
+    one, other = (partition(dataset(), [60, 190], seed=5) for _ in range(2))
+    for slot in (1, 2):
+        for here, there in zip(one.draw(slot), other.draw(slot), strict=True):
+            np.testing.assert_array_equal(here, there)
+    assert set(one.draw(1)[0].tolist()) != set(one.draw(2)[0].tolist())
+    assert one.draw(1)[0].tolist() != partition(dataset(), [60, 190], seed=6).draw(1)[0].tolist()
+
+
+def test_a_small_alpha_skews_the_labels() -> None:
+    data = dataset(4000)
+    sizes = [300] * 20
+
+    def spread(alpha: float) -> float:
+        """How far the clients' shares of labels are from equal ones, on average."""
+        drawn = SkewedPartition(data, sizes, alpha, seed=1).draw(1)
+        shares = [np.bincount(data.labels[part], minlength=4) / 300 for part in drawn]
+        return float(np.abs(np.array(shares) - 0.25).mean())
+
+    # the mean absolute deviation of a Dirichlet share: 0.31 at 0.1, 0.03 at 100 (with sampling)
+    assert spread(0.1) > 0.25
+    assert spread(100.0) < 0.05
+
+
+def test_the_mixture_stays_while_the_data_drifts() -> None:
+    data = dataset(4000)
+    partition = SkewedPartition(data, [300] * 5, 0.2, seed=2)
+    counts = [
+        [np.bincount(data.labels[part], minlength=4) for part in partition.draw(slot)]
+        for slot in (1, 2)
+    ]
+    # two samples of 300 of one mixture differ by some 10, two mixtures by hundreds
+    assert np.abs(np.array(counts[0]) - np.array(counts[1])).max() < 60
+
+
+def test_the_first_examples_are_a_fair_sample() -> None:
+    """A client that trains on x of its examples takes the first x: they must not be sorted."""
+    part = SkewedPartition(dataset(4000), [2000], 1.0, seed=3).draw(1)[0]
+    labels = dataset(4000).labels[part]
+    half = np.bincount(labels[:1000], minlength=4) / np.bincount(labels, minlength=4)
+    np.testing.assert_allclose(half, 0.5, atol=0.1)  # four standard deviations at 400 a label
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_more_than_there_is(partition: Any) -> None:
+    with pytest.raises(fa.InvalidInput, match=r"clients\[1\] has 201 samples.* only 200"):
+        partition(dataset(), [3, 201])
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
+def test_alpha(alpha: float) -> None:
+    with pytest.raises(fa.InvalidInput, match="alpha: must be more than 0"):
+        SkewedPartition(dataset(), [5], alpha)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
+def test_whole_contributions_keep_the_total(profile: list[float]) -> None:
+    whole = whole_contributions(profile)
+    assert abs(whole.sum() - sum(profile)) <= 0.5 + 1e-6  # rounding of a sum of 50 times 1e6
+    assert (np.abs(whole - profile) < 1.0).all()
+    assert (whole[np.array(profile) == 0] == 0).all()
