@@ -33,9 +33,6 @@ that the saving drowns in rounding, and nobody would sign for it."""
 _SHARP = 1e-9
 """How sharply a smallest discount factor is found by halving."""
 
-_EXPLAINED = 10_000
-"""Up to this many clients a reason says how much patience would be enough."""
-
 
 def solve_agreement(
     consortium: Consortium | Equilibrium,
@@ -195,8 +192,8 @@ def _why_no_uniform(
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
         return "however patient the free riders are, none could gain from giving more"
-    least = None
-    if game.pull.size <= _EXPLAINED:
+    least = None  # with unequal data it takes thirty times as long to say how much
+    if equilibrium.consortium.equal_samples:
         least = smallest_discount_factor(equilibrium, "uniform", first_converted=chosen)
     names = equilibrium.consortium.names
     who = f"converting {names[first]} and above" if first >= 0 else "converting any free rider"
