@@ -4,7 +4,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= auto
 # The extras that the tests and the checks need.
-TEST_EXTRAS := dev
+TEST_EXTRAS := dev,train
 
 PEERS_VENV  := .venv-peers
 ORACLE_VENV := .venv-oracle
@@ -104,7 +104,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+$(VENV)/.installed-test: pyproject.toml constraints.txt Makefile | $(VENV)/pyvenv.cfg
 	@echo "Installing fedaccord and its test tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[$(TEST_EXTRAS)]'
 	@touch $(VENV)/.installed $@

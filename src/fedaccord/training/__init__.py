@@ -1,0 +1,1 @@
+"""FedAvg under a profile: each client trains on as many samples as it contributes."""
