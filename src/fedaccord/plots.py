@@ -19,8 +19,8 @@ from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.roles import Role
-from fedaccord.play.account import Deviator
 from fedaccord.play.book import Event
+from fedaccord.play.deviators import Deviator
 from fedaccord.play.match import Match
 from fedaccord.play.tolerance import Tolerance
 

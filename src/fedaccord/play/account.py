@@ -1,12 +1,4 @@
-"""What happened in a match, told in sentences, and what each slip saved and lost.
-
-A slip saves its client something at once and loses it something later. Both are against the
-same match without that client's slips, and discounted to the slot of the slip:
-
-    saved = what it would have paid in the slots of the slip, less what it paid;
-    lost  = what it paid from then on, up to its next slip or for ever, less what it would have.
-
-So all slips of a client, each discounted to the first slot, add up to what the slips cost it.
+"""What happened in a match, told in sentences.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> from fedaccord.agreement.solve import solve_agreement
@@ -33,10 +25,9 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import shortest_punishment
-from fedaccord.game.arrays import BoolArray, FloatArray
-from fedaccord.game.cost import cost
+from fedaccord.game.arrays import BoolArray
 from fedaccord.game.writing import count, write
-from fedaccord.play.book import Event
+from fedaccord.play.deviators import Deviator, Slip, deviator_of
 from fedaccord.play.match import Match
 from fedaccord.play.names import name_of
 from fedaccord.play.strategies import DeviateOnce, slips_of
@@ -46,40 +37,6 @@ DESCRIBED = 10
 """Clients that slipped of which each slip is told; of others only what they paid."""
 LINES = 12
 """Slips, alarms or phases that are spelled out; the rest are counted."""
-
-_ROUNDING = 1e-12
-"""What follows the last slot is the same with and without a slip if it is this close, relative."""
-
-
-@dataclass(frozen=True)
-class Slip:
-    """One deviation of a client, of one slot or several in a row."""
-
-    client: str
-    first: int
-    last: int
-    agreed: float
-    contributed: float
-    saved: float
-    lost: float
-
-
-@dataclass(frozen=True, eq=False)
-class Deviator:
-    """A client that slipped, and its costs with and without its slips."""
-
-    client: str
-    slips: tuple[Slip, ...]
-    slots: FloatArray
-    """From its first slip on; the sums below are over these, discounted to the first of them."""
-    paid: FloatArray
-    """What it paid up to each slot, less what nothing could have spared it."""
-    paid_if_kept: FloatArray
-    """What it would have paid without its slips, likewise."""
-    extra: FloatArray
-    """What its slips cost it up to each slot: below 0 as long as they save it something."""
-    extra_for_ever: float
-    """The same, all slots to come included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,64 +245,11 @@ def account_of(match: Match, best_tolerance: Tolerance | None = None) -> Account
     chosen = planned_first[:DESCRIBED]
     return Account(
         match=match,
-        deviators=tuple(_deviator(match, n) for n in chosen),
+        deviators=tuple(deviator_of(match, n) for n in chosen),
         more_deviators=len(slipped) - len(chosen),
         shortest_punishment=shortest_punishment(agreement) if agreement.exists else None,
         best_tolerance=best_tolerance,
     )
-
-
-def _deviator(match: Match, n: int) -> Deviator:
-    """What a client's slips saved and lost it, by playing the match again without them."""
-    kept = match.without_slips(n)
-    assert match.cost is not None
-    assert kept.cost is not None
-    consortium = match.agreement.consortium
-    name, delta = consortium.names[n], float(consortium.discount_factor[n])
-    deviations = [e for e in match.events if e.kind == "deviation" and e.client == name]
-    first = deviations[0].slot
-    paid, paid_if_kept = match.cost[first - 1 :, n], kept.cost[first - 1 :, n]
-    with np.errstate(invalid="ignore"):
-        extra = paid - paid_if_kept
-        after = float(match.cost_after[n] - kept.cost_after[n])
-    if abs(after) <= _ROUNDING * abs(kept.cost_after[n]):
-        after = 0.0
-    weights = delta ** np.arange(extra.size + 1.0)
-    unavoidable = float(cost(consortium, 0.0, inf)[n])
-    so_far = np.cumsum(weights[:-1] * extra)
-    return Deviator(
-        client=name,
-        slips=tuple(_slips(deviations, extra, after, weights)),
-        slots=np.arange(first, match.slots + 1.0),
-        paid=np.cumsum(weights[:-1] * (paid - unavoidable)),
-        paid_if_kept=np.cumsum(weights[:-1] * (paid_if_kept - unavoidable)),
-        extra=so_far,
-        extra_for_ever=float(so_far[-1] + weights[-1] * after),
-    )
-
-
-def _slips(
-    deviations: list[Event], extra: FloatArray, after: float, weights: FloatArray
-) -> Iterable[Slip]:
-    """The slips of one client; `extra` and `after` are what they cost it, from the first on."""
-    start = deviations[0].slot
-    ends = [event.slot - start for event in deviations[1:]] + [extra.size]
-    for event, end in zip(deviations, ends, strict=True):
-        first = event.slot - start
-        back = first + int(event.lasted)
-        saved = -float(weights[: back - first] @ extra[first:back])
-        lost = float(weights[back - first : end - first] @ extra[back:end])
-        if end == extra.size:
-            lost += float(weights[end - first]) * after
-        yield Slip(
-            client=event.client or "",
-            first=event.slot,
-            last=event.slot + int(event.lasted) - 1,
-            agreed=event.agreed or 0.0,
-            contributed=event.contributed or 0.0,
-            saved=saved,
-            lost=lost,
-        )
 
 
 # --- Words ---------------------------------------------------------------------------------
