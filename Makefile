@@ -4,7 +4,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= auto
 # The extras that the tests and the checks need.
-TEST_EXTRAS := dev,train
+TEST_EXTRAS := dev,all
 
 PEERS_VENV  := .venv-peers
 ORACLE_VENV := .venv-oracle
