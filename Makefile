@@ -35,7 +35,7 @@ help: ## List the targets
 install: $(VENV)/.installed ## Install fedaccord into .venv
 	@echo "Installed: $(BIN)/fedaccord"
 
-demo: $(VENV)/.installed ## Run the demonstration
+demo: $(VENV)/.installed-train ## Run the demonstration
 	@$(BIN)/fedaccord demo $(ARGS)
 
 test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost" goes to pytest)
@@ -71,11 +71,13 @@ pages: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q $(PAGES) $(none_is_well)
 
 ifdef PEERS
-BENCH_VENV := $(PEERS_VENV)
+BENCH_VENV  := $(PEERS_VENV)
+BENCH_STAMP := $(PEERS_VENV)/.installed
 else
-BENCH_VENV := $(VENV)
+BENCH_VENV  := $(VENV)
+BENCH_STAMP := $(VENV)/.installed-test
 endif
-bench: $(BENCH_VENV)/.installed ## Run the benchmarks into build/bench.json (PEERS=1: against peers)
+bench: $(BENCH_STAMP) ## Run the benchmarks into build/bench.json (PEERS=1: against peers)
 	@mkdir -p build
 	@$(BENCH_VENV)/bin/python -m benchmarks --output build/bench.json $(ARGS)
 
@@ -104,14 +106,19 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e .
 	@touch $@
 
+$(VENV)/.installed-train: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	@echo "Installing fedaccord and what it trains with into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[train]'
+	@touch $(VENV)/.installed $@
+
 $(VENV)/.installed-test: pyproject.toml constraints.txt Makefile | $(VENV)/pyvenv.cfg
 	@echo "Installing fedaccord and its test tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[$(TEST_EXTRAS)]'
-	@touch $(VENV)/.installed $@
+	@touch $(VENV)/.installed $(VENV)/.installed-train $@
 
 $(PEERS_VENV)/.installed: pyproject.toml constraints.txt benchmarks/peers.txt | $(PEERS_VENV)/pyvenv.cfg
 	@echo "Installing fedaccord and its peers into $(PEERS_VENV) (once) ..."
-	@$(PEERS_VENV)/bin/python -m pip install -qq -e . -r benchmarks/peers.txt
+	@$(PEERS_VENV)/bin/python -m pip install -qq -e '.[all]' -r benchmarks/peers.txt
 	@touch $@
 
 $(ORACLE_VENV)/.installed: pyproject.toml constraints.txt tests/oracle-requirements.txt | $(ORACLE_VENV)/pyvenv.cfg

@@ -1,11 +1,11 @@
-"""Pictures of an agreement and of a match. Results in, figures out.
+"""Pictures of an agreement, a match and a training. Results in, figures out.
 
 Clients stand in ascending order of their ratio (valuation / cost per sample), the order in
 which they stop free-riding. Few are named, many become bars, very many areas. Everything can
 be told apart without colour, too: by hatches, markers and dashes.
 """
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,6 +23,12 @@ from fedaccord.play.book import Event
 from fedaccord.play.deviators import Deviator
 from fedaccord.play.match import Match
 from fedaccord.play.tolerance import Tolerance
+
+if TYPE_CHECKING:  # PyTorch is heavy, and only needed where something is trained
+    from fedaccord.baselines.comparison import MechanismComparison
+    from fedaccord.training.calibration import Losses
+    from fedaccord.training.comparison import Comparison
+    from fedaccord.training.course import TrainingRun
 
 NAMED = 40
 """Up to this many clients have a row of their own, with their name."""
@@ -229,6 +235,105 @@ def _slots_of(event: Event) -> range:
     return range(event.slot, event.slot + int(event.lasted))
 
 
+# --- A training ----------------------------------------------------------------------------
+
+_PROFILE_LOOK: list[dict[str, Any]] = [
+    {"color": "#D55E00", "linestyle": "--"},
+    {"color": "#0072B2", "linestyle": "-"},
+    {"color": "#009E73", "linestyle": "-."},
+    {"color": "#CC79A7", "linestyle": ":"},
+    {"color": "#222222", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
+]
+
+
+def plot_learning(comparison: "Comparison") -> Figure:
+    """Test accuracy and test loss, round by round: the mean over seeds, from least to most."""
+    figure, [above, below] = _slot_axes([2.6, 2.2])
+    slots = len(comparison.runs[0].slots)
+    legend: list[Any] = []
+    for k, score in enumerate(comparison.scores):
+        look = _PROFILE_LOOK[k % len(_PROFILE_LOOK)] | {"linewidth": 1.8}
+        curves = [_curves(run) for run in comparison.of(score.profile)]
+        where = curves[0][0]
+        for axes, field in ((above, 1), (below, 2)):
+            values = np.array([curve[field] for curve in curves])
+            line = axes.plot(where, values.mean(axis=0), label=score.profile, **look)
+            axes.fill_between(
+                where, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15
+            )
+            legend += line if axes is above else []
+    punishing = np.zeros(slots, dtype=np.bool_)
+    for run in comparison.runs:
+        punishing |= np.array([slot.phase == "punishing" for slot in run.slots])
+    legend += _shade(above, punishing, None)
+    _shade(below, punishing, None)
+    above.set_ylabel("Test accuracy (%)")
+    below.set_ylabel("Test loss")
+    above.set_ylim(bottom=_after_the_start(above))
+    below.set_ylim(top=-_after_the_start(below, sign=-1.0))
+    for axes in (above, below):
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+    _finish_slots(figure, [above, below], legend)
+    if slots == 1:
+        below.set_xlabel("Round")
+        below.set_xlim(0.0, float(comparison.course.rounds))
+    else:
+        below.set_xlim(0.5, slots + 0.5)
+    return figure
+
+
+def plot_law(losses: "Losses") -> Figure:
+    """Measured losses (marks) and the law fitted to them (lines), against data and by rounds."""
+    figure = Figure(figsize=(8.0, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    _plain(axes)
+    law, at_the_end = losses.law(), losses.law_at_the_end()
+    smooth = np.geomspace(losses.totals[0], losses.totals[-1], 100)
+    shades = np.linspace(0.75, 0.0, len(losses.turns))
+    legend: list[Any] = []
+    for k, turn in enumerate(losses.turns.tolist()):
+        style: dict[str, Any] = {"color": str(shades[k])}
+        marker = "osD^vPX*"[k % 8]
+        axes.plot(smooth, law.predict(smooth, np.full(100, float(turn))), linewidth=1.0, **style)
+        label = f"G = {turn}"
+        legend += axes.plot(losses.totals, losses.mean[:, k], marker, label=label, **style)
+    end = at_the_end.predict(smooth, np.full(100, float(losses.turns[-1])))
+    dashed: dict[str, Any] = {"linestyle": "--", "color": "#D55E00", "linewidth": 2.0}
+    legend += axes.plot(smooth, end, label=f"law at G = {losses.turns[-1]} alone", **dashed)
+    axes.set(xscale="log", xlabel="Samples trained on in a round, X", ylabel="Test loss")
+    axes.xaxis.set_major_formatter(_with_commas)
+    figure.legend(handles=legend, loc="outside right center", frameon=False)
+    verdict = "fits" if law.fits else "does not fit"
+    axes.set_title(
+        f"a / √(XG) + b / G + c (lines) {verdict}: it explains {100 * law.explained:.0f} % "
+        "of the variance",
+        loc="left",
+        fontsize="medium",
+    )
+    return figure
+
+
+def _after_the_start(axes: Axes, sign: float = 1.0) -> float:
+    """Where to cut the axis: the first tenth of the rounds would press the rest together."""
+    curves = [sign * np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.get_lines()]
+    lowest = min(float(curve[curve.size // 10 :].min()) for curve in curves)
+    highest = max(float(curve.max()) for curve in curves)
+    return lowest - 0.05 * (highest - lowest)
+
+
+def _curves(run: "TrainingRun") -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where each round stands on the axis of slots (one slot: of rounds), and its scores."""
+    places, accuracies, losses = [], [], []
+    for record in run.slots:
+        scores = record.rounds or (record.final,)
+        steps = np.arange(1, len(scores) + 1)
+        one = len(run.slots) == 1
+        places.append(steps if one else record.slot - 0.5 + steps / len(scores))
+        accuracies += [100 * score.accuracy for score in scores]
+        losses += [score.loss for score in scores]
+    return np.concatenate(places), np.array(accuracies), np.array(losses)
+
+
 # --- Clients in order ----------------------------------------------------------------------
 
 
@@ -336,3 +441,59 @@ def _plain(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
 
 def _with_commas(value: float, _: float | None) -> str:
     return f"{value:,.10g}"
+
+
+# --- Mechanisms ----------------------------------------------------------------------------
+
+
+def plot_mechanisms(comparison: "MechanismComparison") -> Figure:
+    """Mechanisms side by side: who contributes, how much, and what all clients save by it."""
+    entries = comparison.entries[::-1]  # rows are counted from below
+    places = np.arange(len(entries))
+    figure = Figure(figsize=(8.0, 1.5 + 0.42 * len(entries)), layout="constrained")
+    people, data, money = figure.subplots(1, 3, sharey=True, width_ratios=[1.2, 1.0, 1.0])
+    looks = _ROLE_LOOK | {Role.FREE_RIDER: {"facecolor": "white", "edgecolor": _INK}}
+    start = np.zeros(len(entries))
+    for role, look in looks.items():
+        count = np.array([entry.outcome.roles.count(role) for entry in entries], dtype=np.float64)
+        style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.6} | look
+        some = count > 0
+        if some.any():
+            where: dict[str, Any] = {"left": start[some], "height": 0.66, "label": str(role)}
+            people.barh(places[some], count[some], **where, **style)
+        start += count
+    holds = np.array([entry.self_enforcing for entry in entries])
+    totals = np.array([entry.outcome.total for entry in entries])
+    _bars_by_verdict(data, places, totals, holds, labelled=True)
+    costs = np.array([entry.total_cost for entry in entries])
+    saved = np.where(np.isfinite(costs), comparison.equilibrium.cost.sum() - costs, np.nan)
+    _bars_by_verdict(money, places, saved, holds, labelled=False)
+    for place in places[np.isnan(saved)].tolist():
+        at: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        money.annotate("nobody trains", (0.0, place), fontsize=8, **at)
+    money.axvline(0.0, color=_INK, linewidth=0.8)
+    people.set_yticks(places, [entry.name for entry in entries])
+    labels = ("Clients", "Samples in a slot", "Saved by all clients")
+    for axes, label in zip((people, data, money), labels, strict=True):
+        _plain(axes, "x")
+        axes.set_xlabel(label)
+        axes.xaxis.set_major_locator(MaxNLocator(3, steps=_STEPS))
+        axes.xaxis.set_major_formatter(_with_commas)
+    for text in people.get_yticklabels():
+        text.set_parse_math(False)  # a name may hold dollar signs
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
+    return figure
+
+
+def _bars_by_verdict(
+    axes: Axes, places: np.ndarray[Any, Any], values: FloatArray, holds: BoolArray, labelled: bool
+) -> None:
+    """A bar a mechanism, hatched for those that do not hold by themselves."""
+    style: dict[str, Any] = {"height": 0.66, "color": "#777777", "edgecolor": "white"}
+    for members, label, hatch in (
+        (holds, "holds by itself", None),
+        (~holds, "needs someone to enforce it", "////"),
+    ):
+        if members.any():
+            name = label if labelled else "_" + label  # matplotlib leaves those out of the legend
+            axes.barh(places[members], values[members], label=name, hatch=hatch, **style)

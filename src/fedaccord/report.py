@@ -1,4 +1,4 @@
-"""Self-contained HTML pages for a coordinator to send to the clients: an agreement, a match.
+"""Self-contained HTML pages to send to the clients: an agreement, a match, a training.
 
 The sentences, the choice of clients to list and the way numbers are written are here as well,
 because the command line says the same things.
@@ -7,9 +7,10 @@ because the command line says the same things.
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from fedaccord.play.match import Match
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from fedaccord.baselines.comparison import Entry, MechanismComparison
+    from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
 
 LISTED = 300
 """Rows of the page's table; of a larger consortium it shows a choice."""
@@ -58,8 +62,8 @@ class DeviatorRow:
     lost: str
 
 
-def render_report(certificate: Certificate) -> str:
-    """The page, as text."""
+def render_report(certificate: Certificate, comparison: "Comparison | None" = None) -> str:
+    """The page about an agreement, and a training under it if there was one, as text."""
     agreement = certificate.agreement
     return _fill(
         "report.html.j2",
@@ -75,6 +79,8 @@ def render_report(certificate: Certificate) -> str:
         pictures=_pictures(certificate),
         punishment=punishment(agreement),
         discount_factors=_range(agreement.consortium.discount_factor),
+        comparison=comparison,
+        **(_training(comparison) if comparison else {}),
     )
 
 
@@ -96,6 +102,28 @@ def render_account(account: Account) -> str:
         punishment=punishment(agreement),
         discount_factors=_range(agreement.consortium.discount_factor),
     )
+
+
+def render_training(comparison: "Comparison") -> str:
+    """The page about a training, as text."""
+    return _fill(
+        "training.html.j2",
+        comparison=comparison,
+        course=comparison.course,
+        consortium=SimpleNamespace(name=comparison.consortium),
+        title=training_title(comparison),
+        **_training(comparison),
+    )
+
+
+def _training(comparison: "Comparison") -> dict[str, Any]:
+    """What the part of a page about a training is filled with."""
+    return {
+        "setting": setting_sentence(comparison),
+        "sentences": [gain_sentence(comparison, score) for score in comparison.scores[1:]],
+        "percent": percent,
+        "picture": _learning_picture(comparison),
+    }
 
 
 def _fill(template: str, **values: Any) -> str:
@@ -183,6 +211,58 @@ def match_title(account: Account) -> str:
     [deviator] = account.deviators
     lost = deviator.extra_for_ever
     return f"{deviator.client} slipped, and {'lost' if lost > 0 else 'gained'} by it"
+
+
+def training_title(comparison: "Comparison") -> str:
+    """What was measured, in a few words."""
+    first, *others = comparison.scores
+    if not others:
+        return f"{percent(first.accuracy)} test accuracy under {first.profile}"
+    best = max(others, key=lambda score: score.accuracy_gain.mean)
+    if not _sure(best.accuracy_gain):
+        return "No difference in accuracy that chance would not make"
+    more = "more" if best.accuracy_gain.mean > 0 else "less"
+    points = abs(100 * best.accuracy_gain.mean)
+    return f"{points:.2f} points {more} accuracy under {best.profile} than under {first.profile}"
+
+
+def setting_sentence(comparison: "Comparison") -> str:
+    """On what was trained, and how."""
+    course = comparison.course
+    data = course.model.dataset
+    slots = count(len(comparison.runs[0].slots), "slot")
+    scale = "" if course.scale == 1 else f"; one example stands for {1 / course.scale:,.4g} samples"
+    return (
+        f"Task {course.model.task.name} on {data.name} ({data.size:,} examples to train on), "
+        f"{count(course.rounds, 'round')} in a slot, {slots}, "
+        f"{count(comparison.seeds, 'seed')}{scale}"
+    )
+
+
+def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
+    """A profile against the first one, and how sure that is."""
+    first, gain = comparison.scores[0].profile, score.accuracy_gain
+    points = f"{100 * gain.mean:+.2f} points"
+    if gain.mean == 0 == gain.half_width:
+        return f"{score.profile} against {first}: the same accuracy with every seed."
+    if not np.isfinite(gain.half_width):
+        return f"{score.profile} against {first}: {points} of accuracy, from a single seed."
+    low, high = 100 * (gain.mean - gain.half_width), 100 * (gain.mean + gain.half_width)
+    between = f"(95 % interval {low:+.2f} to {high:+.2f})"
+    chance = "" if _sure(gain) else ", which may be chance"
+    return f"{score.profile} against {first}: {points} of accuracy {between}{chance}."
+
+
+def percent(estimate: "Estimate", signed: bool = False) -> str:
+    """A part of 1 in per cent, with its interval (of a difference: in points)."""
+    mean = f"{100 * estimate.mean:{'+' if signed else ''}.2f}"
+    width = f" ± {100 * estimate.half_width:.2f}" if np.isfinite(estimate.half_width) else ""
+    return f"{mean}{width}" if signed else f"{mean}{width} %"
+
+
+def _sure(estimate: "Estimate") -> bool:
+    """Whether the interval leaves out 0; of a single seed nobody can tell."""
+    return abs(estimate.mean) > estimate.half_width
 
 
 def _of(part: int, size: int) -> str:
@@ -309,6 +389,12 @@ def _match_pictures(account: Account) -> list[tuple[tuple[str, str], str]]:
     ]
 
 
+def _learning_picture(comparison: "Comparison") -> str:
+    from fedaccord import plots
+
+    return _svg(plots.plot_learning(comparison), "learning")
+
+
 def _svg(figure: "Figure", name: str) -> str:
     """A figure to put into a page: its size left to the page, its names free of the others'."""
     from matplotlib import rc_context
@@ -322,3 +408,106 @@ def _svg(figure: "Figure", name: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
     return re.sub(r' id="[a-zA-Z0-9.]+_\d+"', "", svg)
+
+
+# --- Mechanisms ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MechanismRow:
+    """What is said about one mechanism, every number written out."""
+
+    name: str
+    contributors: str
+    partial_contributors: str
+    free_riders: str
+    total: str
+    total_cost: str
+    paid: str
+    worst_client: str
+    worst_saving: str
+    self_enforcing: str
+    enforced_by: str
+    private_information: str
+    """Whether it survives that."""
+    because: str
+    accuracy: str
+
+
+def render_comparison(comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]") -> str:
+    """The page about mechanisms side by side, as text; `accuracy` is what was measured, if so."""
+    from fedaccord import plots
+
+    return _fill(
+        "comparison.html.j2",
+        comparison=comparison,
+        consortium=comparison.consortium,
+        title=f"{count(len(comparison.entries), 'mechanism')} side by side",
+        summary=comparison_summary(comparison),
+        rows=mechanism_rows(comparison, accuracy),
+        measured=bool(accuracy),
+        picture=_svg(plots.plot_mechanisms(comparison), "mechanisms"),
+        discount_factors=_range(comparison.consortium.discount_factor),
+    )
+
+
+def comparison_summary(comparison: "MechanismComparison") -> str:
+    """What clients do alone, and the most that holds by itself."""
+    equilibrium = comparison.equilibrium
+    alone = write([equilibrium.total])[0]
+    start = (
+        f"Left to themselves, {_of(equilibrium.free_riders, comparison.consortium.size)} "
+        f"contribute nothing, and {alone} samples are trained on in a slot."
+    )
+    holding = [entry for entry in comparison.entries if entry.self_enforcing]
+    if not holding:
+        return f"{start} None of these mechanisms would hold by itself."
+    most = max(holding, key=lambda entry: entry.outcome.total)
+    if most.outcome.total <= equilibrium.total:
+        return f"{start} Nothing here that holds by itself does better."
+    return (
+        f"{start} Of what holds by itself, {most.name} brings most: "
+        f"{write([most.outcome.total])[0]} samples."
+    )
+
+
+def mechanism_rows(
+    comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+) -> list[MechanismRow]:
+    """What to say about each mechanism."""
+    entries = comparison.entries
+    columns = (
+        write([entry.outcome.total for entry in entries]),
+        write([entry.total_cost for entry in entries], digits=6),
+        _write_some([entry.outcome.paid for entry in entries]),
+        _write_some([entry.worst_saving for entry in entries]),
+    )
+    rows = zip(entries, *columns, strict=True)
+    return [_mechanism_row(entry, accuracy.get(entry.name), *row) for entry, *row in rows]
+
+
+def _write_some(values: Sequence[float]) -> list[str]:
+    """Numbers of which many are nothing, and nothing plainly so."""
+    return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
+
+
+def _mechanism_row(entry: "Entry", accuracy: "Estimate | None", *written: str) -> MechanismRow:
+    outcome = entry.outcome
+    total, cost, paid, saving = written
+    survives = outcome.survives_private_information
+    return MechanismRow(
+        name=entry.name,
+        contributors=f"{outcome.contributors:,}",
+        partial_contributors=f"{outcome.partial_contributors:,}",
+        free_riders=f"{outcome.free_riders:,}",
+        total=total,
+        total_cost=cost,
+        paid=paid,
+        worst_client=entry.worst_client or "everyone alike",
+        worst_saving=saving,
+        self_enforcing="yes" if entry.self_enforcing else "no",
+        enforced_by=outcome.enforced_by,
+        private_information={True: "yes", False: "no", None: "not said"}[survives],
+        because=outcome.private_information,
+        accuracy="" if accuracy is None else percent(accuracy),
+    )

@@ -68,6 +68,14 @@ class EngineContract:
         assert len(list(self.engine.rounds(given, given.model.start(0)))) == 4
 
     @pytest.mark.parametrize("local", LOCALS)
+    def test_goes_on_from_any_round(self, local: Any) -> None:
+        given = plan(RAGGED, local, rounds=4)
+        every = list(self.engine.rounds(given, given.model.start(3)))
+        rest = list(self.engine.rounds(given.from_round(3), every[1]))
+        assert len(rest) == 2
+        assert all(torch.equal(rest[-1][name], every[-1][name]) for name in every[-1])
+
+    @pytest.mark.parametrize("local", LOCALS)
     def test_the_start_is_left_alone(self, local: Any) -> None:
         given = plan(EQUAL, local)
         start = given.model.start(0)

@@ -11,6 +11,8 @@ from fedaccord.errors import FedaccordError, InvalidInput
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told, while a file downloads, its name, how many bytes are there, and of how many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +63,10 @@ def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> l
     return problems
 
 
-def load_dataset(name: str) -> Dataset:
+def load_dataset(name: str, progress: Progress | None = None) -> Dataset:
     """A dataset by name: `digits` and `breast-cancer` at once, `mnist` from disk or downloaded.
+
+    `progress` is told how a download goes.
 
     >>> load_dataset("digits").shape
     (8, 8)
@@ -70,16 +74,16 @@ def load_dataset(name: str) -> Dataset:
     if name not in DATASETS:
         known = ", ".join(DATASETS)
         raise InvalidInput(f"there is no dataset called {name!r}: choose one of {known}")
-    return DATASETS[name]()
+    return DATASETS[name](progress)
 
 
-def _digits() -> Dataset:
+def _digits(_: Progress | None) -> Dataset:
     """1,797 digits of 8 x 8 pixels, inside scikit-learn."""
     bunch = _from_sklearn("digits")
     return _split("digits", bunch.images / 16.0, bunch.target)
 
 
-def _breast_cancer() -> Dataset:
+def _breast_cancer(_: Progress | None) -> Dataset:
     """569 tumours, 30 measurements each, malign or benign, inside scikit-learn."""
     bunch = _from_sklearn("breast_cancer")
     centred = (bunch.data - bunch.data.mean(axis=0)) / bunch.data.std(axis=0)
@@ -97,13 +101,13 @@ def _from_sklearn(name: str) -> Any:
     return getattr(datasets, f"load_{name}")()
 
 
-def _mnist() -> Dataset:
+def _mnist(progress: Progress | None) -> Dataset:
     from fedaccord.data.mnist import load_mnist
 
-    return load_mnist()
+    return load_mnist(progress)
 
 
-DATASETS: dict[str, Callable[[], Dataset]] = {
+DATASETS: dict[str, Callable[[Progress | None], Dataset]] = {
     "digits": _digits,
     "breast-cancer": _breast_cancer,
     "mnist": _mnist,

@@ -8,14 +8,13 @@ import gzip
 import hashlib
 import os
 import urllib.request
-from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.data.dataset import Dataset
+from fedaccord.data.dataset import Dataset, Progress
 from fedaccord.errors import FedaccordError
 
 CHECKSUMS = {
@@ -36,9 +35,6 @@ CHECKSUMS = {
 
 MIRROR = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 """A mirror kept by the CVDF, which the published loaders of MNIST use."""
-
-Progress = Callable[[str, int, int], None]
-"""Told, while a file downloads, its name, how many bytes are there, and of how many."""
 
 
 class DataUnavailable(FedaccordError):

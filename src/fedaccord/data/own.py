@@ -116,7 +116,9 @@ def _checked(who: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[In
     inputs, labels = np.asarray(inputs), np.asarray(labels)
     if inputs.ndim < 2 or labels.ndim != 1 or len(inputs) != len(labels) or len(labels) == 0:
         raise InvalidInput(f"{who}: must have as many inputs as labels, and at least one")
-    if not np.issubdtype(inputs.dtype, np.number) or not np.issubdtype(labels.dtype, np.number):
+    if not all(
+        np.issubdtype(kind, np.number) or kind == np.bool_ for kind in (inputs.dtype, labels.dtype)
+    ):
         raise InvalidInput(f"{who}: inputs and labels must be numbers")
     whole = labels.astype(np.int64)
     if (whole != labels).any() or (whole < 0).any():

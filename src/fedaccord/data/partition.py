@@ -22,7 +22,10 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 class Partition(Protocol):
     """Gives each client its examples of a slot, as positions in a dataset."""
 
-    dataset: Dataset
+    @property
+    def dataset(self) -> Dataset:
+        """What the positions are of."""
+        ...
 
     def draw(self, slot: int) -> list[Indices]:
         """One array a client, in random order: to train on x of them take the first x."""

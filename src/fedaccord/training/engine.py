@@ -4,8 +4,8 @@ A slot has G rounds. In each, every client starts from the global parameters w, 
 samples that it contributes, and the server averages: w = sum of x_n / X times client n's w_n.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -49,6 +49,10 @@ class TrainingPlan:
     local: GradientStep | LocalEpochs
     seed: int = 0
     slot: int = 1
+    first: int = 1
+    """The round to begin with; those before it were run already."""
+    names: Sequence[str] = ()
+    """What the clients are called, for messages."""
 
     def __post_init__(self) -> None:
         """Refuse what can't be trained."""
@@ -72,6 +76,15 @@ class TrainingPlan:
         return torch.from_numpy(self.model.dataset.labels)
 
     @property
+    def turns(self) -> range:
+        """The rounds that are left."""
+        return range(self.first, self.rounds + 1)
+
+    def from_round(self, first: int) -> "TrainingPlan":
+        """The same slot, to go on with."""
+        return replace(self, first=first)
+
+    @property
     def taking_part(self) -> list[int]:
         """Positions of the clients that contribute anything."""
         return [n for n, share in enumerate(self.shares) if len(share)]
@@ -81,18 +94,28 @@ class TrainingPlan:
         """X, all samples that are trained on."""
         return sum(len(share) for share in self.shares)
 
+    def orders(self, client: int, turn: int) -> list[Indices]:
+        """A client's examples as it goes through them in a round, one order an epoch."""
+        chance = np.random.default_rng([self.seed, self.slot, turn, client])
+        epochs = self.local.epochs if isinstance(self.local, LocalEpochs) else 1
+        return [chance.permutation(self.shares[client]) for _ in range(epochs)]
+
     def batches(self, client: int, turn: int) -> list[Indices]:
         """The mini-batches of a client in a round, epoch after epoch, the same for any engine."""
         if not isinstance(self.local, LocalEpochs):
             return [self.shares[client]]
-        chance = np.random.default_rng([self.seed, self.slot, turn, client])
-        share, size = self.shares[client], self.local.batch
-        orders = [chance.permutation(share) for _ in range(self.local.epochs)]
-        return [order[n : n + size] for order in orders for n in range(0, len(order), size)]
+        size = self.local.batch
+        return [
+            order[n : n + size]
+            for order in self.orders(client, turn)
+            for n in range(0, len(order), size)
+        ]
 
     def failed(self, client: int | None, turn: int) -> TrainingFailed:
         """What to raise when a client's parameters are no numbers any more."""
-        who = "the clients' average" if client is None else f"clients[{client}]"
+        who = "the clients' average"
+        if client is not None:
+            who = self.names[client] if self.names else f"clients[{client}]"
         return TrainingFailed(
             f"the model of {who} is no number any more in round {turn} of slot {self.slot}: "
             f"a rate below {self.local.rate:g} may help"
@@ -105,5 +128,5 @@ class Engine(Protocol):
     name: str
 
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
-        """The global parameters after each round."""
+        """The global parameters after each round that is left."""
         ...

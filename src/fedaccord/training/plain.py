@@ -15,7 +15,7 @@ class PlainEngine:
 
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round."""
-        for turn in range(1, plan.rounds + 1):
+        for turn in plan.turns:
             average = {name: torch.zeros_like(value) for name, value in parameters.items()}
             for client in plan.taking_part:
                 local = self._train(plan, parameters, client, turn)

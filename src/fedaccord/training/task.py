@@ -25,6 +25,7 @@ from torch.func import functional_call
 
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.errors import InvalidInput
+from fedaccord.training.threads import one_thread
 
 Parameters: TypeAlias = dict[str, Tensor]
 """A model's parameters by name."""
@@ -71,9 +72,12 @@ class Model:
     def evaluate(
         self, parameters: Parameters, inputs: Inputs, labels: Labels
     ) -> tuple[float, float]:
-        """Mean loss and accuracy."""
+        """Mean loss and accuracy.
+
+        On one thread: for models this small two would mostly wait for each other.
+        """
         total, right = 0.0, 0
-        with torch.no_grad():
+        with torch.no_grad(), one_thread():
             for n in range(0, len(labels), _EVALUATED_AT_ONCE):
                 part = torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE])
                 truth = torch.from_numpy(labels[n : n + _EVALUATED_AT_ONCE])

@@ -1,24 +1,25 @@
 """The fast engine: what many clients do is done at once.
 
-One gradient step each, averaged by x_n / X, is one step on the union of all chosen samples, each
-weighted by how often it was chosen; so it costs as much as the distinct samples. Mini-batches are
-taken by all clients with as many of them at a time, through `torch.func.vmap`; a last batch that
-is not full is filled up with examples of weight 0.
+One gradient step each, averaged by x_n / X, is one step on the union of all chosen samples (see
+`union`). Mini-batches are taken by groups of clients at a time (see `groups`). Chains of linear
+layers are differentiated by hand (see `chain`), any other model by PyTorch (see `general`). Several
+threads work on different parts or groups (see `threads`).
 """
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 
-import numpy as np
 import torch
-from torch import Tensor
-from torch.func import grad, vmap
 
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
+from fedaccord.training.chain import find_chain
+from fedaccord.training.engine import LocalEpochs, TrainingPlan
+from fedaccord.training.general import general_slope, general_step
+from fedaccord.training.groups import draw_batches, split_clients
+from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Parameters
-
-_AT_ONCE = 8_192
-"""Examples whose gradients are worked out together, so that memory does not grow with them."""
+from fedaccord.training.threads import Crew
+from fedaccord.training.union import Part, split_union, step
 
 
 class VectorisedEngine:
@@ -28,91 +29,97 @@ class VectorisedEngine:
 
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round."""
-        if isinstance(plan.local, GradientStep):
-            return _gradient_rounds(plan, plan.local, parameters)
-        return _epoch_rounds(plan, plan.local, parameters)
+        with closing(Crew()) as crew:
+            if isinstance(plan.local, LocalEpochs):
+                yield from _epoch_rounds(plan, plan.local, parameters, crew)
+            else:
+                yield from _gradient_rounds(plan, parameters, crew)
 
 
 def _gradient_rounds(
-    plan: TrainingPlan, local: GradientStep, parameters: Parameters
+    plan: TrainingPlan, parameters: Parameters, crew: Crew
 ) -> Iterator[Parameters]:
     """One step a round on the union of everyone's samples."""
-    distinct, times = np.unique(np.concatenate(plan.shares), return_counts=True)
-    weights = torch.from_numpy((times / plan.total).astype(np.float32))
-    parts = [
-        (torch.from_numpy(distinct[n : n + _AT_ONCE]), weights[n : n + _AT_ONCE])
-        for n in range(0, len(distinct), _AT_ONCE)
-    ]
-    for turn in range(1, plan.rounds + 1):
-        fresh = {name: value.detach().clone() for name, value in parameters.items()}
-        live = {name: value.detach().requires_grad_() for name, value in parameters.items()}
-        for chosen, weight in parts:
-            losses = plan.model.losses(live, plan.inputs[chosen], plan.labels[chosen])
-            gradients = torch.autograd.grad((weight * losses).sum(), list(live.values()))
-            for value, gradient in zip(fresh.values(), gradients, strict=True):
-                value.sub_(gradient, alpha=local.rate)
-        _check(plan, fresh, None, turn)
-        parameters = fresh
+    parts = split_union(plan)
+    for turn in plan.turns:
+        before = parameters
+        with crew.in_order(partial(_differentiator, plan, before), parts) as slopes:
+            parameters = step(before, slopes, plan.local.rate)
+        if not _finite(parameters):
+            next(PlainEngine().rounds(plan.from_round(turn), before))  # fails, and says whose it is
+            raise plan.failed(None, turn)
         yield parameters
 
 
+def _differentiator(plan: TrainingPlan, parameters: Parameters) -> Callable[[Part], Parameters]:
+    """What works out the slope of a part."""
+    chain = find_chain(plan.model)
+    slope = chain.slope if chain else general_slope(plan.model)
+    now = {name: value.detach() for name, value in parameters.items()}
+    return lambda part: slope(now, part.inputs, part.labels, part.weights)
+
+
 def _epoch_rounds(
-    plan: TrainingPlan, local: LocalEpochs, parameters: Parameters
+    plan: TrainingPlan, local: LocalEpochs, parameters: Parameters, crew: Crew
 ) -> Iterator[Parameters]:
-    """Clients with as many batches step together."""
-
-    def loss(values: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        return (weights * plan.model.losses(values, inputs, labels)).sum()
-
-    gradients = vmap(grad(loss))
-    for turn in range(1, plan.rounds + 1):
-        average = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        for clients, chosen, weights in _buckets(plan, local, turn):
-            each = {
-                name: value.expand(len(clients), *value.shape).clone()
-                for name, value in parameters.items()
-            }
-            for step in range(chosen.shape[1]):
-                examples = chosen[:, step]
-                slopes = gradients(
-                    each, plan.inputs[examples], plan.labels[examples], weights[:, step]
-                )
-                for name, value in each.items():
-                    value.sub_(slopes[name], alpha=local.rate)
-            _check(plan, each, clients, turn)
-            share = torch.tensor([len(plan.shares[n]) / plan.total for n in clients])
-            for name, value in each.items():
-                average[name] += torch.tensordot(share, value, dims=1)
+    """Groups of clients go through their mini-batches."""
+    groups = split_clients(plan, local)
+    for turn in plan.turns:
+        trainer = partial(_trainer, plan, local, parameters, turn)
+        with crew.in_order(trainer, groups) as parts:
+            average = {name: torch.zeros_like(value) for name, value in parameters.items()}
+            for part in parts:
+                for name, value in part.items():
+                    average[name] += value
         parameters = average
         yield parameters
 
 
-def _buckets(
-    plan: TrainingPlan, local: LocalEpochs, turn: int
-) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Clients with as many batches: their examples and weights, by client, step and place."""
-    alike: dict[int, list[int]] = defaultdict(list)
-    batches = {n: plan.batches(n, turn) for n in plan.taking_part}
-    for n, own in batches.items():
-        alike[len(own)].append(n)
-    for steps, clients in alike.items():
-        width = min(local.batch, max(len(plan.shares[n]) for n in clients))
-        chosen = np.zeros((len(clients), steps, width), dtype=np.int64)
-        weights = np.zeros((len(clients), steps, width), dtype=np.float32)
-        for row, n in enumerate(clients):
-            for step, batch in enumerate(batches[n]):
-                chosen[row, step, : len(batch)] = batch
-                weights[row, step, : len(batch)] = 1.0 / len(batch)
-        yield clients, torch.from_numpy(chosen), torch.from_numpy(weights)
+def _trainer(
+    plan: TrainingPlan, local: LocalEpochs, parameters: Parameters, turn: int
+) -> Callable[[list[int]], Parameters]:
+    """What trains a group, and returns its part of the average."""
+    chain = find_chain(plan.model)
+    take_step = chain.step if chain else general_step(plan.model)
+
+    def train(clients: list[int]) -> Parameters:
+        batches = draw_batches(plan, local, clients, turn)
+        each = {
+            name: value.detach().expand(len(clients), *value.shape).clone()
+            for name, value in parameters.items()
+        }
+        room = plan.inputs.new_empty(batches.largest, *plan.inputs.shape[1:])
+        for chosen, weights in batches.steps():
+            # Into the same room at every step: new memory would cost as much as the reading.
+            row = chosen.flatten()
+            inputs = torch.index_select(plan.inputs, 0, row, out=room[: len(row)])
+            labels = torch.index_select(plan.labels, 0, row)
+            going_on = {name: value[: len(chosen)] for name, value in each.items()}
+            take_step(
+                going_on,
+                inputs.view(*chosen.shape, *inputs.shape[1:]),
+                labels.view(chosen.shape),
+                weights,
+                plan.local.rate,
+            )
+        share = torch.tensor([len(plan.shares[n]) / plan.total for n in clients])
+        part = {name: torch.tensordot(share, value, dims=1) for name, value in each.items()}
+        if not _finite(part):
+            raise plan.failed(_first_lost(each, clients), turn)
+        return part
+
+    return train
 
 
-def _check(
-    plan: TrainingPlan, parameters: Parameters, clients: list[int] | None, turn: int
-) -> None:
-    """Refuse parameters that are no numbers, and say whose they are if one can tell."""
-    for value in parameters.values():
-        if not bool(value.isfinite().all()):
-            if clients is None:
-                raise plan.failed(None, turn)
-            finite = value.isfinite().flatten(1).all(dim=1)
-            raise plan.failed(clients[int(finite.int().argmin())], turn)
+def _finite(parameters: Parameters) -> bool:
+    return all(bool(value.isfinite().all()) for value in parameters.values())
+
+
+def _first_lost(each: Parameters, clients: list[int]) -> int | None:
+    """The client whose parameters are no numbers any more; None if only their average is none."""
+    lost = [
+        n
+        for row, n in enumerate(clients)
+        if not _finite({name: value[row] for name, value in each.items()})
+    ]
+    return min(lost, default=None)

@@ -1,0 +1,14 @@
+"""The vectorised engine against plain loops, as a share of the processor's best, and its memory."""
+
+from importlib.util import find_spec
+
+from benchmarks.row import Row
+
+
+def run() -> list[Row]:
+    if find_spec("torch") is None:
+        note = "left out: it takes PyTorch, pip install 'fedaccord[train]' brings it"
+        return [Row("training", "training", "plain loops", note=note)]
+    from benchmarks import training_engines, training_memory
+
+    return [*training_engines.run(), training_memory.run()]

@@ -1,0 +1,148 @@
+"""A run on disk, so that it can be ended at any moment and go on to the same numbers.
+
+A checkpoint says of which run it is, setting by setting: another run does not go on from it.
+"""
+
+import hashlib
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.training.course import Course, Score, SlotRecord, State
+from fedaccord.training.engine import Engine
+from fedaccord.training.task import Parameters
+
+_SECONDS_BETWEEN = 1.0
+"""A round may take a millisecond: what is lost when a run is ended is at most this much."""
+
+
+class Checkpoint:
+    """The state of one run in a file, always whole: the old one until the new one is written."""
+
+    def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
+        """Nothing is read or written yet."""
+        self.path = path
+        self.identity = dict(identity)
+        self._saved = time.monotonic()
+
+    def load(self) -> State | None:
+        """Where to go on; None if there is no file."""
+        if not self.path.exists():
+            return None
+        content = _read(self.path)
+        self._check(content["identity"])
+        return State(
+            tuple(_slot_record(record) for record in content["slots"]),
+            tuple(Score(**score) for score in content["rounds"]),
+            content["parameters"],
+        )
+
+    def save(self, state: State, *, at_once: bool = False) -> None:
+        """Write the file, unless it was written a moment ago."""
+        if not at_once and time.monotonic() - self._saved < _SECONDS_BETWEEN:
+            return
+        content = {
+            "identity": self.identity,
+            "slots": [asdict(record) for record in state.slots],
+            "rounds": [asdict(score) for score in state.rounds],
+            "parameters": {name: value.detach() for name, value in state.parameters.items()},
+        }
+        _write(self.path, content)
+        self._saved = time.monotonic()
+
+    def _check(self, other: Mapping[str, str]) -> None:
+        """Refuse the checkpoint of another run, and say in what it differs."""
+        for setting in {**self.identity, **other}:
+            here, there = self.identity.get(setting), other.get(setting)
+            if here != there:
+                raise InvalidInput(
+                    f"{self.path} is the checkpoint of another run: "
+                    f"its {setting} is {there}, not {here}"
+                )
+
+
+def load_parameters(path: Path) -> Parameters:
+    """The parameters of the global model in a checkpoint, for `torch.nn.Module.load_state_dict`."""
+    parameters: Parameters = _read(path)["parameters"]
+    return parameters
+
+
+def identity_of(
+    course: Course,
+    contributions: npt.ArrayLike,
+    phases: Sequence[str] | None,
+    seed: int,
+    engine: Engine,
+) -> dict[str, str]:
+    """All that decides the numbers of a run, in words, with digests for what is long."""
+    amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
+    data = course.model.dataset
+    shapes = {name: tuple(value.shape) for name, value in course.model.start(seed).items()}
+    return {
+        "dataset": f"{data.name} {_digest(data.inputs, data.labels, data.test_inputs)}",
+        "task": course.model.task.name,
+        "parameters": str(shapes),
+        "engine": engine.name,
+        "number of clients": str(amounts.shape[1]),
+        "rounds": str(course.rounds),
+        "local training": str(course.local),
+        "scale": repr(course.scale),
+        "seed": str(seed),
+        "partition": _digest(*course.partition(seed).draw(1)),
+        "number of slots": str(len(amounts)),
+        "contributions": _digest(amounts),
+        "phases": " ".join(phases or []),
+    }
+
+
+def _digest(*arrays: npt.NDArray[Any]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
+
+
+def _slot_record(record: dict[str, Any]) -> SlotRecord:
+    rounds = tuple(Score(**score) for score in record["rounds"])
+    return SlotRecord(**{**record, "rounds": rounds, "final": Score(**record["final"])})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A checkpoint's content; only numbers and texts are read, never code."""
+    try:
+        content = torch.load(path, weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FedaccordError(f"{path}: cannot be read as a checkpoint ({reason})") from None
+    if not (isinstance(content, dict) and {"identity", "parameters"} <= content.keys()):
+        raise FedaccordError(f"{path}: is no checkpoint of fedaccord")
+    return content
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Under another name first, down to the disk, then renamed: nobody sees half of it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+            try:
+                torch.save(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None

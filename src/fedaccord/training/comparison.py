@@ -1,0 +1,98 @@
+"""Several profiles, trained on the same data with the same seeds: which is better, and how surely.
+
+Runs with one seed share their data and their start, so profiles are compared seed by seed: the
+interval of the difference is often much narrower than those of the two accuracies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan, sqrt
+
+import numpy as np
+
+from fedaccord.training.course import Course, TrainingRun
+
+CONFIDENCE = 0.95
+"""Of all intervals."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds, give or take `half_width` (NaN for a single seed)."""
+
+    mean: float
+    half_width: float
+
+
+@dataclass(frozen=True)
+class ProfileScore:
+    """How one profile did at the end, over all seeds."""
+
+    profile: str
+    total: float
+    """Examples trained on in a slot, on average."""
+    loss: Estimate
+    accuracy: Estimate
+    accuracy_gain: Estimate
+    """Against the first profile, seed by seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs of a consortium's profiles on one course."""
+
+    consortium: str
+    course: Course
+    engine: str
+    runs: tuple[TrainingRun, ...]
+    notes: tuple[str, ...] = ()
+    """What to say about the contributions: who slipped, which agreement does not exist."""
+
+    @cached_property
+    def scores(self) -> list[ProfileScore]:
+        """How each profile did."""
+        return compare_runs(self.runs)
+
+    @property
+    def seeds(self) -> int:
+        """Runs of each profile."""
+        return len({run.seed for run in self.runs})
+
+    def of(self, profile: str) -> list[TrainingRun]:
+        """The runs of a profile, one for each seed."""
+        return [run for run in self.runs if run.profile == profile]
+
+
+def compare_runs(runs: Sequence[TrainingRun]) -> list[ProfileScore]:
+    """The final scores of each profile, in the order in which the profiles first occur."""
+    groups: dict[str, list[TrainingRun]] = {run.profile: [] for run in runs}
+    for run in sorted(runs, key=lambda run: run.seed):
+        groups[run.profile].append(run)
+    first = {run.seed: run.final.accuracy for run in groups[runs[0].profile]}
+    return [
+        ProfileScore(
+            profile=profile,
+            total=float(np.mean([slot.total for run in group for slot in run.slots])),
+            loss=estimate([run.final.loss for run in group]),
+            accuracy=estimate([run.final.accuracy for run in group]),
+            accuracy_gain=estimate([run.final.accuracy - first[run.seed] for run in group]),
+        )
+        for profile, group in groups.items()
+    ]
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """The mean and its 95 % interval, by Student's t: seeds are few.
+
+    >>> spread = estimate([0.8, 0.9, 1.0])
+    >>> round(spread.mean, 3), round(spread.half_width, 3)
+    (0.9, 0.248)
+    """
+    from scipy.stats import t
+
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Estimate(mean, nan)
+    spread = float(np.std(values, ddof=1)) / sqrt(len(values))
+    return Estimate(mean, float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread)

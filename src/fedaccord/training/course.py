@@ -1,0 +1,209 @@
+"""Slot after slot (paper, section 2.3): the model carries over, the data is drawn anew.
+
+What each client contributes in each slot comes from outside, as plain numbers: an equilibrium, an
+agreement that all keep to, or the contributions of a match in which someone slips.
+
+>>> import numpy as np
+>>> from fedaccord.data.dataset import load_dataset
+>>> from fedaccord.data.partition import RandomPartition
+>>> from fedaccord.training.task import find_task
+>>> digits = load_dataset("digits")
+>>> course = Course(
+...     model=Model(find_task("softmax"), digits),
+...     partition=lambda seed: RandomPartition(digits, [300, 200], seed),
+...     rounds=20,
+... )
+>>> run = train(course, np.array([[300, 10.5], [300, 0]]), seed=7)
+>>> [slot.total for slot in run.slots]
+[310, 300]
+>>> run.slots[0].rounds[0].accuracy < run.final.accuracy
+True
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.data.partition import Indices, Partition, whole_contributions
+from fedaccord.errors import InvalidInput
+from fedaccord.training.engine import (
+    Engine,
+    GradientStep,
+    LocalEpochs,
+    TrainingFailed,
+    TrainingPlan,
+)
+from fedaccord.training.task import Model, Parameters
+from fedaccord.training.vectorised import VectorisedEngine
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a model does on the test examples."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class SlotRecord:
+    """What one slot brought."""
+
+    slot: int
+    """Counted from 1."""
+    phase: str
+    total: int
+    """X, the examples trained on in each round."""
+    rounds: tuple[Score, ...]
+    """After each round; empty if nobody contributed."""
+    final: Score
+    """At the end of the slot."""
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run has come: all that it needs to go on."""
+
+    slots: tuple[SlotRecord, ...]
+    """The slots that are over."""
+    rounds: tuple[Score, ...]
+    """The rounds of the next one that are over."""
+    parameters: Parameters
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """A profile trained with a seed."""
+
+    profile: str
+    seed: int
+    slots: tuple[SlotRecord, ...]
+    parameters: Parameters
+    """Of the global model at the end."""
+
+    @property
+    def final(self) -> Score:
+        """How well the global model does at the end."""
+        return self.slots[-1].final
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What all runs have in common, whatever is contributed."""
+
+    model: Model
+    partition: Callable[[int], Partition]
+    """Who has which examples, given the seed of a run."""
+    rounds: int
+    """G, in each slot."""
+    local: GradientStep | LocalEpochs = field(default_factory=GradientStep)
+    scale: float = 1.0
+    """Examples for each sample that is contributed."""
+    names: Sequence[str] = ()
+    """What the clients are called, for messages."""
+
+
+class Store(Protocol):
+    """Keeps the state of a run."""
+
+    def load(self) -> State | None:
+        """Where to go on; None: at the beginning."""
+        ...
+
+    def save(self, state: State, *, at_once: bool = False) -> None:
+        """Keep it: now, or when it is time."""
+        ...
+
+
+Progress = Callable[[int, int, Score], None]
+"""Told the slot, the round and the score after each round."""
+
+
+def train(
+    course: Course,
+    contributions: npt.ArrayLike,
+    phases: Sequence[str] | None = None,
+    *,
+    profile: str = "",
+    seed: int = 0,
+    engine: Engine | None = None,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> TrainingRun:
+    """Train slot after slot, with a row of contributions for each.
+
+    The seed decides the first parameters, who has which examples, and the mini-batches: runs with
+    the same seed differ in what is contributed alone. With a store a run that was ended goes on
+    where it was.
+    """
+    amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
+    phases = phases or ["cooperating"] * len(amounts)
+    partition = course.partition(seed)
+    state = (store.load() if store else None) or State((), (), course.model.start(seed))
+    for slot in range(len(state.slots) + 1, len(amounts) + 1):
+        plan = _plan(course, partition.draw(slot), amounts[slot - 1], seed, slot)
+        if plan is not None:
+            state = _finish(engine or VectorisedEngine(), plan, state, store, progress)
+        state = _closed(state, course, slot, phases[slot - 1], plan)
+        if store is not None:
+            store.save(state, at_once=True)
+    return TrainingRun(profile, seed, state.slots, state.parameters)
+
+
+def _plan(
+    course: Course, drawn: list[Indices], amounts: npt.NDArray[np.float64], seed: int, slot: int
+) -> TrainingPlan | None:
+    """Who trains on which examples in a slot; None if nobody contributes."""
+    whole = whole_contributions(amounts * course.scale)
+    if len(drawn) != len(whole):
+        raise InvalidInput(f"{len(whole)} contributions, but {len(drawn)} clients with data")
+    for n, (own, amount) in enumerate(zip(drawn, whole, strict=True)):
+        if amount > len(own):
+            who = course.names[n] if course.names else f"clients[{n}]"
+            raise InvalidInput(f"{who} is to train on {amount} examples, but has {len(own)}")
+    if not whole.any():
+        return None
+    shares = [own[:amount] for own, amount in zip(drawn, whole, strict=True)]
+    return TrainingPlan(
+        course.model, shares, course.rounds, course.local, seed, slot, names=course.names
+    )
+
+
+def _finish(
+    engine: Engine,
+    plan: TrainingPlan,
+    state: State,
+    store: Store | None,
+    progress: Progress | None,
+) -> State:
+    """Run the rounds of a slot that are left."""
+    try:
+        for parameters in engine.rounds(plan.from_round(len(state.rounds) + 1), state.parameters):
+            score = _score(plan.model, parameters)
+            state = State(state.slots, (*state.rounds, score), parameters)
+            if store is not None:
+                store.save(state)
+            if progress is not None:
+                progress(plan.slot, len(state.rounds), score)
+    except TrainingFailed:
+        if store is not None:
+            store.save(state, at_once=True)  # the last good model
+        raise
+    return state
+
+
+def _closed(
+    state: State, course: Course, slot: int, phase: str, plan: TrainingPlan | None
+) -> State:
+    """A slot that is over joins the others."""
+    final = state.rounds[-1] if state.rounds else _score(course.model, state.parameters)
+    record = SlotRecord(slot, phase, plan.total if plan else 0, state.rounds, final)
+    return State((*state.slots, record), (), state.parameters)
+
+
+def _score(model: Model, parameters: Parameters) -> Score:
+    data = model.dataset
+    return Score(*model.evaluate(parameters, data.test_inputs, data.test_labels))

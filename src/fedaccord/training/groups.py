@@ -1,0 +1,77 @@
+"""Who goes through its mini-batches together with whom.
+
+Clients with about as many batches form a group, and all take their first step at once, then their
+second. In a group those with the most batches come first: who has gone through all of its own
+drops off the end, and the others go on as the first rows of the same arrays.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from fedaccord.data.partition import Indices
+from fedaccord.training.engine import LocalEpochs, TrainingPlan
+
+_LARGEST = 10
+"""More than so many clients together are no quicker: their numbers leave the processor's cache."""
+_FEWEST = 4
+"""Groups to make of few clients, so that more than one processor has work."""
+
+
+def split_clients(plan: TrainingPlan, local: LocalEpochs) -> list[list[int]]:
+    """The groups: who takes part, those with the most batches first."""
+    clients = sorted(
+        plan.taking_part, key=lambda n: ceil(len(plan.shares[n]) / local.batch), reverse=True
+    )
+    size = min(_LARGEST, ceil(len(clients) / _FEWEST))
+    return [clients[n : n + size] for n in range(0, len(clients), size)]
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """All mini-batches of a group in a round, by client, step and place in the batch."""
+
+    chosen: Indices
+    """Positions of examples. A place that is left over repeats an example of the client's."""
+    weights: npt.NDArray[np.float32]
+    """One over the size of the batch; 0 in the places that are left over."""
+    sizes: Indices
+    """Of the batches, by client and step; 0 for a client that has no more."""
+
+    @property
+    def largest(self) -> int:
+        """Examples in a step, at most."""
+        return len(self.chosen) * int(self.chosen.shape[2])
+
+    def steps(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Examples and weights, step by step, of the clients that have not yet finished."""
+        for step in range(self.chosen.shape[1]):
+            clients = np.count_nonzero(self.sizes[:, step])
+            width = self.sizes[:, step].max()
+            place = np.s_[:clients, step, :width]
+            yield torch.from_numpy(self.chosen[place]), torch.from_numpy(self.weights[place])
+
+
+def draw_batches(plan: TrainingPlan, local: LocalEpochs, clients: list[int], turn: int) -> Batches:
+    """The mini-batches of `TrainingPlan.batches`, in one array."""
+    counts = [len(plan.shares[n]) for n in clients]
+    width = min(local.batch, max(counts))
+    steps = local.epochs * max(ceil(count / width) for count in counts)
+    chosen = np.zeros((len(clients), steps, width), dtype=np.int64)
+    sizes = np.zeros((len(clients), steps), dtype=np.int64)
+    for row, (n, count) in enumerate(zip(clients, counts, strict=True)):
+        chosen[row] = plan.shares[n][0]
+        each = ceil(count / width)
+        for epoch, order in enumerate(plan.orders(n, turn)):
+            own = slice(epoch * each, (epoch + 1) * each)
+            chosen[row, own].reshape(-1)[:count] = order
+            sizes[row, own] = width
+            sizes[row, own.stop - 1] = count - (each - 1) * width
+    real = np.arange(width) < sizes[:, :, None]
+    weights = np.where(real, 1.0 / np.maximum(sizes, 1)[:, :, None], 0.0).astype(np.float32)
+    return Batches(chosen, weights, sizes)

@@ -1,0 +1,88 @@
+"""The law against measurements: found where it holds, refused where it does not."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+
+import fedaccord as fa
+from fedaccord.data.dataset import load_dataset
+from fedaccord.training.calibration import measure_losses, measure_speed
+from fedaccord.training.engine import GradientStep, LocalEpochs
+from fedaccord.training.law import fit_law
+from fedaccord.training.task import Model, find_task
+
+TOTALS, TURNS = (
+    grid.ravel().astype(float)
+    for grid in np.meshgrid([10, 30, 100, 300, 1000], [1, 2, 5, 10, 50], indexing="ij")
+)
+coefficients = st.floats(0.01, 100.0)
+
+
+@given(coefficients, coefficients, st.floats(0.0, 100.0))
+def test_an_exact_law_is_found(data: float, rounds: float, floor: float) -> None:
+    law = fit_law(TOTALS, TURNS, data / np.sqrt(TOTALS * TURNS) + rounds / TURNS + floor)
+    # the largest term is up to 1e4 times another: 64-bit numbers leave 1e-10 of that
+    found = [law.data, law.rounds, law.floor]
+    np.testing.assert_allclose(found, [data, rounds, floor], rtol=1e-6, atol=1e-8)
+    assert law.fits
+    assert law.error < 1e-8
+
+
+@given(st.lists(st.floats(0.0, 5.0), min_size=25, max_size=25))
+def test_no_other_law_of_the_kind_is_closer(losses: list[float]) -> None:
+    measured = np.array(losses)
+    law = fit_law(TOTALS, TURNS, measured)
+    columns = np.column_stack([1 / np.sqrt(TOTALS * TURNS), 1 / TURNS, np.ones_like(TURNS)])
+    other = lsq_linear(columns, measured, bounds=(0.0, np.inf), tol=1e-14)
+    assert np.sum(law.residuals**2) <= 2 * other.cost + 1e-9
+    assert min(law.data, law.rounds, law.floor) >= 0.0
+
+
+def test_what_does_not_follow_the_law_is_said() -> None:
+    straight = fit_law(TOTALS, TURNS, 2.0 - 0.03 * TURNS)
+    assert not straight.fits
+    assert "explains only" in straight.objections[0]
+    rising = fit_law(TOTALS, TURNS, 0.001 * TOTALS)
+    assert "more data does not lower the loss at all" in rising.objections
+    assert not fit_law(TOTALS, TURNS, np.ones_like(TURNS)).fits
+
+
+@pytest.mark.parametrize("losses", [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0, np.nan]])
+def test_too_little_to_fit(losses: list[float]) -> None:
+    size = len(losses)
+    with pytest.raises(fa.InvalidInput, match="needs four losses or more, all finite"):
+        fit_law(TOTALS[:size], TURNS[:size], np.array(losses))
+
+
+def test_losses_are_measured_on_more_and_more_data() -> None:
+    model = Model(find_task("softmax"), load_dataset("digits"))
+    told: list[tuple[int, int]] = []
+    losses = measure_losses(
+        model, GradientStep(0.5), 8, seeds=2, progress=lambda done, of: told.append((done, of))
+    )
+    assert losses.totals[-1] == model.dataset.size
+    assert (losses.turns[0], losses.turns[-1]) == (1, 8)
+    assert losses.mean.shape == (len(losses.totals), len(losses.turns))
+    assert (losses.mean[:, -1] < losses.mean[:, 0]).all()  # rounds help
+    assert losses.mean[-1, -1] < losses.mean[0, -1]  # and so does data
+    assert told[-1] == (told[-1][1], told[-1][1])
+    assert len(told) == told[-1][1]
+    assert losses.law().losses.size == losses.mean.size
+    assert losses.law_at_the_end().losses.size == len(losses.totals)
+
+
+def test_the_law_needs_rounds() -> None:
+    model = Model(find_task("softmax"), load_dataset("digits"))
+    with pytest.raises(fa.InvalidInput, match="rounds: the law needs 4 or more, got 3"):
+        measure_losses(model, GradientStep(), 3)
+
+
+def test_more_work_a_sample_takes_longer() -> None:
+    """Eight epochs of small batches against one step on everything: many times the work."""
+    model = Model(find_task("softmax"), load_dataset("digits"))
+    step = measure_speed(model, GradientStep())
+    epochs = measure_speed(model, LocalEpochs(0.1, batch=8, epochs=8))
+    assert 0 < step.seconds <= step.slowest
+    assert epochs.seconds > step.seconds
