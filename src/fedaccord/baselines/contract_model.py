@@ -1,0 +1,142 @@
+"""A server that buys training: who could sell, and what the server wants.
+
+After Ding, Fang, Huang (*Optimal contract design for efficient federated learning with
+multi-dimensional private information*, IEEE JSAC 2020). Clients come in types: those of type i
+pay theta_i for each sample they train on and are ready after a delay t_i. The server offers a
+menu of items (amount d, reward r) and a deadline T; a client with t_i <= T picks an item or
+none, and its payoff is r - theta_i d. The server minimises
+
+    gamma (1/sqrt(G B) + 1/G) + alpha * (largest delay served) + sum of the rewards,
+
+where B is all that is trained on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import BoolArray, FloatArray, plain
+from fedaccord.game.consortium import broken_shared_rules, satiation_points
+
+Information = Literal["complete", "weak", "strong"]
+"""What the server knows: each client's type (complete), how many clients each type has
+(weakly incomplete), or how probable each type is (strongly incomplete)."""
+
+MenuKind = Literal["graded", "all-or-nothing"]
+"""Whether a type may be asked for a part of its samples."""
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class ContractModel:
+    """The types of clients, one number a type, and the server."""
+
+    cost_per_sample: FloatArray
+    """theta_i."""
+    delay: FloatArray
+    """t_i."""
+    clients: FloatArray
+    """N_i; under strongly incomplete information how many are expected, N times the type's
+    probability."""
+    samples: FloatArray
+    """D_i: the most that one client of the type can be asked for; may be infinite. The server
+    knows it: it sees what it buys."""
+    rounds: int
+    """G."""
+    valuation: float
+    """gamma: what one unit of accuracy loss costs the server."""
+    delay_price: float
+    """alpha: what one unit of delay costs it."""
+    own_samples: float
+    """Under strongly incomplete information nobody at all may come, and 1/sqrt(G B) is infinite
+    then. So B has this much more, the server's own, which bounds the loss and keeps it convex."""
+
+    def __init__(
+        self,
+        *,
+        cost_per_sample: npt.ArrayLike,
+        delay: npt.ArrayLike,
+        clients: npt.ArrayLike,
+        samples: npt.ArrayLike = np.inf,
+        rounds: int,
+        valuation: float,
+        delay_price: float,
+        own_samples: float = 1.0,
+    ) -> None:
+        """Take one number a type (or one for all), and check them all at once."""
+        given = {
+            "cost_per_sample": cost_per_sample,
+            "delay": delay,
+            "clients": clients,
+            "samples": samples,
+        }
+        for field, column in _columns(given).items():
+            object.__setattr__(self, field, column)
+        object.__setattr__(self, "rounds", rounds)
+        object.__setattr__(self, "valuation", valuation)
+        object.__setattr__(self, "delay_price", delay_price)
+        object.__setattr__(self, "own_samples", own_samples)
+        problems = list(self._problems())
+        if problems:
+            raise InvalidInput(problems)
+
+    @property
+    def size(self) -> int:
+        """I, the number of types."""
+        return self.delay.size
+
+    @property
+    def all_clients(self) -> float:
+        """N, the number of clients of all types."""
+        return float(self.clients.sum())
+
+    def eligible(self, deadline: float) -> BoolArray:
+        """Which types are ready in time."""
+        return np.asarray(self.delay <= deadline)
+
+    def worth_up_to(self, price: npt.ArrayLike) -> FloatArray:
+        """(gamma / (2 price sqrt(G)))^(2/3): the total up to which a sample is worth its price."""
+        return satiation_points(self.valuation / np.asarray(price, dtype=np.float64), self.rounds)
+
+    def _problems(self) -> Iterator[str]:
+        yield from broken_shared_rules(self.rounds, 0.0)
+        rules = {
+            "cost_per_sample": (0.0, np.inf, "more than 0"),
+            "clients": (0.0, np.inf, "more than 0"),
+            "samples": (0.0, None, "more than 0"),
+            "delay": (None, np.inf, "0 or more"),
+        }
+        for field, (above, below, words) in rules.items():
+            values: FloatArray = getattr(self, field)
+            low = values >= 0 if above is None else values > above
+            high = ~np.isnan(values) if below is None else values < below
+            for n in np.flatnonzero(~(low & high)).tolist():
+                yield f"types[{n}].{field}: must be {words}, got {plain(values[n])}"
+        number = self.all_clients
+        if not abs(number - round(number)) <= 1e-9 * number < np.inf:
+            yield f"clients: must add up to a whole number, got {plain(number)}"
+        for field in ("valuation", "own_samples"):
+            value = getattr(self, field)
+            if not 0 < value < np.inf:
+                yield f"{field}: must be more than 0, got {plain(value)}"
+        if not 0 <= self.delay_price < np.inf:
+            yield f"delay_price: must be 0 or more, got {plain(self.delay_price)}"
+
+
+def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
+    """Read-only arrays of one length, one number a type."""
+    columns: dict[str, FloatArray] = {}
+    try:
+        arrays = [np.asarray(values, dtype=np.float64) for values in given.values()]
+        alike = np.broadcast_arrays(*arrays, np.zeros(1))
+        columns = dict(zip(given, (array.copy() for array in alike), strict=False))
+    except (TypeError, ValueError):
+        pass
+    if not columns or columns["delay"].ndim != 1 or columns["delay"].size == 0:
+        raise InvalidInput(f"{', '.join(given)}: must have one number for each type of client")
+    for column in columns.values():
+        column.flags.writeable = False
+    return columns

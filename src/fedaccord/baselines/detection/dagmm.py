@@ -1,0 +1,131 @@
+"""DAGMM (Zong et al., ICLR 2018) and STD-DAGMM (Lin, Du, Liu, arXiv 1911.12560).
+
+An autoencoder squeezes an update to a few numbers. They and how well the update was rebuilt
+(relative distance, cosine similarity) are a point z; a second network says to which of K Gaussians
+z belongs; both are trained together. The score of an update is the energy of its z: minus the
+logarithm of its density. STD-DAGMM appends the standard deviation of the update's values to z.
+"""
+
+from dataclasses import dataclass
+
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from fedaccord.baselines.detection.features import (
+    cosine_similarity,
+    relative_distance,
+    squared_distance,
+)
+from fedaccord.baselines.detection.mixture import Mixture, fit_mixture
+from fedaccord.baselines.detection.span import Seen, Span, all_parameters, span_of
+from fedaccord.baselines.detection.updates import check_updates
+from fedaccord.errors import InvalidInput
+from fedaccord.game.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Dagmm:
+    """The settings; networks as for the paper's smallest dataset (arrhythmia, 452 examples)."""
+
+    deviation: bool = False
+    """Whether z has the standard deviation too: STD-DAGMM."""
+    hidden: int = 10
+    latent: int = 2
+    components: int = 2
+    """K."""
+    energy_weight: float = 0.1
+    """lambda1."""
+    narrowness_weight: float = 0.005
+    """lambda2."""
+    steps: int = 1_500
+    rate: float = 1e-3
+    """Of Adam; a step takes all updates at once."""
+    whole: bool = False
+    """Train on all parameters instead of coordinates in the updates' span: slower."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network."""
+        if min(self.hidden, self.latent, self.components, self.steps) < 1:
+            raise InvalidInput("hidden, latent, components and steps: must be 1 or more")
+        if not 0 < self.rate < float("inf"):
+            raise InvalidInput(f"rate: must be more than 0, got {self.rate}")
+
+    def fit(self, updates: npt.ArrayLike) -> "FittedDagmm":
+        """Train both networks on these updates."""
+        rows = check_updates(updates)
+        span = all_parameters(rows) if self.whole else span_of(rows)
+        seen = span.see(rows)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            network = Networks(self, seen.inside.shape[1])
+            optimiser = torch.optim.Adam(network.parameters(), lr=self.rate, fused=True)
+            network.train()
+            for _ in range(self.steps):
+                optimiser.zero_grad()
+                torch.autograd.backward(network.loss(seen))
+                optimiser.step()
+        network.eval()
+        with torch.no_grad():
+            points, memberships, _ = network(seen)
+            mixture = fit_mixture(points, memberships)
+        return FittedDagmm(span, network, mixture)
+
+
+class Networks(nn.Module):
+    """The compression network and the estimation network."""
+
+    def __init__(self, settings: Dagmm, size: int) -> None:
+        """Draw the weights."""
+        super().__init__()
+        self.settings = settings
+        hidden, latent = settings.hidden, settings.latent
+        self.encoder = nn.Sequential(nn.Linear(size, hidden), nn.Tanh(), nn.Linear(hidden, latent))
+        self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.Tanh(), nn.Linear(hidden, size))
+        self.estimator = nn.Sequential(
+            nn.Linear(latent + 2 + settings.deviation, hidden),
+            nn.Tanh(),
+            nn.Dropout(0.5),
+            nn.Linear(hidden, settings.components),
+            nn.Softmax(dim=1),
+        )
+
+    def forward(self, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
+        """The points z, their memberships in the components, and |x - x'|^2."""
+        latent = self.encoder(seen.inside)
+        rebuilt = self.decoder(latent)
+        squared = squared_distance(seen, rebuilt)
+        extra = [relative_distance(seen, squared), cosine_similarity(seen, rebuilt)]
+        if self.settings.deviation:
+            extra.append(seen.deviation)
+        points = torch.cat([latent, torch.stack(extra, dim=1)], dim=1)
+        return points, self.estimator(points), squared
+
+    def loss(self, seen: Seen) -> Tensor:
+        """Reconstruction error + lambda1 x mean energy + lambda2 x narrowness (eq. 7)."""
+        points, memberships, squared = self(seen)
+        mixture = fit_mixture(points, memberships)
+        loss: Tensor = (
+            squared.mean() / seen.inside.shape[1]
+            + self.settings.energy_weight * mixture.energy(points).mean()
+            + self.settings.narrowness_weight * mixture.narrowness()
+        )
+        return loss
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDagmm:
+    """Trained networks and the mixture of what they were trained on."""
+
+    span: Span
+    networks: Networks
+    mixture: Mixture
+
+    def scores(self, updates: npt.ArrayLike) -> FloatArray:
+        """The energy of each update."""
+        seen = self.span.see(check_updates(updates))
+        with torch.no_grad():
+            points, _, _ = self.networks(seen)
+            energies: FloatArray = self.mixture.energy(points).numpy()
+        return energies
