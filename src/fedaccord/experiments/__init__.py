@@ -1,0 +1,1 @@
+"""The paper's evaluation: one module a figure, each `run(preset) -> table`."""

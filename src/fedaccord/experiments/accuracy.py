@@ -1,0 +1,164 @@
+"""What the paper leaves out: how good the model gets under each mechanism, on real data.
+
+FedAvg with one gradient step a client and round, on MNIST, slot after slot with the data drawn
+anew. Runs with the same seed share their data and their start. Free-rider detection drops updates
+that carry nothing, so its model is the equilibrium's.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fedaccord.agreement.solve import solve_agreement
+from fedaccord.baselines.contract import Contract
+from fedaccord.experiments import pictures
+from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.presets import TrainingPreset
+from fedaccord.experiments.table import Column, Table
+from fedaccord.game.equilibrium import solve_equilibrium
+from fedaccord.game.paper import paper_consortium
+
+if TYPE_CHECKING:
+    from fedaccord.training.course import Course
+
+MECHANISMS = ("equilibrium", "uniform", "individual", "contract")
+Progress = Callable[[int, str], None]
+"""Told how many steps are done, and what comes next."""
+
+
+def steps(preset: TrainingPreset) -> int:
+    """How many runs there are."""
+    return len(preset.options["scales"]) * preset.seeds * len(MECHANISMS)
+
+
+def run(preset: TrainingPreset, progress: Progress = lambda *_: None) -> Table:
+    """One row a round: mean and half the 95 % interval of each mechanism's accuracy and loss."""
+    contributions = _contributions(preset)
+    seeds = range(preset.seed, preset.seed + preset.seeds)
+    scales = preset.options["scales"]
+    columns: dict[str, Column] = {}
+    done = 0
+    rounds, slots = int(preset.setting.rounds), int(preset.options["slots"])
+    for scale in scales:
+        sizes = [_size(preset, scale)] * preset.setting.clients
+        course = simple_course(preset, sizes, rounds, scale)
+        scores: dict[str, list[Column]] = {name: [] for name in MECHANISMS}
+        for seed in seeds:
+            for name, profile in contributions.items():
+                progress(done, f"Training, {name}, seed {seed}")
+                scores[name].append(_train(course, profile, slots, seed))
+                done += 1
+        columns |= _columns(_size(preset, scale), {k: np.array(v) for k, v in scores.items()})
+    turns = np.arange(1, rounds * slots + 1)
+    return Table({"round": turns, "slot": (turns - 1) // rounds + 1} | columns)
+
+
+def draw(table: Table, preset: TrainingPreset, width: pictures.Width) -> Figure:
+    """Accuracy and loss by round, at both sizes of the data."""
+    sizes = {
+        _size(preset, scale): f"{_size(preset, scale):,} images each"
+        for scale in preset.options["scales"]
+    }
+    return pictures.plot_rounds(table, sizes, int(preset.setting.rounds), width)
+
+
+def claims(table: Table, preset: TrainingPreset) -> list[Claim]:
+    """What the paper takes for granted: more data, a better model."""
+    sizes = [_size(preset, scale) for scale in preset.options["scales"]]
+    return [_difference(table, size, name) for size in sizes for name in MECHANISMS[1:]]
+
+
+def _difference(table: Table, size: int, name: str) -> Claim:
+    """At the end of the last slot, against the equilibrium."""
+    gain, half, accuracy, alone = (
+        100.0 * float(table[column][-1])
+        for column in (
+            f"{name}_{size}_gain",
+            f"{name}_{size}_gain_half",
+            f"{name}_{size}_accuracy",
+            f"equilibrium_{size}_accuracy",
+        )
+    )
+    less = name == "contract"
+    which = "worse under contract design" if less else f"better under the {name} agreement"
+    return statement(
+        f"With {size:,} images a client the model is {which} than at the equilibrium.",
+        gain < -half if less else gain > half,
+        f"accuracy {accuracy:.2f} % against {alone:.2f} %: {gain:+.2f} ± {half:.2f} points",
+        "no more than chance" if abs(gain) <= half else "it is the other way round",
+    )
+
+
+def _contributions(preset: TrainingPreset) -> dict[str, Column]:
+    fields: dict[str, Any] = asdict(preset.setting)
+    consortium = paper_consortium(**fields)
+    alone = solve_equilibrium(consortium)
+    return {
+        "equilibrium": alone.profile,
+        "uniform": solve_agreement(alone, "uniform").profile,
+        "individual": solve_agreement(alone, "individual").profile,
+        "contract": Contract().outcome(consortium).contributions,
+    }
+
+
+def _size(preset: TrainingPreset, scale: float) -> int:
+    """Images of each client."""
+    return round(preset.setting.samples * scale)
+
+
+def simple_course(
+    preset: TrainingPreset, sizes: list[int], rounds: int, scale: float = 1.0
+) -> "Course":
+    """One gradient step a round for everyone, on data that all draw from alike."""
+    from fedaccord.data.dataset import load_dataset
+    from fedaccord.data.partition import RandomPartition
+    from fedaccord.training.course import Course
+    from fedaccord.training.engine import GradientStep
+    from fedaccord.training.task import Model, find_task
+
+    data = load_dataset(preset.dataset)
+    return Course(
+        model=Model(find_task(preset.task), data),
+        partition=lambda seed: RandomPartition(data, sizes, seed),
+        rounds=rounds,
+        local=GradientStep(preset.rate),
+        scale=scale,
+    )
+
+
+def _train(course: "Course", profile: Column, slots: int, seed: int) -> Column:
+    """Test accuracy and loss after each round: two rows."""
+    from fedaccord.training.course import train
+
+    trained = train(course, np.tile(profile, (slots, 1)), seed=seed)
+    scores = [score for slot in trained.slots for score in slot.rounds]
+    return np.array([[s.accuracy for s in scores], [s.loss for s in scores]])
+
+
+def _columns(size: int, scores: dict[str, Column]) -> dict[str, Column]:
+    """Means and intervals; a gain is taken seed by seed, against the equilibrium."""
+    columns: dict[str, Column] = {}
+    alone = scores["equilibrium"]
+    for name, values in scores.items():
+        for key, of_seeds in (
+            ("accuracy", values[:, 0]),
+            ("loss", values[:, 1]),
+            ("gain", values[:, 0] - alone[:, 0]),
+        ):
+            columns[f"{name}_{size}_{key}"] = of_seeds.mean(axis=0)
+            columns[f"{name}_{size}_{key}_half"] = half_width(of_seeds)
+    return columns
+
+
+def half_width(of_seeds: Column) -> Column:
+    """Half of the 95 % interval of a mean over seeds, by Student's t; NaN for one seed."""
+    from scipy.stats import t
+
+    count = len(of_seeds)
+    if count < 2:
+        return np.full(of_seeds.shape[1:], np.nan)
+    spread = of_seeds.std(axis=0, ddof=1) / np.sqrt(count)
+    return np.asarray(float(t.ppf(0.975, count - 1)) * spread)

@@ -1,0 +1,46 @@
+"""Figure 10: training data under each mechanism, by the discount factor."""
+
+from matplotlib.figure import Figure
+
+from fedaccord.experiments import pictures
+from fedaccord.experiments.claims import Claim, number, statement, unchanged
+from fedaccord.experiments.comparison import compare, contract_unchanged, most_data, totals_only
+from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.shapes import steps_down
+from fedaccord.experiments.table import Table
+
+
+def run(preset: Preset) -> Table:
+    """All samples trained on in a slot, under each mechanism."""
+    return totals_only(compare(preset))
+
+
+def draw(table: Table, _: Preset, width: pictures.Width) -> Figure:
+    """One line a mechanism."""
+    return pictures.plot_mechanisms(table, "total", pictures.DATA, width)
+
+
+def claims(preset: Preset) -> list[Claim]:
+    """What section 5.2 says about the figure."""
+    table = compare(preset)
+    ours = table["uniform_total"]
+    full = table.swept[table["uniform_level"] >= preset.setting.samples]
+    partial = table["total"][0] - (table["contributors"][0] - 1) * preset.setting.samples
+    return [
+        most_data(table),
+        statement(
+            "The amount of training data first increases with the discount factor.",
+            not steps_down(ours).any(),
+            f"{ours[0]:,.0f} to {ours[-1]:,.0f}, never down",
+        ),
+        number("It is constant from a discount factor of", 0.87, full[0], decimals=2),
+        unchanged("Under detection the amount of data remains unchanged.", table["total"]),
+        contract_unchanged(table, "total"),
+        statement(
+            "Under detection, contributors participate with all their data.",
+            partial == preset.setting.samples,
+            f"all but one, which gives {partial:,.0f} of {preset.setting.samples:,.0f}",
+            "the critical client of the equilibrium contributes in part, and is no free rider to "
+            "detect",
+        ),
+    ]

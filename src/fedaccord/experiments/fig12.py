@@ -1,0 +1,66 @@
+"""Figure 12: how much more data the agreements bring, by the rounds in a slot G."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fedaccord.experiments import pictures
+from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.shapes import (
+    falls_in_case_ii,
+    generally_increases,
+    increases_data,
+    level_in_case_i,
+    most_more_data,
+)
+from fedaccord.experiments.sweep import ratios_only, sweep
+from fedaccord.experiments.table import Table
+
+
+def run(preset: Preset) -> Table:
+    """The data ratio under either agreement."""
+    return ratios_only(sweep(preset))
+
+
+def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
+    """Points by case, as in the paper, and the individual agreement."""
+    return pictures.plot_cases(table, "ratio", pictures.RATIO, width, preset.zoom)
+
+
+def claims(preset: Preset) -> list[Claim]:
+    """What appendix H says about the figure."""
+    table = sweep(preset)
+    return [
+        generally_increases(
+            "With a critical client the data ratio generally increases with G.",
+            table.where(table["case"] == "I"),
+        ),
+        level_in_case_i(
+            table,
+            "With a critical client, converted clients choose more data as G grows.",
+            "their level falls in proportion to the equilibrium's total; only the ratio stays",
+        ),
+        falls_in_case_ii(table, "G"),
+        _triangles_above_dots(table),
+        most_more_data(preset, 80.9),
+        increases_data(table, "G", large=1),
+    ]
+
+
+def _triangles_above_dots(table: Table) -> Claim:
+    """Who gives all is counted, not the critical client."""
+    full = table["contributors"] - (table["case"] == "I")
+    pairs = above = 0
+    for many in np.unique(full):
+        with_one, without = (
+            table["uniform_ratio"][(full == many) & (table["case"] == case)] for case in ("I", "II")
+        )
+        if with_one.size and without.size:
+            pairs += 1
+            above += int(without.min() >= with_one.max())
+    return statement(
+        "With the same number of contributors, the data ratio without a critical client is above "
+        "that with one.",
+        above == pairs,
+        f"for {above} of {pairs} numbers of contributors that have both",
+    )

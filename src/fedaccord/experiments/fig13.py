@@ -1,0 +1,42 @@
+"""Figure 13: how many free riders the agreements remove, by the cost per sample E."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fedaccord.experiments import pictures
+from fedaccord.experiments.claims import Claim, plain, statement
+from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.shapes import converts_most, more_free_riders, more_removed
+from fedaccord.experiments.sweep import removed_only, sweep
+from fedaccord.experiments.table import Table
+
+
+def run(preset: Preset) -> Table:
+    """Free riders removed by either agreement."""
+    return removed_only(sweep(preset))
+
+
+def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
+    """Points by case, as in the paper, and the individual agreement."""
+    return pictures.plot_cases(table, "removed", pictures.REMOVED, width, preset.zoom)
+
+
+def claims(preset: Preset) -> list[Claim]:
+    """What appendix H says about the figure."""
+    table = sweep(preset)
+    gains = np.diff(table["uniform_removed"][np.linspace(0, len(table) - 1, 6).astype(int)])
+    return [
+        more_free_riders(table, "E"),
+        more_removed(table, "E"),
+        statement(
+            "The number of reduced free riders has diminishing returns in E.",
+            (np.diff(gains) < 0).all(),
+            "each fifth of the range adds " + ", ".join(f"{gain:.0f}" for gain in gains),
+        ),
+        statement(
+            "When E is small, there are few free riders.",
+            table["free_riders"][0] <= 5,
+            f"{table['free_riders'][0]:.0f} of 100 at E = {plain(table.swept[0])}",
+        ),
+        converts_most(table, "E", large=1e-8),
+    ]

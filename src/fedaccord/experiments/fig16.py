@@ -1,0 +1,54 @@
+"""Figure 16: how much more data the agreements bring, by the discount factor."""
+
+from matplotlib.figure import Figure
+
+from fedaccord.experiments import pictures
+from fedaccord.experiments.claims import Claim, number, statement, unchanged
+from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.shapes import steps_down
+from fedaccord.experiments.sweep import ratios_only, sweep
+from fedaccord.experiments.table import Table
+
+
+def run(preset: Preset) -> Table:
+    """The data ratio under either agreement."""
+    return ratios_only(sweep(preset))
+
+
+def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
+    """Points by case, as in the paper, and the individual agreement."""
+    return pictures.plot_cases(table, "ratio", pictures.RATIO, width, preset.zoom)
+
+
+def claims(preset: Preset) -> list[Claim]:
+    """What appendix H says about the figure."""
+    table = sweep(preset)
+    ratio = table["uniform_ratio"]
+    full = table.swept[table["uniform_level"] >= preset.setting.samples]
+    return [
+        statement(
+            "The data ratio first increases with the discount factor.",
+            not steps_down(ratio).any(),
+            f"from {ratio[0]:.2f} up to {ratio[-1]:.2f}, never down",
+        ),
+        number("Converted clients give all from a discount factor of", 0.87, full[0], decimals=2),
+        unchanged("From 0.87 on the data ratio is constant.", ratio[table.swept >= 0.87]),
+        number(
+            "The data ratio is then",
+            1.96,
+            ratio[-1],
+            decimals=2,
+            why=_of_the_critical_client(table, preset.setting.samples),
+        ),
+    ]
+
+
+def _of_the_critical_client(table: Table, samples: float) -> str:
+    alone, agreed = float(table["total"][-1]), float(table["uniform_total"][-1])
+    given = alone - (float(table["contributors"][-1]) - 1) * samples
+    whole = agreed - given + samples
+    return (
+        f"Theorem 3 leaves the critical client at {given:,.0f} samples, so it is "
+        f"{agreed:,.0f}/{alone:,.0f}; with all of its data it would be {whole:,.0f}/{alone:,.0f} "
+        f"= {whole / alone:.2f}"
+    )

@@ -1,0 +1,74 @@
+"""Figure 6: how much more data the agreements bring, by the samples of each client D."""
+
+from matplotlib.figure import Figure
+
+from fedaccord.experiments import pictures
+from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.shapes import (
+    falls_in_case_ii,
+    generally_increases,
+    increases_data,
+    level_in_case_i,
+    most_more_data,
+    near,
+    quick_then_slow,
+    steps_down,
+    steps_up,
+    within_a_stretch,
+)
+from fedaccord.experiments.sweep import ratios_only, sweep
+from fedaccord.experiments.table import Table
+
+
+def run(preset: Preset) -> Table:
+    """The data ratio under either agreement."""
+    return ratios_only(sweep(preset))
+
+
+def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
+    """Points by case, as in the paper, and the individual agreement."""
+    return pictures.plot_cases(table, "ratio", pictures.RATIO, width, preset.zoom)
+
+
+def claims(preset: Preset) -> list[Claim]:
+    """What section 5.1 says about the figure and its subfigure."""
+    table = sweep(preset)
+    assert preset.zoom is not None
+    closer = near(table, preset.zoom)
+    return [
+        generally_increases("The data ratio generally increases with D.", table),
+        quick_then_slow(table, "D"),
+        most_more_data(preset, 81.2),
+        _total_unchanged(closer),
+        _critical_client_gives_less(closer),
+        level_in_case_i(
+            closer,
+            "Subfigure: with a critical client the converted clients' level increases with D.",
+            "the level depends on the equilibrium's total, which is then the critical client's "
+            "satiation point and has no D in it; what the critical client gives less, the "
+            "contributors give more",
+        ),
+        falls_in_case_ii(table, "D"),
+        increases_data(table, "D", large=10_000),
+    ]
+
+
+def _total_unchanged(table: Table) -> Claim:
+    inside = within_a_stretch(table, "I")
+    changes = (steps_up(table["uniform_total"]) | steps_down(table["uniform_total"]))[inside]
+    return statement(
+        "Subfigure: at the beginning of a tooth (with a critical client) the total is unchanged.",
+        not changes.any(),
+        f"it changes at {int(changes.sum())} of {changes.size} steps within a stretch",
+    )
+
+
+def _critical_client_gives_less(table: Table) -> Claim:
+    given = table["total"] - (table["contributors"] - 1) * table.swept
+    falls = steps_down(given)[within_a_stretch(table, "I")]
+    return statement(
+        "Subfigure: the critical client's contribution decreases with D.",
+        falls.all(),
+        f"at {int(falls.sum())} of {falls.size} steps within a stretch",
+    )

@@ -1,0 +1,117 @@
+"""Whether measured loss really falls as 1/sqrt(X G) + 1/G (eq. 3), on real data.
+
+Softmax regression trained on X samples for G rounds, each a step along the gradient of all of
+them: the paper's batch B = X. The law is fitted with free factors and a floor, the loss that no
+amount of data and rounds would lower: a/sqrt(X G) + b/G + c, none of them below 0. For comparison
+so is a/sqrt(X) + b/sqrt(G) + c.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.optimize import nnls
+
+from fedaccord.experiments import pictures
+from fedaccord.experiments.accuracy import Progress, half_width, simple_course
+from fedaccord.experiments.claims import Claim, listed, statement
+from fedaccord.experiments.presets import TrainingPreset
+from fedaccord.experiments.table import Column, Table
+from fedaccord.training.law import fit_law
+
+if TYPE_CHECKING:
+    from fedaccord.training.course import Course
+
+
+def steps(preset: TrainingPreset) -> int:
+    """How many numbers of samples there are."""
+    return len(preset.options["samples"])
+
+
+def run(preset: TrainingPreset, progress: Progress = lambda *_: None) -> Table:
+    """One row a pair of X and G: mean loss over seeds, and two laws fitted to it."""
+    sizes, turns = preset.options["samples"], preset.options["rounds"]
+    seeds = range(preset.seed, preset.seed + preset.seeds)
+    losses = []
+    for k, size in enumerate(sizes):
+        progress(k, f"Training on {size:,} samples")
+        course = simple_course(preset, [size], max(turns))
+        losses.append([_losses(course, size, seed)[np.array(turns) - 1] for seed in seeds])
+    measured = np.array(losses).transpose(1, 0, 2).reshape(len(seeds), -1)
+    X, G = (grid.ravel().astype(float) for grid in np.meshgrid(sizes, turns, indexing="ij"))
+    loss = measured.mean(axis=0)
+    return Table(
+        {
+            "samples": X,
+            "rounds": G,
+            "loss": loss,
+            "loss_half": half_width(measured),
+            "law": fit_law(X, G, loss).predict(X, G),
+            "separate": fit_separate(X, G, loss),
+        }
+    )
+
+
+def draw(table: Table, _: TrainingPreset, width: pictures.Width) -> Figure:
+    """Loss by rounds for some X, measured and by the fitted law."""
+    return pictures.plot_law(table, width)
+
+
+def claims(table: Table, _: TrainingPreset) -> list[Claim]:
+    """The law itself, and what it says about data and rounds together."""
+    samples, rounds, loss = table["samples"], table["rounds"], table["loss"]
+    law = fit_law(samples, rounds, loss)
+    other = loss - fit_separate(samples, rounds, loss)
+    explained = 1.0 - float((other**2).sum() / ((loss - loss.mean()) ** 2).sum())
+    return [
+        statement(
+            "The loss falls as a/sqrt(X G) + b/G, down to a floor.",
+            law.fits,
+            f"{law.data:.3g}/sqrt(X G) + {law.rounds:.3g}/G + {law.floor:.3g} explains "
+            f"{100 * law.explained:.0f} % of the variance; a/sqrt(X) + b/sqrt(G) + c explains "
+            f"{100 * explained:.0f} %",
+            f"{'; '.join(law.objections)}; the term in G falls more slowly than that, and the term "
+            "in X does not fall with G",
+        ),
+        _data_matters_less(table),
+        _more_data_helps(table),
+    ]
+
+
+def _data_matters_less(table: Table) -> Claim:
+    samples, rounds = table["samples"], table["rounds"]
+    few, many = (table["loss"][samples == size] for size in (samples.min(), samples.max()))
+    first, last = few[0] - many[0], few[-1] - many[-1]
+    return statement(
+        "The more rounds, the less it matters how much data there is (the term 1/sqrt(X G)).",
+        last < first,
+        f"between {samples.min():,.0f} and {samples.max():,.0f} samples the loss differs by "
+        f"{first:.2f} after {rounds.min():.0f} round and by {last:.2f} after {rounds.max():.0f}",
+        "more rounds fit the samples better, and then it matters more how many there are",
+    )
+
+
+def _more_data_helps(table: Table) -> Claim:
+    turns = np.unique(table["rounds"])
+    falls = [bool((np.diff(table["loss"][table["rounds"] == g]) < 0).all()) for g in turns]
+    return statement(
+        "More data never hurts: the loss falls with X at every G.",
+        all(falls),
+        f"at {sum(falls)} of {turns.size} numbers of rounds",
+        f"not at G = {listed(turns[~np.array(falls)])}, where chance still decides",
+    )
+
+
+def fit_separate(X: Column, G: Column, loss: Column) -> Column:
+    """The losses by a/sqrt(X) + b/sqrt(G) + c, fitted by least squares, no term below 0."""
+    terms = np.column_stack([1.0 / np.sqrt(X), 1.0 / np.sqrt(G), np.ones_like(G)])
+    factors, _ = nnls(terms, loss)
+    return np.asarray(terms @ factors)
+
+
+def _losses(course: "Course", size: int, seed: int) -> Column:
+    """Test loss after each round on this many samples."""
+    from fedaccord.training.course import train
+
+    [slot] = train(course, np.array([[size]]), seed=seed).slots
+    return np.array([score.loss for score in slot.rounds])

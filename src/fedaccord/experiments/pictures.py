@@ -1,0 +1,287 @@
+"""Pictures of the figures' tables, for one or two columns of a paper. Computes nothing.
+
+Everything can be told apart without colour, too: by markers and dashes. Legends stand above the
+axes, where they hide nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedaccord.experiments.table import Table
+
+Width = Literal["one-column", "two-columns"]
+INCHES: dict[Width, float] = {"one-column": 3.5, "two-columns": 7.16}
+"""Of a journal with two columns (IEEE)."""
+
+_DOTS_PER_INCH = 300
+_STYLE: Any = {
+    "font.size": 8.0,
+    "axes.labelsize": 8.0,
+    "legend.fontsize": 7.5,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.handlelength": 1.8,
+    "legend.columnspacing": 1.2,
+    "legend.handletextpad": 0.5,
+    "svg.fonttype": "path",  # looks the same everywhere
+}
+_STEPS = [1, 2, 2.5, 5, 10]
+_BEGINNING = 10
+"""Rounds in which a fresh model improves so fast that nothing else could be seen."""
+_METADATA: dict[str, dict[str, None]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+}
+"""No date and no version: the same bytes every time."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a parameter is written along an axis."""
+
+    label: str
+    factor: float = 1.0
+
+
+SCALES = {
+    "clients": Scale("Number of clients N"),
+    "samples": Scale("Samples of each client D"),
+    "rounds": Scale("Rounds in a slot G"),
+    "cost_per_sample": Scale("Cost per sample E (10⁻⁸ CNY)", 1e8),
+    "discount_factor": Scale("Discount factor δ"),
+    "round": Scale("Round (a dotted line ends a slot)"),
+}
+REMOVED = "Free riders removed (clients)"
+RATIO = "Data ratio to equilibrium"
+CONTRIBUTORS = "Contributors (clients)"
+DATA = "Training data in a slot\n(thousand samples)"
+
+# Colours of Okabe and Ito, for all kinds of eyes.
+_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "I": ("uniform, critical client", {"marker": "o", "color": "#D55E00"}),
+    "II": (
+        "uniform, no critical client",
+        {"marker": "^", "color": "#0072B2", "markerfacecolor": "white"},
+    ),
+    "all": (
+        "uniform, no free rider",
+        {"marker": "s", "color": "#666666", "markerfacecolor": "white"},
+    ),
+}
+_INDIVIDUAL: dict[str, Any] = {"color": "black", "linewidth": 1.0}
+MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "individual": ("individual", {"color": "black", "linestyle": "-", "marker": "s"}),
+    "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-", "marker": "o"}),
+    "detection": ("detection", {"color": "#0072B2", "linestyle": "--", "marker": "^"}),
+    "contract": ("contract design", {"color": "#009E73", "linestyle": ":", "marker": "D"}),
+}
+"""What is said of each mechanism, and how its line looks."""
+TRAINED: dict[str, tuple[str, dict[str, Any]]] = {
+    "individual": ("individual", {"color": "black", "linestyle": "-"}),
+    "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-."}),
+    "equilibrium": ("equilibrium, detection", {"color": "#0072B2", "linestyle": "--"}),
+    "contract": ("contract design", {"color": "#009E73", "linestyle": ":"}),
+}
+"""The same for what is trained; detection's model is the equilibrium's."""
+
+
+def plot_cases(
+    table: Table,
+    column: str,
+    label: str,
+    width: Width,
+    zoom: tuple[float, float] | None = None,
+) -> Figure:
+    """The uniform agreement as points, by the equilibrium's case, and the individual as a line."""
+    with rc_context(_STYLE):
+        figure, panels = _panels(width, 1 if zoom is None else 2)
+        legend = _draw_cases(panels[0], table, column)
+        panels[0].set_ylabel(label)
+        if zoom is not None:
+            low, high = zoom
+            near = table.where((table.swept >= low) & (table.swept <= high))
+            _draw_cases(panels[1], near, column, individual=False)
+            panels[1].set_ylabel("The same, uniform only")
+        return _finish(figure, panels, table.parameter, legend)
+
+
+def plot_mechanisms(table: Table, what: str, label: str, width: Width) -> Figure:
+    """One line a mechanism, with a few markers each."""
+    scale = SCALES[table.parameter]
+    with rc_context(_STYLE):
+        figure, [axes] = _panels(width, 1)
+        legend: list[Any] = []
+        for n, (name, (words, look)) in enumerate(MECHANISMS.items()):
+            values = table[f"{name}_{what}"] / (1000.0 if what == "total" else 1.0)
+            marks = (n / (8.0 * len(MECHANISMS)) + 0.01, 0.125)
+            style: dict[str, Any] = {"linewidth": 1.2, "markersize": 3.5, "markevery": marks}
+            legend += axes.plot(table.swept * scale.factor, values, label=words, **look, **style)
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0.0)
+        return _finish(figure, [axes], table.parameter, legend)
+
+
+def plot_bands(table: Table, groups: Mapping[str, str], width: Width) -> Figure:
+    """Above a line and a band for each group, the individual agreement dotted; below a share."""
+    looks = zip(("#D55E00", "#0072B2", "#009E73"), ("-", "--", "-."), strict=True)
+    dotted: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9}
+    with rc_context(_STYLE):
+        figure, (above, below) = _panels(width, 2)
+        legend: list[Any] = []
+        for (name, words), (color, dashes) in zip(groups.items(), looks, strict=True):
+            uniform = f"{name}_uniform"
+            band = (table[f"{uniform}_low"], table[f"{uniform}_high"])
+            above.fill_between(table.swept, *band, color=color, alpha=0.2, linewidth=0.0)
+            style: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.3}
+            legend += above.plot(table.swept, table[uniform], label=words, **style)
+            below.plot(table.swept, table[f"{name}_without"], **style)
+            last = above.plot(
+                table.swept, table[f"{name}_individual"], label="individual", **dotted
+            )
+        above.set_ylabel(REMOVED)
+        below.set_ylabel("No agreement from the\npaper's client l (% of draws)")
+        for axes in (above, below):
+            axes.set_ylim(bottom=0.0)
+        return _finish(figure, [above, below], table.parameter, [*legend, *last])
+
+
+def plot_rounds(table: Table, sizes: Mapping[int, str], rounds: int, width: Width) -> Figure:
+    """Accuracy and loss after each round, with intervals; a row of axes for each size of data."""
+    with rc_context(_STYLE):
+        figure, panels = _panels(width, 2 * len(sizes), across=2 if width == "two-columns" else 1)
+        legend: list[Any] = []
+        for k, (size, words) in enumerate(sizes.items()):
+            for axes, key in zip(panels[2 * k : 2 * k + 2], ("accuracy", "loss"), strict=True):
+                drawn = [_draw_rounds(axes, table, name, f"{size}_{key}") for name in TRAINED]
+                for slot_end in range(rounds, int(table.swept[-1]), rounds):
+                    axes.axvline(slot_end + 0.5, color="#999999", linewidth=0.6, linestyle=":")
+                axes.set_ylabel(f"Test {key}\n({words})")
+                axes.set_ylim(_limits(table, f"{size}_{key}"))
+                legend = legend or drawn
+        return _finish(figure, panels, table.parameter, legend)
+
+
+def _limits(table: Table, column: str) -> tuple[float, float]:
+    """What the mechanisms differ in is at the end: the steep beginning may be cut off."""
+    later = np.array([table[f"{name}_{column}"][_BEGINNING:] for name in TRAINED])
+    if later.size == 0:
+        later = np.array([table[f"{name}_{column}"] for name in TRAINED])
+    room = 0.06 * float(np.ptp(later)) + 1e-3
+    return float(later.min()) - room, float(later.max()) + room
+
+
+def _draw_rounds(axes: Axes, table: Table, name: str, column: str) -> Any:
+    words, look = TRAINED[name]
+    middle, half = table[f"{name}_{column}"], table[f"{name}_{column}_half"]
+    axes.fill_between(
+        table.swept, middle - half, middle + half, color=look["color"], alpha=0.15, linewidth=0.0
+    )
+    [line] = axes.plot(table.swept, middle, label=words, linewidth=1.1, **look)
+    return line
+
+
+def plot_law(table: Table, width: Width) -> Figure:
+    """Loss by rounds for a few numbers of samples: measured as points, the law as lines."""
+    looks = (
+        ("o", "#D55E00", "-"),
+        ("^", "#0072B2", "--"),
+        ("s", "#009E73", "-."),
+        ("D", "black", ":"),
+    )
+    sizes = np.unique(table["samples"])
+    chosen = sizes[np.linspace(0, sizes.size - 1, len(looks)).round().astype(int)]
+    with rc_context(_STYLE):
+        figure, panels = _panels(width, 2)
+        legend: list[Any] = []
+        for size, (marker, color, dashes) in zip(chosen, looks, strict=True):
+            part = table.where(table["samples"] == size)
+            style: dict[str, Any] = {"marker": marker, "color": color, "markersize": 3.5}
+            for axes, law in zip(panels, ("law", "separate"), strict=True):
+                points = axes.errorbar(
+                    part["rounds"],
+                    part["loss"],
+                    part["loss_half"],
+                    linestyle="",
+                    elinewidth=0.8,
+                    label=f"X = {size:,.0f}",
+                    **style,
+                )
+                line: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 0.9}
+                axes.plot(part["rounds"], part[law], **line)
+            legend.append(points)
+        for axes, formula in zip(panels, ("√(XG) + b/G", "√X + b/√G"), strict=True):
+            axes.set_ylabel(f"Test loss; line: a/{formula} + c")
+        _finish(figure, panels, "rounds", legend)
+        for axes in panels:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(_with_commas)
+            axes.xaxis.set_minor_formatter("")
+        return figure
+
+
+def save(figure: Figure, name: str) -> dict[str, bytes]:
+    """The figure as SVG and PNG, the same bytes every time; `name` keeps its parts' names apart."""
+    saved: dict[str, bytes] = {}
+    with rc_context(_STYLE | {"svg.hashsalt": name}):
+        for form, metadata in _METADATA.items():
+            data = BytesIO()
+            figure.savefig(data, format=form, dpi=_DOTS_PER_INCH, metadata=metadata)
+            saved[form] = data.getvalue()
+    return saved
+
+
+def _draw_cases(axes: Axes, table: Table, column: str, individual: bool = True) -> list[Any]:
+    x = table.swept * SCALES[table.parameter].factor
+    legend: list[Any] = []
+    size = 2.6 if len(table) <= 250 else 1.6
+    style: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0.5}
+    for case, (words, look) in _CASES.items():
+        there = table["case"] == case
+        if there.any():
+            values = table[f"uniform_{column}"][there]
+            legend += axes.plot(x[there], values, label=words, **style, **look)
+    if individual:
+        legend += axes.plot(
+            x, table[f"individual_{column}"], label="individual", zorder=1, **_INDIVIDUAL
+        )
+    return legend
+
+
+def _panels(width: Width, count: int, across: int | None = None) -> tuple[Figure, list[Axes]]:
+    """Axes below one another in one column, beside one another (or so many `across`) in two."""
+    across = across or (count if width == "two-columns" else 1)
+    down = count // across
+    height = 0.75 + 1.9 * down
+    figure = Figure(figsize=(INCHES[width], height), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False)
+    for axes in grid.flat:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
+        axes.set_axisbelow(True)
+    return figure, list(grid.flat)
+
+
+def _finish(figure: Figure, panels: list[Axes], parameter: str, legend: list[Any]) -> Figure:
+    for axes in panels:
+        axes.set_xlabel(SCALES[parameter].label)
+        axes.margins(x=0.02)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(_with_commas)
+    columns = 2 if figure.get_figwidth() < 5 else len(legend)
+    figure.legend(handles=legend, loc="outside upper left", ncols=columns, frameon=False)
+    return figure
+
+
+def _with_commas(value: float, _: float | None) -> str:
+    return f"{value:,.10g}"

@@ -1,0 +1,159 @@
+"""What the paper says of many curves alike: they rise, fall in a zigzag, are quick, then slow.
+
+A *stretch* is a run of points in one case of the equilibrium with the same number of free riders:
+one tooth of the zigzag.
+"""
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from fedaccord.experiments.claims import Claim, listed, number, plain, statement
+from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.sweep import sweep
+from fedaccord.experiments.table import Column, Table
+
+GENERALLY = 0.9
+"""The rank correlation from which on something "generally increases", or "gradually decreases"."""
+_NOISE = 1e-9
+"""Relative: differences below it are rounding of our own."""
+
+
+def removed_share(table: Table) -> Column:
+    """Free riders that the uniform agreement removes, in percent."""
+    return np.asarray(100.0 * table["uniform_removed"] / np.maximum(table["free_riders"], 1))
+
+
+def more_data(table: Table) -> Column:
+    """By how much the uniform agreement increases the training data, in percent."""
+    return np.asarray(100.0 * (table["uniform_ratio"] - 1.0))
+
+
+def steps_down(values: Column) -> Column:
+    """Which steps lead down."""
+    return np.asarray(np.diff(values) < -_NOISE * np.abs(values[1:]))
+
+
+def steps_up(values: Column) -> Column:
+    """Which steps lead up."""
+    return np.asarray(np.diff(values) > _NOISE * np.abs(values[1:]))
+
+
+def within_a_stretch(table: Table, case: str) -> Column:
+    """Which steps stay in a stretch of this case."""
+    there = table["case"] == case
+    return np.asarray(there[1:] & there[:-1] & (np.diff(table["free_riders"]) == 0))
+
+
+def near(table: Table, zoom: tuple[float, float]) -> Table:
+    """The part that the subfigure shows."""
+    return table.where((table.swept >= zoom[0]) & (table.swept <= zoom[1]))
+
+
+def slope(table: Table, column: str) -> float:
+    """How much a column changes, for each unit of the swept parameter."""
+    values = table[column]
+    return float((values[-1] - values[0]) / (table.swept[-1] - table.swept[0]))
+
+
+def more_free_riders(table: Table, symbol: str) -> Claim:
+    """At the equilibrium."""
+    riders = table["free_riders"]
+    return statement(
+        f"The number of free riders at the equilibrium increases with {symbol}.",
+        not steps_down(riders).any() and riders[-1] > riders[0],
+        f"{riders[0]:.0f} to {riders[-1]:.0f}, never down",
+    )
+
+
+def more_removed(table: Table, symbol: str) -> Claim:
+    """By the uniform agreement."""
+    removed = table["uniform_removed"]
+    falls = table.swept[1:][steps_down(removed)]
+    return statement(
+        f"The number of reduced free riders increases with {symbol}.",
+        falls.size == 0 and removed[-1] > removed[0],
+        f"{removed[0]:.0f} to {removed[-1]:.0f}, down at {falls.size} of {len(table) - 1} steps",
+        f"at {symbol} = {listed(falls)} there are so few free riders that the paper's client l "
+        "would keep to no level above 0: no uniform agreement exists there",
+    )
+
+
+def converts_most(table: Table, symbol: str, large: float) -> Claim:
+    """Of the free riders, from a large value on."""
+    share = removed_share(table)[table.swept >= large]
+    return statement(
+        f"The agreement converts most free riders, even when {symbol} is large.",
+        (share > 50.0).all(),
+        f"{share.min():.1f} to {share.max():.1f} % from {symbol} = {plain(large)} on",
+    )
+
+
+def increases_data(table: Table, symbol: str, large: float) -> Claim:
+    """Against the equilibrium, from a value on."""
+    more = more_data(table)[table.swept >= large]
+    return statement(
+        f"The agreement increases the total data, even when {symbol} is large.",
+        (more > 0.0).all(),
+        f"by {more.min():.1f} to {more.max():.1f} % from {symbol} = {plain(large)} on",
+    )
+
+
+def most_more_data(preset: Preset, paper: float) -> Claim:
+    """The largest increase of the training data, at the printed and the unrounded cost."""
+    return number(
+        "Training data is increased by up to",
+        paper,
+        more_data(sweep(preset)).max(),
+        unrounded=more_data(sweep(preset.unrounded())).max(),
+        decimals=1,
+        unit=" %",
+    )
+
+
+def trend(table: Table, column: str) -> float:
+    """The rank correlation of a column with the swept parameter."""
+    return float(spearmanr(table.swept, table[column]).statistic)
+
+
+def generally_increases(text: str, table: Table) -> Claim:
+    """The data ratio rises on the whole, if not at every step."""
+    correlation = trend(table, "uniform_ratio")
+    ours = f"rank correlation {correlation:.2f}"
+    return statement(text, correlation >= GENERALLY, ours, f"less than {GENERALLY}")
+
+
+def quick_then_slow(table: Table, symbol: str) -> Claim:
+    """Quick while the converted clients give all they have."""
+    samples = table.swept if table.parameter == "samples" else 10_000.0
+    until = table.swept[table["uniform_level"] >= samples].max()
+    early = table.where(table.swept <= until)["uniform_ratio"]
+    late = table.where(table.swept >= until)
+    teeth = int(np.unique(late["free_riders"]).size)
+    gained, rest = early[-1] - early[0], float(np.median(late["uniform_ratio"][-50:])) - early[-1]
+    return statement(
+        f"The data ratio increases quickly when {symbol} is small, then slowly in a zigzag.",
+        gained > 5.0 * abs(rest) and teeth > 3,
+        f"by {gained:.2f} up to {symbol} = {plain(until)}, by {rest:.2f} then, in {teeth} teeth",
+    )
+
+
+def falls_in_case_ii(table: Table, symbol: str) -> Claim:
+    """The falling side of a tooth."""
+    inside = within_a_stretch(table, "II")
+    up, down = (
+        int(steps(table["uniform_ratio"])[inside].sum()) for steps in (steps_up, steps_down)
+    )
+    flat = int(inside.sum()) - up - down
+    return statement(
+        "Without a critical client, under the same number of free riders, the data ratio "
+        f"decreases with {symbol}.",
+        up == 0 and down > 0,
+        f"down at {down} steps, up at {up}, the same at {flat} (all give all, or no agreement)",
+    )
+
+
+def level_in_case_i(table: Table, text: str, why: str) -> Claim:
+    """Whether the level rises along the flat side of a tooth."""
+    rises = steps_up(table["uniform_level"])[within_a_stretch(table, "I")]
+    ours = f"it rises at {int(rises.sum())} of {rises.size} steps within a stretch"
+    return statement(text, rises.all(), ours, why)

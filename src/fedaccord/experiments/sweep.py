@@ -1,0 +1,92 @@
+"""The paper's consortium along one parameter: its equilibrium and both agreements.
+
+All points of a sweep are one call of `solve_batch` for each agreement. Its rows must have equally
+many clients: where the number of clients is swept, all have the most, and those too many don't care
+for accuracy. They give nothing worth mentioning, and come before all others in the paper's order,
+so nobody's place among the others changes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from fedaccord.agreement.batch import solve_batch
+from fedaccord.agreement.solve import smallest_discount_factor
+from fedaccord.experiments.presets import Preset, Setting
+from fedaccord.experiments.table import Column, Table
+from fedaccord.game.paper import paper_consortium
+
+_DOES_NOT_CARE = 1e-15
+"""A valuation next to nothing; real ones are 0.5 to 100."""
+
+
+def sweep(preset: Preset) -> Table:
+    """One row a value of the swept parameter, with all that the figures show of it.
+
+    The uniform agreement is the paper's optimal SPNE (Algorithm 2), the individual one ours.
+    """
+    return _kept(preset.setting, preset.parameter, preset.values)
+
+
+@lru_cache(maxsize=32)
+def _kept(setting: Setting, parameter: str, values: tuple[float, ...]) -> Table:
+    """Two to four figures show the same sweep."""
+    return solve_sweep(setting, parameter, values)
+
+
+def solve_sweep(setting: Setting, parameter: str, values: Sequence[float]) -> Table:
+    """All points of a sweep."""
+    swept = np.array(values)[:, np.newaxis]
+    fields: dict[str, Any] = asdict(setting) | {parameter: swept}
+    clients = np.asarray(fields.pop("clients"), dtype=np.float64)
+    rank = np.arange(1.0, clients.max() + 1.0) - (clients.max() - clients)
+    there = np.broadcast_to(rank > 0, (len(values), rank.shape[-1]))
+    fields["valuation"] = np.where(rank > 0, 100.0 * rank / clients, _DOES_NOT_CARE)
+    return Table({parameter: swept[:, 0], **_columns(fields, there)})
+
+
+def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:
+    uniform = solve_batch(**fields, kind="uniform")
+    individual = solve_batch(**fields, kind="individual")
+    alone, critical = uniform.equilibrium_profile, uniform.critical.any(axis=-1)
+
+    def free_riders(profile: Column) -> Column:
+        return np.asarray(((profile == 0) & there).sum(axis=-1))
+
+    clients, riders = there.sum(axis=-1), free_riders(alone)
+    columns = {
+        "case": np.where(critical, "I", np.where(riders > 0, "II", "all")),
+        "free_riders": riders,
+        "contributors": clients - riders,
+        "total": uniform.equilibrium_total,
+        "uniform_level": np.asarray(uniform.level),
+    }
+    for kind, batch in (("uniform", uniform), ("individual", individual)):
+        left = free_riders(batch.profile)
+        columns[f"{kind}_removed"] = riders - left
+        columns[f"{kind}_contributors"] = clients - left
+        columns[f"{kind}_total"] = batch.total
+        columns[f"{kind}_ratio"] = batch.ratio
+    return columns
+
+
+def removed_only(table: Table) -> Table:
+    """N_f: free riders at the equilibrium less those under an agreement."""
+    return table.choose("case", "free_riders", "uniform_removed", "individual_removed")
+
+
+def ratios_only(table: Table) -> Table:
+    """R_d: all training data under an agreement over that at the equilibrium."""
+    totals = ("total", "uniform_total", "individual_total", "uniform_level")
+    return table.choose("case", "free_riders", "uniform_ratio", "individual_ratio", *totals)
+
+
+@cache
+def least_patience() -> float:
+    """The discount factor below which the paper's setting has no uniform agreement."""
+    least = smallest_discount_factor(paper_consortium(), "uniform")
+    assert least is not None
+    return least

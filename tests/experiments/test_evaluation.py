@@ -1,0 +1,80 @@
+"""The page of the evaluation is current, and the HTML page has it all."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fedaccord.cli.reproduction import trained_sections
+from fedaccord.experiments.claims import Claim
+from fedaccord.experiments.evaluation import Section, all_sections, summary
+from fedaccord.experiments.page import render_markdown, render_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "evaluation.md"
+
+
+@pytest.fixture(scope="module")
+def sections() -> list[Section]:
+    return all_sections()
+
+
+def test_the_page_in_the_docs_is_current(sections: list[Section]) -> None:
+    """If it is not: `fedaccord reproduce claims --out docs/explanation`."""
+    trained = trained_sections(PAGE.parent)
+    assert [section.name for section in trained] == ["accuracy", "law"]
+    assert PAGE.read_text(encoding="utf-8") == render_markdown(sections, trained)
+
+
+def verdict(sections: list[Section], figure: str, start: str) -> str:
+    [section] = [section for section in sections if section.name == figure]
+    [claim] = [claim for claim in section.claims if claim.statement.startswith(start)]
+    return claim.verdict
+
+
+KNOWN = [
+    ("fig3", "N = 200: the critical client", "holds"),
+    ("fig3", "Free riders are reduced", "holds"),
+    ("fig4", "N = 181: training data at", "holds"),
+    ("fig4", "N = 181: training data under", "holds within rounding"),
+    ("fig4", "Training data is increased", "holds within rounding"),
+    ("fig5", "Free riders are reduced", "holds"),
+    ("fig6", "Training data is increased", "holds within rounding"),
+    ("fig7", "Under contract design only 20 %", "holds"),
+    ("fig9", "Under the agreement the number", "does not hold"),
+    ("fig10", "It is constant from", "holds"),
+    ("fig11", "Free riders are reduced", "holds"),
+    ("fig12", "Training data is increased", "holds within rounding"),
+    ("fig14", "Training data is increased", "holds"),
+    ("fig15", "The discount factor does not", "does not hold"),
+    ("fig16", "The data ratio is then", "does not hold"),
+    ("fig22", "Under contract design", "holds"),
+]
+
+
+@pytest.mark.parametrize(("figure", "start", "expected"), KNOWN)
+def test_what_is_known_of_the_papers_numbers(
+    sections: list[Section], figure: str, start: str, expected: str
+) -> None:
+    assert verdict(sections, figure, start) == expected
+
+
+def test_what_does_not_hold_says_why(sections: list[Section]) -> None:
+    claims = [claim for section in sections for claim in section.claims]
+    assert len(claims) > 90
+    for claim in claims:
+        assert claim.ours
+        assert claim.why or claim.verdict == "holds"
+
+
+def test_a_summary_counts() -> None:
+    claims = [Claim("", "", "", "holds"), Claim("", "", "", "does not hold", "so")]
+    assert "holds 1, holds within rounding 0, does not hold 1." in summary(claims)
+
+
+def test_the_html_page_stands_alone(sections: list[Section]) -> None:
+    page = render_page(sections, [], {"fig4": b"<svg/>"}, ["law is left out & why"])
+    assert page.count('src="data:image/svg+xml;base64,') == 1
+    assert not re.search(r'(src|href)="https?:', page)
+    for section in sections:
+        assert f'<section id="{section.name}">' in page
+    assert "law is left out &amp; why" in page
