@@ -1,0 +1,130 @@
+"""What the protocol and the ledger add to a plain Flower FedAvg of the same rounds."""
+
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import numpy as np
+import torch
+from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp.strategy import FedAvg
+
+import fedaccord as fa
+from benchmarks.measure import Contestant, race
+from benchmarks.row import Row, slower
+from fedaccord.data.dataset import load_dataset
+from fedaccord.data.partition import RandomPartition
+from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.ledger.lines import load_entries
+from fedaccord.flower.local import LocalTraining
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.simulation import simulate, terms_for
+from fedaccord.training.course import Course, TrainingRun
+from fedaccord.training.engine import LocalEpochs
+from fedaccord.training.task import Model, find_task
+
+CLIENTS, SAMPLES, ROUNDS = 100, 400, 20
+LOCAL = LocalEpochs(rate=0.05, batch=32)
+
+
+def run() -> list[Row]:
+    logging.getLogger("flwr").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    consortium, course = _setting()
+    amounts = _amounts(consortium, course)
+    ours, theirs = race(
+        Contestant(lambda _: _ours(consortium, course), cpu_clock=process_time),
+        Contestant(lambda _: plain_fedavg(course, amounts), cpu_clock=process_time),
+        repeats=3,
+    )
+    return [
+        slower(
+            "flower",
+            f"a slot of {CLIENTS} clients and {ROUNDS} rounds, with guards and ledger",
+            "Flower's FedAvg of the same rounds",
+            ours,
+            theirs,
+            bar=1.10,
+            note=f"{int(sum(amounts)):,} samples, mlp on digits, one process; "
+            f"models differ by {_apart(consortium, course, amounts):.0e} at most",
+        )
+    ]
+
+
+def _setting() -> tuple[fa.Consortium, Course]:
+    digits = load_dataset("digits")
+    sizes = [SAMPLES] * CLIENTS
+    consortium = fa.Consortium(
+        valuation=np.linspace(1.0, 100.0, CLIENTS),
+        cost_per_sample=1.5e-6,
+        samples=sizes,
+        rounds=ROUNDS,
+        discount_factor=0.8,
+    )
+    model = Model(find_task("mlp"), digits)
+    course = Course(model, lambda seed: RandomPartition(digits, sizes, seed), ROUNDS, LOCAL)
+    return consortium, course
+
+
+def _ours(consortium: fa.Consortium, course: Course, ledger: Path | None = None) -> TrainingRun:
+    terms = terms_for(consortium, course, punishment_slots=5, margin=0.05)
+    return simulate(consortium, course, terms, slots=1, ledger=ledger, in_process=True)
+
+
+def _amounts(consortium: fa.Consortium, course: Course) -> list[int]:
+    """What everyone contributes under the agreement."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder, "ledger.db")
+        _ours(consortium, course, place)
+        entries = load_entries(str(place))
+    return [entry.body["contribution"] for entry in entries if entry.kind == "offer"]
+
+
+def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
+    """The same rounds as one would write them with Flower alone."""
+    partition = course.partition(0)
+    clients = [
+        LocalTraining(course.model, course.local, partition, position=n, drawn=n)
+        for n in range(CLIENTS)
+    ]
+    app = ClientApp()
+
+    @app.train()  # type: ignore[untyped-decorator,unused-ignore]
+    def train(message: Message, context: Context) -> Message:
+        n = int(context.node_config["partition-id"])
+        content: Any = message.content
+        turn = int(content["config"]["server-round"])
+        given = {name: array.numpy() for name, array in content["arrays"].items()}
+        trained = clients[n](1, turn, amounts[n], given)
+        update = RecordDict(
+            {
+                "arrays": ArrayRecord({name: Array(array) for name, array in trained.items()}),
+                "metrics": MetricRecord({"num-examples": amounts[n]}),
+            }
+        )
+        return Message(update, reply_to=message)
+
+    grid = InProcessGrid(app, [{"partition-id": n} for n in range(CLIENTS)])
+    start = {name: Array(value.numpy()) for name, value in course.model.start(0).items()}
+    strategy = FedAvg(fraction_evaluate=0.0, min_available_nodes=CLIENTS)
+    data = course.model.dataset
+
+    def measure(turn: int, arrays: ArrayRecord) -> MetricRecord:  # noqa: ARG001  Flower passes it
+        given = {name: torch.from_numpy(array.numpy()) for name, array in arrays.items()}
+        loss, accuracy = course.model.evaluate(given, data.test_inputs, data.test_labels)
+        return MetricRecord({"loss": loss, "accuracy": accuracy})
+
+    result = strategy.start(grid, ArrayRecord(start), num_rounds=ROUNDS, evaluate_fn=measure)
+    return {name: array.numpy() for name, array in result.arrays.items()}
+
+
+def _apart(consortium: fa.Consortium, course: Course, amounts: list[int]) -> float:
+    """By how much the two models differ, relative to the largest parameter."""
+    ours, theirs = _ours(consortium, course).parameters, plain_fedavg(course, amounts)
+    return max(
+        float(np.abs(ours[name].numpy() - theirs[name]).max() / np.abs(theirs[name]).max())
+        for name in theirs
+    )

@@ -1,0 +1,164 @@
+"""Writes a directory that is a Flower app: the terms for all, a private file for each client."""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from fedaccord.data.dataset import Dataset
+from fedaccord.data.partition import RandomPartition
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.flower.protocol.client import Private
+from fedaccord.flower.protocol.terms import Terms
+
+
+def write_app(
+    directory: Path, terms: Terms, privates: list[Private], dataset: Dataset | None = None
+) -> None:
+    """Write the directory, whole or not at all.
+
+    With a dataset each client gets as many of its examples as it has samples, to rehearse with.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise FedaccordError(f"{directory}: exists already, and is not empty")
+    folders = folder_names(terms.clients)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".", dir=directory.parent))
+    except OSError as error:
+        raise FedaccordError(f"{directory}: cannot be written: {error.strerror or error}") from None
+    try:
+        made.chmod(0o755)
+        _write_shared(made, terms, folders, directory)
+        for private in privates:
+            _write_client(made / "clients" / folders[private.name], private)
+        if dataset is not None:
+            _write_data(made / "clients", folders, privates, dataset)
+        if directory.exists():
+            directory.rmdir()
+        made.rename(directory)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def folder_names(clients: tuple[str, ...]) -> dict[str, str]:
+    """A directory's name for each client: letters and digits, and no two alike."""
+    result: dict[str, str] = {}
+    for name in clients:
+        plain = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "client"
+        taken, number = {known.lower() for known in result.values()}, 2
+        folder = plain
+        while folder.lower() in taken:
+            folder, number = f"{plain}-{number}", number + 1
+        result[name] = folder
+    return result
+
+
+def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Path) -> None:
+    app = made / "fedaccord_app"
+    register = "\n".join(
+        f"       flwr supernode register clients/{folder}/node.pub --name {_shell(name)}"
+        for name, folder in folders.items()
+    )
+    certificates = json.dumps(str(home.resolve() / "keys" / "ca.pem"))
+    files = {
+        made / "README.md": _filled("README.md", name=terms.name, register=register),
+        made / "pyproject.toml": _filled(
+            "pyproject.toml",
+            package=re.sub(r"[^a-z0-9]+", "-", terms.name.lower()).strip("-") or "consortium",
+            description=_toml(f"{terms.name}: slots on Flower"),
+        ),
+        made / ".gitignore": _filled("gitignore"),
+        made / "flower-home" / "config.toml": _filled("config.toml", certificates=certificates),
+        app / "__init__.py": f'"""{terms.name}."""\n'.replace("\\", ""),
+        app / "server_app.py": _filled("server_app.py"),
+        app / "client_app.py": _filled("client_app.py"),
+        app / "terms.toml": terms_text(terms),
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def terms_text(terms: Terms) -> str:
+    """The terms as a TOML file, with what is left out as a comment."""
+    given = terms.model_dump(mode="json")
+    training = given.pop("training")
+    lines = ["# What everyone in the consortium has signed. Nothing here is anyone's secret.", ""]
+    lines += [_line(key, value) for key, value in given.items()]
+    lines += ["", "[training]", *(_line(key, value) for key, value in training.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _write_client(folder: Path, private: Private) -> None:
+    """A client's own file."""
+    tells = "true" if private.tells_discount_factor else "false"
+    text = f"""\
+# Private: this file stays with {private.name}. The server learns its ratio,
+# valuation / cost_per_sample, and its samples.
+name = {_toml(private.name)}
+valuation = {private.valuation!r}
+cost_per_sample = {private.cost_per_sample!r}
+samples = {private.samples}
+communication_cost = {private.communication_cost!r}
+discount_factor = {private.discount_factor!r}
+# Whether the server learns the discount factor, too, and may offer accordingly.
+tell_discount_factor = {tells}
+
+# Paths are relative to this file. The data is a directory with {private.name}.npz (or .csv) and
+# test.npz; the ledger is this client's own copy; the model of each slot is put where you say.
+data = "data"
+ledger = "ledger.db"
+model = "model.npz"
+
+# To rehearse a slip, in slot 2 to 0 samples:
+# [slips]
+# 2 = 0
+"""
+    folder.mkdir(parents=True)
+    path = folder / "client.toml"
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+
+def _write_data(
+    clients: Path, folders: Mapping[str, str], privates: list[Private], dataset: Dataset
+) -> None:
+    """Examples to rehearse with, none of them with two clients if there are enough."""
+    drawn = RandomPartition(dataset, [private.samples for private in privates]).draw(1)
+    for private, share in zip(privates, drawn, strict=True):
+        if "/" in private.name or "\\" in private.name:
+            raise InvalidInput(f"{private.name}: no file can have this name")
+        folder = clients / folders[private.name] / "data"
+        folder.mkdir()
+        own, test = (dataset.inputs[share], dataset.labels[share]), dataset
+        np.savez(folder / f"{private.name}.npz", inputs=own[0], labels=own[1])
+        np.savez(folder / "test.npz", inputs=test.test_inputs, labels=test.test_labels)
+
+
+def _filled(name: str, /, **words: str) -> str:
+    text = resources.files("fedaccord.flower.app_files").joinpath(f"{name}.txt").read_text("utf-8")
+    return Template(text).substitute(words) if words else text.replace("$$", "$")
+
+
+def _line(key: str, value: Any) -> str:
+    if value is None:
+        return f"# {key} is left out: for ever"
+    return f"{key} = {_toml(value)}"
+
+
+def _toml(value: Any) -> str:
+    """JSON's texts, numbers and lists are TOML's as well."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shell(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

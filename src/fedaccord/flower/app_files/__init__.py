@@ -1,0 +1,1 @@
+"""The files of a Flower app directory, some to be filled in."""

@@ -1,0 +1,82 @@
+"""A client as a Flower app. What goes wrong here is told here, not to the server."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.protocol.client import Participant, Refusal
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.terms import load_terms
+from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
+
+LOG = logging.getLogger("fedaccord")
+
+Member = Callable[[Context], Participant]
+"""The client that a node stands for, given Flower's context of the node."""
+
+
+def client_app(
+    member: Member, keep_model: Callable[[Context, Arrays], None] | None = None
+) -> ClientApp:
+    """An app that answers every question of the protocol; `keep_model` is given each slot's."""
+    app = ClientApp()
+
+    @app.query("name")  # type: ignore[untyped-decorator,unused-ignore]
+    def name(message: Message, context: Context) -> Message:
+        try:
+            said = {"name": member(context).private.name}
+        except FedaccordError as error:
+            LOG.error("%s", error)
+            said = {}
+        return Message(pack(said), reply_to=message)
+
+    def answer(message: Message, context: Context) -> Message:
+        try:
+            asked, arrays = unpack(message)
+        except Unreadable as problem:
+            LOG.error("a message of the server's %s", problem)
+            return Message(pack({"problem": "refusal"}), reply_to=message)
+        body, trained = _answer(member, context, asked, arrays)
+        if asked.get("stage") == "settle" and arrays is not None and keep_model is not None:
+            keep_model(context, arrays)
+        return Message(pack(body, pack_arrays(trained)), reply_to=message)
+
+    for action in ("report", "rank", "offer", "settle"):
+        app.query(action)(answer)
+    app.train()(answer)
+    return app
+
+
+def _answer(
+    member: Member, context: Context, asked: dict[str, Any], arrays: Arrays | None
+) -> tuple[dict[str, Any], Arrays | None]:
+    """The client's answer, or a bare word: an error's text could tell what is private."""
+    place = {key: asked.get(key) for key in ("stage", "slot", "turn", "token")}
+    try:
+        return member(context).answer(asked, arrays)
+    except Refusal as error:
+        LOG.error("%s", error)
+        return place | {"problem": "refusal"}, None
+    except FedaccordError as error:
+        LOG.error("%s", error)
+    except Exception:
+        LOG.exception("the answer to %s failed", place["stage"])
+    return place | {"problem": "failure"}, None
+
+
+def app_of_files(terms_file: Path) -> ClientApp:
+    """The app for a node whose configuration names the client's own file (`client-file`)."""
+    from fedaccord.flower.client_file import keep_model, member_of
+
+    def member(context: Context) -> Participant:
+        return member_of(str(context.node_config["client-file"]), load_terms(terms_file))
+
+    def keep(context: Context, arrays: Arrays) -> None:
+        keep_model(str(context.node_config["client-file"]), arrays)
+
+    return client_app(member, keep)

@@ -1,0 +1,134 @@
+"""A client's own file, `client.toml`: what only it knows, and where its things are."""
+
+import os
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fedaccord.errors import InvalidInput
+from fedaccord.flower.ledger.chain import Entry, Fact
+from fedaccord.flower.ledger.store import open_ledger
+from fedaccord.flower.protocol.client import Participant, Private
+from fedaccord.flower.protocol.parameters import Arrays, to_bytes
+from fedaccord.flower.protocol.terms import Terms, mistakes_in
+
+if TYPE_CHECKING:
+    from fedaccord.flower.local import LocalTraining
+
+_PATIENCE = 30.0
+"""Seconds to wait for a copy that another message is being written to."""
+
+
+class ClientFile(BaseModel):
+    """What is in the file. Paths are relative to it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    name: str
+    valuation: float = Field(gt=0)
+    cost_per_sample: float = Field(gt=0)
+    samples: int = Field(ge=1)
+    discount_factor: float = Field(ge=0, lt=1)
+    communication_cost: float = Field(default=0.0, ge=0)
+    tell_discount_factor: bool = False
+    data: str = "data"
+    ledger: str = "ledger.db"
+    model: str | None = None
+    slips: dict[str, int] = Field(default_factory=dict)
+
+    @property
+    def private(self) -> Private:
+        """The client's numbers."""
+        return Private(
+            name=self.name,
+            valuation=self.valuation,
+            cost_per_sample=self.cost_per_sample,
+            samples=self.samples,
+            discount_factor=self.discount_factor,
+            communication_cost=self.communication_cost,
+            tells_discount_factor=self.tell_discount_factor,
+            slips={int(slot): amount for slot, amount in self.slips.items()},
+        )
+
+
+def load_client_file(path: str | Path) -> ClientFile:
+    """A client's file, or every mistake in it."""
+    try:
+        data = tomllib.loads(Path(path).read_text("utf-8"))
+        found = ClientFile.model_validate(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except ValidationError as error:
+        raise InvalidInput(mistakes_in(error), str(path)) from None
+    except ValueError as error:
+        raise InvalidInput(f"is not TOML: {error}", str(path)) from None
+    wrong = [
+        f"slips.{slot}: must be a slot from 1 on, with a number of samples"
+        for slot, amount in found.slips.items()
+        if not (slot.isascii() and slot.isdigit() and int(slot) > 0 and amount >= 0)
+    ]
+    if wrong:
+        raise InvalidInput(wrong, str(path))
+    return found
+
+
+def member_of(path: str | Path, terms: Terms) -> Participant:
+    """The client of a file, ready to answer."""
+    file, folder = load_client_file(path), Path(path).parent
+    if file.name not in terms.clients:
+        raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(path))
+    copy = _Copy(folder / file.ledger)
+    return Participant(file.private, terms, copy, _Training(file, folder, terms))
+
+
+def keep_model(path: str | Path, arrays: Arrays) -> None:
+    """Put the model of a slot where the client wants it, if it does; whole or not at all."""
+    file = load_client_file(path)
+    if file.model is not None:
+        target = Path(path).parent / file.model
+        fresh = target.with_name(f".{target.name}.new")
+        fresh.write_bytes(to_bytes(arrays))
+        os.replace(fresh, target)  # noqa: PTH105  says what it does
+
+
+class _Copy:
+    """The client's ledger, open only while it is written or read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, facts: list[Fact]) -> None:
+        with open_ledger(self.path, wait=_PATIENCE) as ledger:
+            ledger.append(facts)
+
+    def entries(self, *, slot: int, kind: str) -> list[Entry]:
+        with open_ledger(self.path, wait=_PATIENCE) as ledger:
+            return list(ledger.entries(slot=slot, kind=kind))
+
+
+class _Training:
+    """Loads the data, and PyTorch, when there is something to train, and not before."""
+
+    def __init__(self, file: ClientFile, folder: Path, terms: Terms) -> None:
+        self.file, self.folder, self.terms = file, folder, terms
+
+    def __call__(self, slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
+        return self._local()(slot, turn, amount, parameters)
+
+    def _local(self) -> "LocalTraining":
+        from fedaccord.data.own import load_folder
+        from fedaccord.flower.local import LocalTraining, local_steps
+        from fedaccord.training.task import Model, find_task
+
+        file, terms, training = self.file, self.terms, self.terms.training
+        position = terms.clients.index(file.name)
+        own = load_folder(self.folder / file.data, [file.name], training.seed + position)
+        shape = own.dataset.shape
+        if shape != training.shape or own.dataset.classes > training.classes:
+            raise InvalidInput(f"its examples have the shape {shape}, the terms {training.shape}")
+        if own.sizes[0] < file.samples:
+            raise InvalidInput(f"samples: {file.samples}, but its data has {own.sizes[0]}")
+        model = Model(find_task(training.task), replace(own.dataset, classes=training.classes))
+        return LocalTraining(model, local_steps(terms), own, position=position, seed=training.seed)

@@ -1,0 +1,134 @@
+"""Certificates and keys: TLS for the server, a node key for each client.
+
+The certificate authority signs one certificate and is forgotten: its key is never written down.
+"""
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fedaccord.errors import FedaccordError, InvalidInput
+
+_CURVE = ec.SECP384R1
+"""What Flower's node authentication asks for."""
+_LONGEST_DAYS = 825
+"""Longer than this, some systems refuse a certificate."""
+
+
+def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:
+    """Write `ca.pem`, `server.pem` and `server.key` for a server that is reached by these names."""
+    if not hosts:
+        raise InvalidInput("--host: the server needs a name or an address that clients reach it by")
+    if not 1 <= days <= _LONGEST_DAYS:
+        raise InvalidInput(f"days: must be from 1 to {_LONGEST_DAYS}, got {days}")
+    names = [_general_name(host) for host in hosts]
+    authority, key = ec.generate_private_key(_CURVE()), ec.generate_private_key(_CURVE())
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord consortium")])
+    root = (
+        _certificate(issuer, issuer, authority, days)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .sign(authority, hashes.SHA384())
+    )
+    server = (
+        _certificate(x509.Name([]), issuer, key, days)
+        .add_extension(x509.SubjectAlternativeName(names), critical=True)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()),
+            critical=False,
+        )
+        .sign(authority, hashes.SHA384())
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ca.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    (folder / "server.pem").write_bytes(server.public_bytes(serialization.Encoding.PEM))
+    _write_secret(folder / "server.key", _pem(key))
+
+
+def make_node_key(path: Path) -> Path:
+    """Write a client's node key, and beside it the public half, which goes to the server."""
+    public = path.with_suffix(".pub")
+    for taken in (path, public):
+        if taken.exists():
+            raise FedaccordError(f"{taken}: exists already; a key is not overwritten")
+    key = ec.generate_private_key(_CURVE())
+    _write_secret(
+        path,
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.OpenSSH,
+            serialization.NoEncryption(),
+        ),
+    )
+    public.write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+        )
+    )
+    return public
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError:
+        raise InvalidInput(f"host: {host!r} is neither a name nor an address") from None
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))  # clocks differ
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _write_secret(path: Path, content: bytes) -> None:
+    """Readable by its owner only, from the first moment."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)

@@ -1,0 +1,236 @@
+"""A ledger in a database: facts go in, in order and for good; a model goes along.
+
+SQLite in a file, or PostgreSQL by its URL. What is appended together is there together or not at
+all, and it is on the disk when `append` returns.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.ledger.chain import START, Entry, Fact, Head, extend
+from fedaccord.flower.ledger.locks import LedgerInUse, lock
+from fedaccord.flower.ledger.migrate import check_ours, check_revision, upgrade
+from fedaccord.flower.ledger.tables import CHECKPOINTS, ENTRIES
+
+Clock = Callable[[], str]
+Moment = Literal["before", "within", "after"]
+"""Where a commit stands: nothing is written, written but not committed, committed."""
+
+_PAUSE = 0.05
+_AT_ONCE = 1_000
+"""Entries that are read together."""
+
+
+def wall_clock() -> str:
+    """The time, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Ledger:
+    """An open ledger. Only its one writer may append; anyone may read."""
+
+    def __init__(self, connection: Connection, name: str, clock: Clock = wall_clock) -> None:
+        """Use `open_ledger` or `read_ledger`."""
+        self.name = name
+        self._connection = connection
+        self._clock = clock
+        self._unlock: Callable[[], None] | None = None
+        self._watch: Callable[[Moment], None] = lambda _: None
+        self.head = self._read_head()
+
+    def append(self, facts: Sequence[Fact], checkpoint: bytes | None = None) -> list[Entry]:
+        """Write facts down, with the model that the last of them speaks of; all or nothing."""
+        if self._unlock is None:
+            raise FedaccordError(f"{self.name}: is open for reading only")
+        if not facts:
+            return []
+        entries = list(extend(self.head, facts, self._clock()))
+        self._watch("before")
+        with _told(self.name), self._connection.begin():
+            self._connection.execute(ENTRIES.insert(), [entry._asdict() for entry in entries])
+            if checkpoint is not None:
+                latest = {"number": entries[-1].number, "parameters": checkpoint}
+                self._connection.execute(CHECKPOINTS.delete())
+                self._connection.execute(CHECKPOINTS.insert(), latest)
+            self._watch("within")
+        self.head = entries[-1].head
+        self._watch("after")
+        return entries
+
+    def watch(self, watcher: Callable[[Moment], None]) -> None:
+        """Tell `watcher` of every moment of every commit: where a crash could come."""
+        self._watch = watcher
+
+    def entries(
+        self, *, slot: int | None = None, client: str | None = None, kind: str | None = None
+    ) -> Iterator[Entry]:
+        """The entries in order, all or those about one slot, one client, of one kind."""
+        query = select(ENTRIES).order_by(ENTRIES.c.number)
+        given = {"slot": slot, "client": client, "kind": kind}
+        for column, value in given.items():
+            if value is not None:
+                query = query.where(ENTRIES.c[column] == value)
+        last = 0
+        while True:
+            with _told(self.name):
+                rows = self._connection.execute(
+                    query.where(ENTRIES.c.number > last).limit(_AT_ONCE)
+                ).all()
+                self._connection.rollback()  # a reader holds no one up
+            yield from (Entry(*row) for row in rows)
+            if len(rows) < _AT_ONCE:
+                return
+            last = rows[-1].number
+
+    def checkpoint(self) -> tuple[int, bytes] | None:
+        """The latest model, and the number of the entry that speaks of it."""
+        with _told(self.name):
+            row = self._connection.execute(select(CHECKPOINTS)).first()
+            self._connection.rollback()
+        return None if row is None else (row.number, bytes(row.parameters))
+
+    def close(self) -> None:
+        """Let others write."""
+        self._connection.close()
+        self._connection.engine.dispose()
+        if self._unlock is not None:
+            self._unlock()
+            self._unlock = None
+
+    def __enter__(self) -> "Ledger":
+        """Close it at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read_head(self) -> Head:
+        query = select(ENTRIES.c.number, ENTRIES.c.digest).order_by(ENTRIES.c.number.desc())
+        with _told(self.name):
+            row = self._connection.execute(query.limit(1)).first()
+            self._connection.rollback()
+        return START if row is None else Head(*row)
+
+    def _locked(self, unlock: Callable[[], None]) -> "Ledger":
+        self._unlock = unlock
+        return self
+
+
+def open_ledger(place: str | Path, *, wait: float = 0.0, clock: Clock = wall_clock) -> Ledger:
+    """The ledger at a path or a URL, to write to; made if there is none.
+
+    Only one process at a time may; `wait` says for how many seconds to be patient about it.
+    """
+    engine = _engine(place)
+    name = _name(engine)
+    with _told(name):
+        connection = engine.connect()
+    try:
+        with _told(name):
+            check_ours(connection, name)
+        unlock = _lock_patiently(connection, name, wait)
+        try:
+            with _told(name):
+                upgrade(connection, name)
+            return Ledger(connection, name, clock)._locked(unlock)
+        except BaseException:
+            unlock()
+            raise
+    except BaseException:
+        connection.close()
+        engine.dispose()
+        raise
+
+
+def read_ledger(place: str | Path) -> Ledger:
+    """The ledger at a path or a URL, to read, also while someone writes it."""
+    engine = _engine(place)
+    name = _name(engine)
+    database = engine.url.database
+    if engine.dialect.name == "sqlite" and not Path(str(database)).is_file():
+        raise FedaccordError(f"{name}: there is no such ledger")
+    with _told(name):
+        connection = engine.connect()
+    try:
+        with _told(name):
+            check_revision(connection, name)
+        return Ledger(connection, name)
+    except BaseException:
+        connection.close()
+        engine.dispose()
+        raise
+
+
+def _lock_patiently(connection: Connection, name: str, wait: float) -> Callable[[], None]:
+    end = time.monotonic() + wait
+    while True:
+        try:
+            return lock(connection, name)
+        except LedgerInUse:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _engine(place: str | Path) -> Engine:
+    text = str(place)
+    try:
+        url = make_url(text if "://" in text else f"sqlite:///{text}")
+        engine = create_engine(url)
+    except (ArgumentError, ModuleNotFoundError, SQLAlchemyError) as error:
+        raise FedaccordError(f"{_without_password(text)}: {_reason(error)}") from None
+    if engine.dialect.name == "sqlite":
+        if not url.database or url.database == ":memory:":
+            raise FedaccordError(f"{text}: a ledger needs a file")
+        event.listen(engine, "connect", _to_the_disk)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _to_the_disk(connection: Any, _: object) -> None:
+    """A commit is one only when the disk has it; a reader waits for a writer for a moment."""
+    connection.isolation_level = None  # sqlite3 would leave tables out of transactions: see _begin
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA busy_timeout = 10000")
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _name(engine: Engine) -> str:
+    if engine.dialect.name == "sqlite":
+        return str(engine.url.database)
+    return engine.url.render_as_string(hide_password=True)
+
+
+def _without_password(text: str) -> str:
+    try:
+        return make_url(text).render_as_string(hide_password=True)
+    except ArgumentError:
+        return text
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """What a database refuses is a sentence, not a traceback."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise FedaccordError(f"{name}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"its driver {error.name} is not installed: pip install {error.name}"
+    original: object = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(original).split()) or type(original).__name__

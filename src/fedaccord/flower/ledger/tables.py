@@ -1,0 +1,26 @@
+"""The two tables: the entries, and the model as of one of them."""
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, String, Table, Text
+
+METADATA = MetaData()
+
+ENTRIES = Table(
+    "entries",
+    METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("at", String(40), nullable=False),
+    Column("kind", String(40), nullable=False, index=True),
+    Column("slot", Integer, nullable=False, index=True),
+    Column("client", Text, nullable=True, index=True),
+    Column("text", Text, nullable=False),
+    Column("previous", String(64), nullable=False),
+    Column("digest", String(64), nullable=False),
+)
+
+CHECKPOINTS = Table(
+    "checkpoints",
+    METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("parameters", LargeBinary, nullable=False),
+)
+"""The latest model, with the number of the entry that speaks of it."""

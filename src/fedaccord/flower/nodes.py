@@ -1,0 +1,68 @@
+"""Which node is which client. Flower's node ids are random, so each is asked for its name."""
+
+import time
+from collections import Counter
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from fedaccord.flower.protocol.messages import Reply
+from fedaccord.flower.protocol.terms import Terms
+from fedaccord.flower.wire import Unreadable, pack, unpack
+
+_PAUSE = 1.0
+
+
+class Directory:
+    """The nodes of a grid by the names of their clients."""
+
+    def __init__(self, grid: Grid, terms: Terms) -> None:
+        """Nobody is known yet."""
+        self.grid = grid
+        self.terms = terms
+        self._said: dict[int, str] = {}
+        """What each node says its name is."""
+        self.nodes: dict[int, str] = {}
+        """Who each node is."""
+
+    def wait(self) -> None:
+        """Until as many nodes are there as there are clients, or it takes too long."""
+        end = time.monotonic() + self.terms.answer_seconds
+        while len(list(self.grid.get_node_ids())) < len(self.terms.clients):
+            if time.monotonic() >= end:
+                return
+            time.sleep(_PAUSE)
+
+    def refresh(self) -> list[Reply]:
+        """Ask new nodes who they are; what is wrong with any node is returned."""
+        there = {info.node_id: info.name for info in self.grid.get_nodes()}
+        self._said = {node: name for node, name in self._said.items() if node in there}
+        self._ask([node for node in there if node not in self._said])
+        problems = {
+            node: problem
+            for node, name in self._said.items()
+            if (problem := self._problem(name, there[node])) is not None
+        }
+        self.nodes = {node: name for node, name in self._said.items() if node not in problems}
+        return [Reply(node, None, problem=problem) for node, problem in sorted(problems.items())]
+
+    def _ask(self, nodes: list[int]) -> None:
+        messages = [Message(pack({}), node, "query.name") for node in sorted(nodes)]
+        if not messages:
+            return
+        for reply in self.grid.send_and_receive(messages, timeout=self.terms.answer_seconds):
+            try:
+                body, _ = unpack(reply)
+                self._said[reply.metadata.src_node_id] = str(body["name"])
+            except (Unreadable, KeyError, TypeError):
+                continue  # it is asked again before the next slot
+
+    def _problem(self, name: str, registered: str) -> str | None:
+        """Why a node cannot be the client that it says it is."""
+        if name not in self.terms.clients:
+            return "is a node of nobody in the terms"
+        if Counter(self._said.values())[name] > 1:
+            return f"is one of several nodes that say they are {name}"
+        if registered and registered != name:
+            return f"says it is {name}, but its key is registered as another"
+        return None

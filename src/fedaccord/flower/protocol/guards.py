@@ -1,0 +1,159 @@
+"""What the server refuses. Flower's FedAvg believes whatever it is told; this does not.
+
+A reply that is refused is a fault in the ledger. Its client counts as absent, the others go on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedaccord.flower.ledger.chain import Fact
+from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.parameters import Arrays, unlike
+
+MOST_SAMPLES = 2**53
+"""Beyond it not every whole number has a float."""
+PROBLEMS = {
+    "refusal": "says that it does not go along with the question",
+    "failure": "says that it failed",
+}
+"""What a client may say instead of an answer. It gives no reasons, which might tell too much."""
+_CLOSE = 1e-6
+"""Two machines may round differently."""
+
+Read = TypeVar("Read")
+
+
+class Fault(Exception):
+    """Why a reply is refused."""
+
+
+def take_replies(
+    ask: Ask, replies: Sequence[Reply], read: Callable[[str, Reply], Read]
+) -> tuple[dict[str, Read], list[Fact]]:
+    """The replies that are what was asked for, by client, and the faults of the others.
+
+    Of several replies of one client the first good one counts.
+    """
+    good: dict[str, Read] = {}
+    faults = []
+    for reply in replies:
+        try:
+            name = _sender(ask, reply)
+            _check_place(ask, reply.body)
+            if name in good:
+                raise Fault("is a duplicate")
+            good[name] = read(name, reply)
+        except Fault as fault:
+            faults.append(_fact(ask, reply, str(fault)))
+    return good, faults
+
+
+def _fact(ask: Ask, reply: Reply, reason: str) -> Fact:
+    body: dict[str, Any] = {"stage": ask.stage, "turn": ask.turn, "reason": reason}
+    if reply.client is None:
+        body["node"] = reply.node
+    return Fact("fault", ask.slot, reply.client, body)
+
+
+def _sender(ask: Ask, reply: Reply) -> str:
+    if reply.problem is not None:
+        raise Fault(reply.problem)
+    if reply.client is None:
+        raise Fault("comes from an unknown node")
+    if reply.client not in ask.bodies:
+        raise Fault("comes from a client that was not asked")
+    return reply.client
+
+
+def _check_place(ask: Ask, body: Any) -> None:
+    """It must answer this question of this slot and round."""
+    if not isinstance(body, Mapping):
+        raise Fault("has no content")
+    for field, wanted in (("slot", ask.slot), ("stage", ask.stage), ("turn", ask.turn)):
+        given = body.get(field)
+        if type(given) is not type(wanted) or given != wanted:
+            word = "round" if field == "turn" and ask.stage == "train" else field
+            raise Fault(f"is of another {word}")
+    if body.get("token") != ask.token:
+        raise Fault("is replayed: it answers another question")
+    if "problem" in body:
+        raise Fault(PROBLEMS.get(str(body["problem"]), "says that something went wrong"))
+
+
+# --- What is in a reply --------------------------------------------------------------------
+
+
+def whole(body: Mapping[str, Any], field: str, most: int) -> int:
+    """A count: a whole number from 0 to `most`, and nothing that only looks like one."""
+    value = body.get(field)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Fault(f"{field} is no whole number")
+    if value < 0:
+        raise Fault(f"{field} is negative")
+    if value > most:
+        raise Fault(f"{field} is above {most}")
+    return value
+
+
+def number(body: Mapping[str, Any], field: str) -> float:
+    """A finite number."""
+    value = body.get(field)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Fault(f"{field} is no number")
+    try:
+        value = float(value)
+    except OverflowError:
+        raise Fault(f"{field} is beyond what a number can hold") from None
+    if not isfinite(value):
+        raise Fault(f"{field} is not finite")
+    return value
+
+
+def read_report(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Ratio, samples, and the discount factor of a client that tells it."""
+    ratio = number(body, "ratio")
+    if ratio <= 0:
+        raise Fault("ratio is not more than 0")
+    samples = whole(body, "samples", MOST_SAMPLES)
+    if samples == 0:
+        raise Fault("samples is 0")
+    report = {"ratio": ratio, "samples": samples}
+    if body.get("discount_factor") is not None:
+        delta = number(body, "discount_factor")
+        if not 0 <= delta < 1:
+            raise Fault("discount_factor is not from 0 to 1")
+        report["discount_factor"] = delta
+    return report
+
+
+def read_equilibrium(body: Mapping[str, Any], expected: float, samples: int) -> float:
+    """The client's own equilibrium contribution, which the server can work out as well."""
+    value = number(body, "contribution")
+    if abs(value - expected) > _CLOSE * samples:
+        raise Fault("contribution is not the equilibrium's")
+    return value
+
+
+def read_answer(body: Mapping[str, Any]) -> bool:
+    """Whether it accepts."""
+    accepts = body.get("accepts")
+    if not isinstance(accepts, bool):
+        raise Fault("accepts is neither true nor false")
+    return accepts
+
+
+def read_update(reply: Reply, samples: int, model: Arrays) -> tuple[int, Arrays | None]:
+    """How many samples a client trained on, and the parameters if there were any."""
+    count = whole(reply.body, "samples", samples)
+    if count == 0:
+        return 0, None
+    if reply.parameters is None:
+        raise Fault("has no parameters")
+    if not all(isinstance(array, np.ndarray) for array in reply.parameters.values()):
+        raise Fault("has a parameter that is no array")
+    if (difference := unlike(reply.parameters, model)) is not None:
+        raise Fault(difference)
+    return count, {name: reply.parameters[name] for name in model}

@@ -1,0 +1,67 @@
+"""A client's own row of the certificate, from its private numbers and the public terms.
+
+To a client all others are one: what they give together. So its row is the first one of the
+certificate of two clients, itself and the rest; nobody else's numbers matter to it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import certify
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import Equilibrium
+
+
+@dataclass(frozen=True)
+class OwnRow:
+    """What the certificate says of one client."""
+
+    cost_agreement: float
+    cost_equilibrium: float
+    cost_deviation: float
+    deviation: float
+    threshold: float
+    slack: float
+    keeps: bool
+    """Whether keeping to the agreement, and to the punishment, is the best that it can do."""
+
+
+def own_row(
+    *,
+    valuation: float,
+    cost_per_sample: float,
+    samples: float,
+    discount_factor: float,
+    contribution: float,
+    total: float,
+    equilibrium_contribution: float,
+    equilibrium_total: float,
+    rounds: int,
+    punishment_slots: int | None = None,
+    communication_cost: float = 0.0,
+) -> OwnRow:
+    """The row of the client with these numbers, when all together give `total`."""
+    others = np.array([total - contribution, equilibrium_total - equilibrium_contribution])
+    pair = Consortium(
+        valuation=[valuation, 1.0],
+        cost_per_sample=[cost_per_sample, 1.0],
+        samples=[samples, max(1.0, others.max())],
+        discount_factor=discount_factor,
+        communication_cost=[communication_cost, 0.0],
+        rounds=rounds,
+    )
+    alone = np.array([equilibrium_contribution, max(0.0, others[1])])
+    equilibrium = Equilibrium(pair, alone, equilibrium_total, unique=True, case=None, critical=())
+    profile = np.array([contribution, max(0.0, others[0])])
+    row = certify(Agreement(equilibrium, profile, "given", punishment_slots=punishment_slots))
+    return OwnRow(
+        cost_agreement=float(row.cost_agreement[0]),
+        cost_equilibrium=float(row.cost_equilibrium[0]),
+        cost_deviation=float(row.cost_deviation[0]),
+        deviation=float(row.deviation[0]),
+        threshold=float(row.threshold[0]),
+        slack=float(row.slack[0]),
+        keeps=bool(row.keeps[0] and row.punishment_holds[0]),
+    )

@@ -1,0 +1,67 @@
+"""A model's parameters as plain arrays: their digest, their bytes, their average."""
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import FedaccordError
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Parameters by name."""
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 over names, types, shapes and numbers."""
+    found = hashlib.sha256()
+    for name, array in arrays.items():
+        found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def to_bytes(arrays: Arrays) -> bytes:
+    """As an uncompressed .npz; the same arrays are always the same bytes."""
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def from_bytes(content: bytes) -> Arrays:
+    """What `to_bytes` wrote."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (BadZipFile, OSError, ValueError, EOFError, KeyError) as error:
+        raise FedaccordError(f"a model cannot be read: {error}") from None
+
+
+def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None:
+    """In what these parameters differ from the wanted ones in form, or that they are no numbers."""
+    if arrays.keys() != wanted.keys():
+        return "has other parameters than were asked for"
+    for name, array in arrays.items():
+        if array.shape != wanted[name].shape or array.dtype != wanted[name].dtype:
+            return (
+                f"{name} is {array.dtype} {array.shape}, "
+                f"not {wanted[name].dtype} {wanted[name].shape}"
+            )
+        if not np.isfinite(array).all():
+            return f"{name} has numbers that are not finite"
+    return None
+
+
+def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:
+    """FedAvg: everyone's parameters, weighted by samples, added in the order given."""
+    weighted = [(samples, arrays) for samples, arrays in updates if samples > 0]
+    total = sum(samples for samples, _ in weighted)
+    result = {name: np.zeros_like(array) for name, array in weighted[0][1].items()}
+    for samples, arrays in weighted:
+        weight = samples / total
+        for name, array in arrays.items():
+            result[name] += weight * array
+    return result

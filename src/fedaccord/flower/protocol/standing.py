@@ -1,0 +1,71 @@
+"""Algorithm 1 between server and client, for any data sizes: what the server tells, and why.
+
+With equal data sizes a client's rank and N are enough, as in the paper. Otherwise, and in a tie at
+the margin, the client must know what the clients ranked above it have together (`above`), and what
+it and those tied with it have (`tied`). Its own equilibrium contribution is then
+
+    x*_n = D_n clip(h_n - above, 0, tied) / tied.
+
+>>> from fedaccord.game.consortium import Consortium
+>>> from fedaccord.game.equilibrium import solve_equilibrium
+>>> consortium = Consortium(valuation=[5e3, 9e3, 1e3], cost_per_sample=1.0, samples=[40, 60, 80],
+...                         rounds=5, discount_factor=0.8)
+>>> standing = standings_of(solve_equilibrium(consortium))[0]
+>>> standing
+Standing(rank=2, clients=3, above=60, tied=40)
+>>> own_equilibrium(5e3, 40, 5, standing)
+40.0
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from fedaccord.game.algorithm1 import own_contribution, rank_clients
+from fedaccord.game.consortium import satiation_points
+from fedaccord.game.equilibrium import Equilibrium
+
+
+class Standing(NamedTuple):
+    """A client's place among all."""
+
+    rank: int
+    """By ratio, ascending, from 1."""
+    clients: int
+    """N."""
+    above: int | None = None
+    tied: int | None = None
+
+
+def standings_of(equilibrium: Equilibrium) -> list[Standing]:
+    """What the server tells each client, and no more than it needs."""
+    consortium, critical = equilibrium.consortium, set(equilibrium.critical)
+    samples = consortium.samples.tolist()
+    ranks = rank_clients(consortium.ratio).tolist()
+    place = sorted(range(consortium.size), key=lambda n: ranks[n])
+    above = dict.fromkeys(place, 0.0)
+    for lower, higher in pairwise(reversed(place)):
+        above[higher] = above[lower] + samples[lower]
+    tied = sum(samples[n] for n in critical)
+    highest = min((above[n] for n in critical), default=0.0)  # what is above all of the tied
+    result = []
+    for n, rank in enumerate(ranks):
+        if consortium.equal_samples and not (n in critical and len(critical) > 1):
+            result.append(Standing(rank, consortium.size))
+        elif n in critical:
+            result.append(Standing(rank, consortium.size, int(highest), int(tied)))
+        else:
+            result.append(Standing(rank, consortium.size, int(above[n]), int(samples[n])))
+    return result
+
+
+def own_equilibrium(ratio: float, samples: int, rounds: int, standing: Standing) -> float:
+    """A client's half: its own equilibrium contribution, from its numbers and its standing."""
+    if standing.above is None or not standing.tied:
+        return own_contribution(
+            ratio, samples=samples, rounds=rounds, rank=standing.rank, clients=standing.clients
+        )
+    satiation = float(satiation_points(np.array([ratio]), rounds)[0])
+    share = min(max(satiation - standing.above, 0.0), float(standing.tied)) / standing.tied
+    return samples * share

@@ -1,0 +1,217 @@
+"""What follows from what the server knows: the offers, what is played, the verdicts, the phase.
+
+Nobody is asked here, and nothing but the ledger is used: whoever has the ledger can do it again.
+"""
+
+from typing import Any
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import certify
+from fedaccord.agreement.solve import solve_agreement
+from fedaccord.flower.ledger.chain import Fact
+from fedaccord.flower.protocol.standing import Standing, standings_of
+from fedaccord.flower.protocol.state import Phase, Slot, State
+from fedaccord.flower.protocol.terms import Terms
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+
+_ROUNDING = 1e-9
+"""As in play: a contribution this close (relative) to the agreed one is the agreed one."""
+
+
+def due(state: State) -> list[Fact]:
+    """The facts that follow at once; none while someone is to be asked first."""
+    slot, terms = state.slot, state.rules
+    if slot is None or slot.settled or not reports_in(slot, terms):
+        return []
+    if len(slot.reports) < terms.needed:
+        return _settle(state, slot, void=True)
+    if not ranks_in(slot) or (slot.basis is None and not answers_in(slot)):
+        return []
+    if slot.basis is None:
+        few = len(slot.present) < terms.needed
+        return _settle(state, slot, void=True) if few else _choose(slot, terms)
+    if slot.contributors and slot.rounds < terms.rounds:
+        return []
+    return _settle(state, slot, void=False)
+
+
+def reports_in(slot: Slot, terms: Terms) -> bool:
+    """Whether everyone reported or is absent."""
+    return len(slot.reports.keys() | slot.absent) == len(terms.clients)
+
+
+def ranks_in(slot: Slot) -> bool:
+    """Whether everyone present knows its rank."""
+    return all(name in slot.ranked for name in slot.present)
+
+
+def answers_in(slot: Slot) -> bool:
+    """Whether everyone that has an offer answered it or is absent."""
+    return all(name in slot.answered or name in slot.absent for name in slot.offers)
+
+
+def consortium_of(slot: Slot, terms: Terms, names: list[str]) -> Consortium:
+    """Some clients as the server sees them: it knows ratios, so a sample costs 1 in its books."""
+    reports = [slot.reports[name] for name in names]
+    return Consortium(
+        valuation=[report["ratio"] for report in reports],
+        cost_per_sample=1.0,
+        samples=[report["samples"] for report in reports],
+        discount_factor=[
+            report.get("discount_factor", terms.discount_factor) for report in reports
+        ],
+        rounds=terms.rounds,
+        name=terms.name,
+        names=names,
+    )
+
+
+def standings(slot: Slot, terms: Terms, names: list[str]) -> dict[str, Standing]:
+    """Each of these clients' place among them."""
+    return dict(zip(names, standings_of(equilibrium_of(slot, terms, names)), strict=True))
+
+
+def equilibrium_of(slot: Slot, terms: Terms, names: list[str]) -> Equilibrium:
+    """What these clients do if each looks at itself only."""
+    return solve_equilibrium(consortium_of(slot, terms, names))
+
+
+# --- What is played ------------------------------------------------------------------------
+
+
+def _choose(slot: Slot, terms: Terms) -> list[Fact]:
+    """Offers, or what is played, when all offers are answered."""
+    if slot.phase == "punishing":
+        return _equilibrium(slot, terms, "punishing")
+    if slot.attempt == 0:
+        return _offers(slot, terms)
+    if not slot.agreement_exists:
+        return _equilibrium(slot, terms, "no agreement")
+    if all(name in slot.willing for name in slot.offers):
+        return [_basis_fact(slot, "agreement", None, dict(slot.offers))]
+    if slot.refused and terms.on_refusal == "equilibrium":
+        return _equilibrium(slot, terms, "refused")
+    if len(slot.willing) < terms.needed:
+        return _equilibrium(slot, terms, "too few are willing")
+    return _offers(slot, terms)
+
+
+def _offers(slot: Slot, terms: Terms) -> list[Fact]:
+    """The agreement of those who are willing, if there is one, and what it asks of each."""
+    agreement = _solve(slot, terms)
+    holds = agreement.exists and certify(agreement).holds
+    reason = agreement.reason or (None if holds else "the certificate does not hold")
+    common = {
+        "attempt": slot.attempt + 1,
+        "kind": agreement.kind,
+        "exists": holds,
+        "reason": reason,
+        "total": int(agreement.total) if holds else None,
+        "equilibrium_total": agreement.equilibrium.total,
+        "punishment_slots": agreement.punishment_slots,
+    }
+    fact = Fact("agreement", slot.number, None, common)
+    if not holds:
+        return [fact]
+    names, amounts = agreement.consortium.names, agreement.profile.tolist()
+    return [
+        fact,
+        *(
+            Fact(
+                "offer",
+                slot.number,
+                name,
+                {"attempt": slot.attempt + 1, "contribution": int(amount)},
+            )
+            for name, amount in zip(names, amounts, strict=True)
+        ),
+    ]
+
+
+def _solve(slot: Slot, terms: Terms) -> Agreement:
+    """Algorithm 2, or the individual agreement, in whole samples."""
+    return solve_agreement(
+        consortium_of(slot, terms, slot.willing),
+        terms.agreement,
+        margin=terms.margin,
+        whole_samples=True,
+        punishment_slots=terms.punishment_slots,
+    )
+
+
+def _equilibrium(slot: Slot, terms: Terms, reason: str) -> list[Fact]:
+    """Everyone present plays the equilibrium, in whole samples."""
+    equilibrium = equilibrium_of(slot, terms, slot.present)
+    amounts = [int(amount) for amount in equilibrium.profile.tolist()]
+    contributions = dict(zip(equilibrium.consortium.names, amounts, strict=True))
+    return [_basis_fact(slot, "equilibrium", reason, contributions)]
+
+
+def _basis_fact(slot: Slot, basis: str, reason: str | None, contributions: dict[str, int]) -> Fact:
+    body = {"basis": basis, "reason": reason, "contributions": contributions}
+    return Fact("basis", slot.number, None, body)
+
+
+# --- The settlement ------------------------------------------------------------------------
+
+
+def _settle(state: State, slot: Slot, *, void: bool) -> list[Fact]:
+    """A verdict on each client, and the phase of the next slot."""
+    verdicts = [verdict_on(slot, state.rules, name, void) for name in state.rules.clients]
+    deviation = any(fact.body["verdict"] == "deviation" for fact in verdicts)
+    phase, left = _next_phase(state, deviation, void)
+    body = {
+        "void": void,
+        "basis": slot.basis,
+        "total": 0 if void else sum(fact.body["contributed"] or 0 for fact in verdicts),
+        "phase": phase,
+        "slots_left": left,
+    }
+    return [*verdicts, Fact("settlement", slot.number, None, body)]
+
+
+def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> Fact:
+    """What a client contributed against what it was to contribute.
+
+    Its contribution is the least that it trained on in any round in which it was there. Absence
+    is no deviation, and neither is anything in a slot without an agreement.
+    """
+    agreed = slot.amounts.get(name)
+    counts, missed = slot.counts.get(name, []), slot.missed.get(name, 0)
+    contributed = min(counts) if counts else (0 if agreed == 0 else None)
+    short = (
+        slot.basis == "agreement"
+        and agreed is not None
+        and bool(counts)
+        and min(counts) < agreed * (1.0 - terms.tolerance - _ROUNDING)
+    )
+    if name in slot.absent or name not in slot.reports:
+        verdict = "absence"
+    elif void:
+        verdict = "kept"
+    elif agreed is None:
+        verdict = "refused"
+    elif short:
+        verdict = "deviation"
+    else:
+        verdict = "absence" if missed else "kept"
+    body: dict[str, Any] = {
+        "verdict": verdict,
+        "agreed": agreed,
+        "contributed": contributed,
+        "rounds_absent": missed,
+    }
+    return Fact("verdict", slot.number, name, body)
+
+
+def _next_phase(state: State, deviation: bool, void: bool) -> tuple[Phase, int | None]:
+    """A slip starts a punishment; a slot of punishment that was played shortens it."""
+    if state.phase == "cooperating":
+        if deviation:
+            return "punishing", state.rules.punishment_slots
+        return "cooperating", 0
+    if void or state.slots_left is None:
+        return "punishing", state.slots_left
+    left = state.slots_left - 1
+    return ("punishing", left) if left > 0 else ("cooperating", 0)

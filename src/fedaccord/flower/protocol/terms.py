@@ -1,0 +1,103 @@
+"""The terms: what everyone in the consortium knows and has signed. No client's secret is in it."""
+
+import tomllib
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+
+from fedaccord.errors import InvalidInput
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+OnRefusal = Literal["without", "equilibrium"]
+
+
+class TrainingTerms(BaseModel):
+    """What is trained, and how."""
+
+    model_config = _STRICT
+    task: str = "softmax"
+    shape: tuple[PositiveInt, ...] = Field(min_length=1, strict=False)
+    """Of one example."""
+    classes: int = Field(ge=2)
+    local: Literal["gradient step", "epochs"] = "gradient step"
+    rate: float = Field(default=0.5, gt=0)
+    batch: int = Field(default=64, ge=1)
+    """Of the epochs, like the next."""
+    epochs: int = Field(default=1, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class Terms(BaseModel):
+    """The rules of a consortium."""
+
+    model_config = _STRICT
+    name: str = Field(min_length=1)
+    clients: tuple[str, ...] = Field(min_length=1, strict=False)
+    rounds: int = Field(ge=1)
+    """G, in each slot."""
+    discount_factor: float = Field(ge=0, lt=1)
+    """Of clients that do not tell their own."""
+    agreement: Literal["individual", "uniform"] = "individual"
+    margin: float = Field(default=0.0, ge=0, lt=1)
+    punishment_slots: int | None = Field(default=None, ge=1)
+    """How long a slip is punished; left out: for ever."""
+    tolerance: float = Field(default=0.0, ge=0, lt=1)
+    """Part of what was agreed that may be missing unpunished."""
+    quorum: int = Field(default=0, ge=0)
+    """How many clients a slot needs; 0: more than half of them."""
+    on_refusal: OnRefusal = "without"
+    """When a client refuses: agree without it, or play the equilibrium."""
+    answer_seconds: float = Field(default=120.0, gt=0)
+    """How long to wait for answers, and for a round of training."""
+    training_seconds: float = Field(default=3600.0, gt=0)
+    training: TrainingTerms
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if any(not name.strip() or not name.isprintable() for name in self.clients):
+            raise ValueError("clients: a name must be printable and not empty")
+        if len(set(self.clients)) < len(self.clients):
+            raise ValueError("clients: two have the same name")
+        if self.quorum > len(self.clients):
+            raise ValueError(f"quorum: {self.quorum} of {len(self.clients)} clients is too many")
+        return self
+
+    @property
+    def needed(self) -> int:
+        """How many clients a slot needs."""
+        return self.quorum or ceil((len(self.clients) + 1) / 2)
+
+
+def load_terms(path: str | Path) -> Terms:
+    """The terms in a TOML file."""
+    try:
+        data = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except ValueError as error:
+        raise InvalidInput(f"is not TOML: {error}", str(path)) from None
+    return read_terms(data, str(path))
+
+
+def read_terms(data: dict[str, Any], source: str) -> Terms:
+    """The terms in parsed TOML, or every mistake in it."""
+    try:
+        return Terms.model_validate(data)
+    except ValidationError as error:
+        raise InvalidInput(mistakes_in(error), source) from None
+
+
+def mistakes_in(error: ValidationError) -> list[str]:
+    """What pydantic found, each with its place, in our words where we have some."""
+    found = []
+    for mistake in error.errors(include_url=False):
+        place = ".".join(map(str, mistake["loc"]))
+        words = _WORDS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
+        found.append(f"{place}: {words}" if place else words)
+    return found
+
+
+_WORDS = {"missing": "is missing", "extra_forbidden": "unknown key"}

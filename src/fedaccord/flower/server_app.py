@@ -1,0 +1,103 @@
+"""The server as a Flower app: puts the coordinator's questions to the clients' nodes."""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from flwr.app import Context, Message
+from flwr.serverapp import Grid, ServerApp
+
+from fedaccord.flower.ledger.store import open_ledger
+from fedaccord.flower.nodes import Directory
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.state import State
+from fedaccord.flower.protocol.terms import Terms, load_terms
+from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
+
+LOG = logging.getLogger("fedaccord")
+
+Watcher = Callable[[State, Arrays], None]
+"""Told what is known, and the model, after everything that happens."""
+
+_KINDS = {
+    "report": "query.report",
+    "rank": "query.rank",
+    "offer": "query.offer",
+    "train": "train",
+    "settle": "query.settle",
+}
+"""The type of Flower's messages for each stage."""
+
+
+def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None) -> ServerApp:
+    """The app for terms in a file; `start` makes the first model, the task's own by default.
+
+    Its run configuration says where the ledger is, and after which slot to end.
+    """
+    app = ServerApp()
+
+    @app.main()  # type: ignore[untyped-decorator,unused-ignore]
+    def main(grid: Grid, context: Context) -> None:
+        terms = load_terms(terms_file)
+        with open_ledger(str(context.run_config["ledger"])) as ledger:
+            coordinator = Coordinator(terms, ledger, (start or first_model)(terms))
+            run_slots(grid, coordinator, int(context.run_config["last-slot"]), _log)
+
+    return app
+
+
+def run_slots(
+    grid: Grid, coordinator: Coordinator, last_slot: int, watch: Watcher | None = None
+) -> None:
+    """Ask and take until the slot `last_slot` is settled; a slot that was begun is finished."""
+    terms = coordinator.state.rules
+    directory = Directory(grid, terms)
+    directory.wait()
+    waiting = directory.refresh()
+    while (ask := coordinator.next_ask(last_slot)) is not None:
+        if ask.stage == "report":
+            waiting = directory.refresh()
+        seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
+        coordinator.take(ask, [*waiting, *exchange(grid, directory.nodes, ask, seconds)])
+        waiting = []
+        if watch is not None:
+            watch(coordinator.state, coordinator.model)
+
+
+def exchange(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[Reply]:
+    """Put a question to every client that has a node, and wait for what comes back."""
+    arrays = pack_arrays(ask.parameters)
+    messages = [
+        Message(pack(ask.body(name), arrays), node, _KINDS[ask.stage], group_id=str(ask.turn))
+        for node, name in nodes.items()
+        if name in ask.bodies
+    ]
+    replies = list(grid.send_and_receive(messages, timeout=seconds)) if messages else []
+    replies.sort(key=lambda reply: reply.metadata.src_node_id)
+    return [_reply(message, nodes) for message in replies]
+
+
+def _reply(message: Message, nodes: Mapping[int, str]) -> Reply:
+    node = message.metadata.src_node_id
+    client = nodes.get(node)
+    try:
+        body, arrays = unpack(message)
+    except Unreadable as problem:
+        return Reply(node, client, problem=str(problem))
+    return Reply(node, client, body, arrays)
+
+
+def first_model(terms: Terms) -> Arrays:
+    """The parameters that the terms' task begins with."""
+    from fedaccord.flower.local import empty_model
+
+    start = empty_model(terms).start(terms.training.seed)
+    return {name: value.numpy() for name, value in start.items()}
+
+
+def _log(state: State, _: Arrays) -> None:
+    slot = state.current
+    if slot.told:
+        LOG.info("slot %d is settled; the next is %s", slot.number, state.phase)

@@ -1,0 +1,251 @@
+"""Slots on one machine: the same protocol, ledger and messages, in Flower's simulation.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> from fedaccord.data.dataset import load_dataset
+>>> from fedaccord.data.partition import RandomPartition
+>>> from fedaccord.game.consortium import Consortium
+>>> from fedaccord.training.course import Course
+>>> from fedaccord.training.task import Model, find_task
+>>> digits = load_dataset("digits")
+>>> sizes = [300, 250, 200]
+>>> consortium = Consortium(valuation=[40.0, 30.0, 20.0], cost_per_sample=0.005, samples=sizes,
+...                         rounds=3, discount_factor=0.8)
+>>> course = Course(Model(find_task("softmax"), digits),
+...                 lambda seed: RandomPartition(digits, sizes, seed), rounds=3)
+>>> rules = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+>>> with TemporaryDirectory() as folder:
+...     run = simulate(consortium, course, rules, slots=3, ledger=Path(folder, "ledger.db"),
+...                    slips={"client-3": {1: 0}}, in_process=True)
+>>> [slot.phase for slot in run.slots]
+['cooperating', 'punishing', 'cooperating']
+"""
+
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from flwr.app import Context
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+
+from fedaccord.data.partition import Indices, Partition
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.client_app import client_app
+from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.ledger.store import open_ledger
+from fedaccord.flower.local import LocalTraining, scaled_amount
+from fedaccord.flower.memory import StateCopy
+from fedaccord.flower.protocol.client import Participant, Private
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.state import State
+from fedaccord.flower.protocol.terms import Terms, read_terms
+from fedaccord.flower.rules import Slips, privates_of, shared_terms
+from fedaccord.flower.server_app import run_slots
+from fedaccord.game.consortium import Consortium
+from fedaccord.training.course import Course, Progress, Score, SlotRecord, TrainingRun
+from fedaccord.training.engine import LocalEpochs
+
+_QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
+    """The terms of a consortium that trains this course; `rules` as in a file of terms."""
+    dataset, local = course.model.dataset, course.local
+    epochs = isinstance(local, LocalEpochs)
+    training = {
+        "task": course.model.task.name,
+        "shape": list(dataset.shape),
+        "classes": dataset.classes,
+        "local": "epochs" if epochs else "gradient step",
+        "rate": local.rate,
+    }
+    if isinstance(local, LocalEpochs):
+        training |= {"batch": local.batch, "epochs": local.epochs}
+    given = shared_terms(consortium) | {"rounds": course.rounds, "training": training}
+    return read_terms(given | rules, consortium.name)
+
+
+def simulate(
+    consortium: Consortium,
+    course: Course,
+    terms: Terms,
+    *,
+    slots: int,
+    ledger: str | Path | None = None,
+    slips: Slips | None = None,
+    seed: int = 0,
+    profile: str = "",
+    in_process: bool = False,
+    progress: Progress | None = None,
+) -> TrainingRun:
+    """Run slots until `slots` are settled, in Flower's simulation with a node for each client.
+
+    With a ledger that has some slots already it goes on after them, and returns the others. With
+    `in_process` there is no Ray: the same messages, without what it takes to start it.
+    """
+    cast = _Cast(course, terms, privates_of(consortium, slips), seed)
+    diary = _Diary(course, progress)
+    with TemporaryDirectory() as folder:
+        place = str(ledger or Path(folder) / "ledger.db")
+
+        def serve(grid: Grid) -> None:
+            with open_ledger(place) as book:
+                start = {name: value.numpy() for name, value in course.model.start(seed).items()}
+                coordinator = Coordinator(terms, book, start)
+                if coordinator.state.settled >= slots:
+                    raise FedaccordError(f"{place}: has {coordinator.state.settled} slots already")
+                run_slots(grid, coordinator, slots, diary.watch)
+                diary.arrays = coordinator.model
+
+        if in_process:
+            nodes = [{"partition-id": n} for n in range(consortium.size)]
+            serve(InProcessGrid(client_app(cast.member), nodes))
+        else:
+            _run_on_ray(serve, cast, Path(folder))
+    parameters = {name: torch.from_numpy(array) for name, array in diary.arrays.items()}
+    return TrainingRun(profile, seed, tuple(diary.slots), parameters)
+
+
+@dataclass
+class _Cast:
+    """The clients of a simulation, whose nodes Flower numbers from 0."""
+
+    course: Course
+    terms: Terms
+    privates: list[Private]
+    seed: int
+    _partition: Partition | None = field(default=None, init=False, repr=False)
+
+    def member(self, context: Context) -> Participant:
+        """The client that a node stands for."""
+        n, course = int(context.node_config["partition-id"]), self.course
+        train = LocalTraining(
+            course.model,
+            course.local,
+            self.partition,
+            position=n,
+            drawn=n,
+            seed=self.seed,
+            scale=course.scale,
+        )
+        return Participant(self.privates[n], self.terms, StateCopy(context), train)
+
+    @property
+    def partition(self) -> Partition:
+        """Who has which examples, drawn once a slot."""
+        if self._partition is None:
+            self._partition = _Remembering(self.course.partition(self.seed))
+        return self._partition
+
+
+class _Remembering:
+    """A partition that remembers its last draw: every client asks for it."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.dataset = partition.dataset
+        self._partition = partition
+        self._slot, self._drawn = 0, list[Indices]()
+
+    def draw(self, slot: int) -> list[Indices]:
+        if self._slot != slot:
+            self._slot, self._drawn = slot, self._partition.draw(slot)
+        return self._drawn
+
+
+class _Diary:
+    """Measures the model after each round, as `train` in one process does."""
+
+    def __init__(self, course: Course, progress: Progress | None) -> None:
+        self.course, self.progress = course, progress
+        self.slots: list[SlotRecord] = []
+        self.arrays: Arrays = {}
+        self._rounds: list[Score] = []
+        self._done = 0
+
+    def watch(self, state: State, arrays: Arrays) -> None:
+        """Look at what has just happened."""
+        slot = state.current
+        if slot.rounds > self._done:
+            self._done = slot.rounds
+            self._rounds.append(self._score(arrays))
+            if self.progress is not None:
+                self.progress(slot.number, slot.rounds, self._rounds[-1])
+        if slot.told:
+            final = self._rounds[-1] if self._rounds else self._score(arrays)
+            given = [min(counts) for counts in slot.counts.values()]
+            total = sum(scaled_amount(amount, self.course.scale) for amount in given)
+            self.slots.append(
+                SlotRecord(slot.number, slot.phase, total, tuple(self._rounds), final)
+            )
+            self._rounds, self._done = [], 0
+
+    def _score(self, arrays: Arrays) -> Score:
+        model, data = self.course.model, self.course.model.dataset
+        parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return Score(*model.evaluate(parameters, data.test_inputs, data.test_labels))
+
+
+# --- Ray -----------------------------------------------------------------------------------
+
+
+def _run_on_ray(serve: Callable[[Grid], None], cast: _Cast, folder: Path) -> None:
+    """Flower's own simulation: each message is answered in one of Ray's processes."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    import cloudpickle
+    from flwr.simulation import run_simulation
+
+    server = ServerApp()
+
+    @server.main()  # type: ignore[untyped-decorator,unused-ignore]
+    def main(grid: Grid, context: Context) -> None:  # noqa: ARG001  Flower passes it
+        serve(grid)
+
+    # Flower sends the app with every message: the data goes through a file, once a process.
+    place = folder / "cast.pickle"
+    place.write_bytes(cloudpickle.dumps(cast))
+    with _quiet():
+        run_simulation(
+            server,
+            _app_of(str(place)),
+            num_supernodes=len(cast.privates),
+            backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
+        )
+
+
+def _app_of(place: str) -> ClientApp:
+    return client_app(lambda context: _cast_at(place).member(context))
+
+
+@lru_cache(maxsize=1)
+def _cast_at(place: str) -> _Cast:
+    torch.set_num_threads(1)  # one process for each core already
+    cast: _Cast = pickle.loads(Path(place).read_bytes())
+    return cast
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Flower's log only says what goes wrong."""
+    logger = logging.getLogger("flwr")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,143 @@
+"""Small consortia in one process: terms, clients, a model of a few numbers."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from fedaccord.flower.ledger.chain import START, Entry, Fact, extend
+from fedaccord.flower.ledger.store import Ledger, open_ledger
+from fedaccord.flower.protocol.client import Participant, Private
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.terms import Terms, read_terms
+
+NOON = "2025-01-01T12:00:00+00:00"
+TRAINING = {"shape": [2], "classes": 2}
+START_MODEL: Arrays = {"w": np.zeros(3, np.float32), "b": np.zeros(1, np.float32)}
+
+
+def clock() -> str:
+    return NOON
+
+
+def terms_of(names: Sequence[str] = ("a", "b", "c", "d", "e"), **changes: Any) -> Terms:
+    given = {
+        "name": "test",
+        "clients": list(names),
+        "rounds": 2,
+        "discount_factor": 0.8,
+        "punishment_slots": 2,
+        "margin": 0.1,
+        "training": TRAINING,
+    }
+    return read_terms(given | changes, "test")
+
+
+def privates_of(names: Sequence[str] = ("a", "b", "c", "d", "e"), **changes: Any) -> list[Private]:
+    """Clients with ascending valuations and unequal data: the first ones would free-ride."""
+    return [
+        Private(
+            name=name,
+            valuation=(n + 1) * 17.0,
+            cost_per_sample=0.0131 * (1 + 0.1 * n),
+            samples=40 + 10 * n,
+            discount_factor=0.8,
+            **changes,
+        )
+        for n, name in enumerate(names)
+    ]
+
+
+def nudge(slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
+    """Training that costs nothing and shows what it was given."""
+    step = np.float32(amount + 0.1 * turn + 0.01 * slot)
+    return {name: array + step for name, array in parameters.items()}
+
+
+class Notebook:
+    """A copy in memory, and in a file if it must outlive the process."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.written: list[Entry] = []
+        if path is not None and path.exists():
+            self.written = [Entry(*json.loads(line)) for line in path.read_text().splitlines()]
+
+    def append(self, facts: list[Fact]) -> None:
+        head = self.written[-1].head if self.written else START
+        fresh = list(extend(head, facts, NOON))
+        self.written += fresh
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write("".join(json.dumps(entry) + "\n" for entry in fresh))
+
+    def entries(self, *, slot: int, kind: str) -> Iterator[Entry]:
+        return (entry for entry in self.written if (entry.slot, entry.kind) == (slot, kind))
+
+
+class Members:
+    """All clients in one process: they answer at once."""
+
+    def __init__(
+        self, terms: Terms, privates: Sequence[Private], folder: Path | None = None
+    ) -> None:
+        self.copies = {
+            private.name: Notebook(folder and folder / f"{private.name}.jsonl")
+            for private in privates
+        }
+        self.clients = {
+            private.name: Participant(private, terms, self.copies[private.name], nudge)
+            for private in privates
+        }
+        self.away: set[str] = set()
+
+    def reply(self, name: str, ask: Ask) -> Reply:
+        body, arrays = self.clients[name].answer(ask.body(name), ask.parameters)
+        return Reply(hash(name) % 1000, name, body, arrays)
+
+    def __call__(self, ask: Ask) -> list[Reply]:
+        return [self.reply(name, ask) for name in ask.bodies if name not in self.away]
+
+
+@lru_cache(maxsize=1)
+def empty_ledger() -> bytes:
+    """A ledger with its tables and nothing in them: a migration for each test takes long."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "ledger.db")
+        open_ledger(path).close()
+        return path.read_bytes()
+
+
+def ledger_at(path: Path) -> Ledger:
+    if not path.exists():
+        path.write_bytes(empty_ledger())
+    return open_ledger(path, clock=clock)
+
+
+def run(
+    coordinator: Coordinator, members: Callable[[Ask], list[Reply]], last_slot: int
+) -> Coordinator:
+    while (ask := coordinator.next_ask(last_slot)) is not None:
+        coordinator.take(ask, members(ask))
+    return coordinator
+
+
+def kinds(ledger: Ledger, slot: int) -> list[str]:
+    return [entry.kind for entry in ledger.entries(slot=slot)]
+
+
+def verdicts(ledger: Ledger, slot: int) -> dict[str, str]:
+    return {
+        str(entry.client): entry.body["verdict"]
+        for entry in ledger.entries(slot=slot, kind="verdict")
+    }
+
+
+def phases(ledger: Ledger) -> list[str]:
+    return [entry.body["phase"] for entry in ledger.entries(kind="slot")]

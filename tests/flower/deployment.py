@@ -1,0 +1,164 @@
+"""A real Flower deployment on loopback: a SuperLink and SuperNodes, with TLS and node keys."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.ledger.store import read_ledger
+
+BIN = Path(sys.executable).parent
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "OMP_NUM_THREADS": "1",
+    "NO_COLOR": "1",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.25)
+
+
+class Deployment:
+    """Everything that is started here is ended here."""
+
+    def __init__(self, app: Path) -> None:
+        self.app = app
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.environment = os.environ | QUIET | {"FLWR_HOME": str(app / "flower-home")}
+        self.environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        self.stack = ExitStack()
+        config = app / "flower-home" / "config.toml"
+        config.write_text(config.read_text().replace("127.0.0.1:8000", self.address))
+
+    def __enter__(self) -> "Deployment":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stack.close()
+
+    def start(self, log: str, *words: str) -> tuple[subprocess.Popen[bytes], Path]:
+        """A process in a group of its own, whose whole group is ended with the deployment."""
+        path = self.app / f"{log}.log"
+        with path.open("wb") as file:
+            process = subprocess.Popen(
+                [str(BIN / words[0]), *words[1:]],
+                cwd=self.app,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.stack.callback(end, process)
+        return process, path
+
+    def run(self, *words: str, seconds: float = 60.0) -> str:
+        done = subprocess.run(
+            [str(BIN / words[0]), *words[1:]],
+            cwd=self.app,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=seconds,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def start_server(self) -> None:
+        _, log = self.start(
+            "superlink",
+            "flower-superlink",
+            *("--host", "127.0.0.1", "--port", str(self.port)),
+            *("--fleet-api-address", f"127.0.0.1:{free_port()}"),
+            *("--control-api-address", f"127.0.0.1:{free_port()}"),
+            *("--ssl-ca-certfile", "keys/ca.pem", "--ssl-certfile", "keys/server.pem"),
+            *("--ssl-keyfile", "keys/server.key", "--enable-supernode-auth"),
+            "--disable-runtime-dependency-installation",
+        )
+        until(lambda: _listens(self.port), 60, f"the SuperLink ({log})")
+
+    def register(self, public_key: str, name: str) -> None:
+        words = ("supernode", "register", public_key, "consortium", "--name", name)
+        answer = json.loads(self.run("flwr", *words, "--format", "json"))
+        assert answer["success"], answer
+
+    def start_node(
+        self, folder: str, log: str, *, authority: str = "ca.pem"
+    ) -> tuple[subprocess.Popen[bytes], Path]:
+        client = self.app / "clients" / folder
+        return self.start(
+            log,
+            "flower-supernode",
+            *("--superlink", self.address, "--port", str(free_port())),
+            *("--root-certificates", str(client / authority)),
+            *("--auth-supernode-private-key", str(client / "node.key")),
+            *("--node-config", f'client-file="{client / "client.toml"}"'),
+            *("--max-retries", "3"),
+        )
+
+    def run_slots(self, last_slot: int, seconds: float) -> None:
+        """Run until a slot is settled and everyone was told, which the ledger says."""
+        words = ("run", ".", "consortium", "--format", "json")
+        answer = json.loads(self.run("flwr", *words, "--run-config", f"last-slot={last_slot}"))
+        assert answer["success"], answer
+        until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
+
+    def _told(self, slot: int) -> bool:
+        path = self.app / "ledger.db"
+        if not path.exists():
+            return False
+        try:
+            with read_ledger(path) as ledger:
+                return any(True for _ in ledger.entries(slot=slot, kind="told"))
+        except FedaccordError:  # it is being made
+            return False
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and what it started, by its id."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, kind)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

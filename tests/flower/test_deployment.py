@@ -1,0 +1,80 @@
+"""A real deployment: a SuperLink and three SuperNodes on loopback, with TLS and node keys."""
+
+from pathlib import Path
+
+import pytest
+
+from fedaccord.data.dataset import load_dataset
+from fedaccord.flower.app_directory import write_app
+from fedaccord.flower.keys import make_certificates, make_node_key
+from fedaccord.flower.ledger.lines import load_entries
+from fedaccord.flower.protocol.audit import audit, contradictions
+from fedaccord.flower.protocol.client import Private
+from fedaccord.flower.protocol.terms import read_terms
+from tests.flower.consortia import terms_of
+from tests.flower.deployment import Deployment, until
+
+NAMES = ("a", "b", "c")
+
+
+def prepared(home: Path) -> Path:
+    """The directory that the two commands make, with a slip of b rehearsed in slot 1."""
+    terms = read_terms(
+        terms_of(NAMES).model_dump(mode="json")
+        | {"rounds": 1, "training": {"shape": [8, 8], "classes": 10}},
+        "test",
+    )
+    valuations, samples = (20.0, 30.0, 55.0), (120, 150, 200)
+    privates = [
+        Private(name, valuation, 0.05, size, 0.8)
+        for name, valuation, size in zip(NAMES, valuations, samples, strict=True)
+    ]
+    write_app(home, terms, privates, load_dataset("digits"))
+    make_certificates(home / "keys", ["127.0.0.1"])
+    for name in NAMES:
+        client = home / "clients" / name
+        make_node_key(client / "node.key")
+        (client / "ca.pem").write_bytes((home / "keys" / "ca.pem").read_bytes())
+    file = home / "clients" / "b" / "client.toml"
+    file.write_text(file.read_text() + "\n[slips]\n1 = 0\n")
+    return home
+
+
+@pytest.mark.slow
+def test_two_slots_across_processes(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "app")
+    make_certificates(tmp_path / "others", ["127.0.0.1"])
+    (home / "clients" / "c" / "others.pem").write_bytes((tmp_path / "others/ca.pem").read_bytes())
+    with Deployment(home) as deployment:
+        deployment.start_server()
+        # a key that nobody registered, and a server that another authority vouches for
+        unknown, unknown_log = deployment.start_node("a", "unknown")
+        wrong, wrong_log = deployment.start_node("c", "wrong", authority="others.pem")
+        for name in NAMES[1:]:
+            deployment.register(f"clients/{name}/node.pub", name)
+        until(lambda: unknown.poll() is not None and wrong.poll() is not None, 60, "refusals")
+        assert unknown.returncode != 0
+        assert wrong.returncode != 0
+        assert "CERTIFICATE_VERIFY_FAILED" in wrong_log.read_text()
+        assert "Activated" not in unknown_log.read_text()
+
+        deployment.register("clients/a/node.pub", "a")
+        for name in NAMES:
+            deployment.start_node(name, name)
+        deployment.run_slots(last_slot=2, seconds=240)
+
+    server = load_entries(str(home / "ledger.db"))
+    assert audit(server) == []
+    assert [e.body["phase"] for e in server if e.kind == "slot"] == ["cooperating", "punishing"]
+    verdicts = {(e.slot, e.client): e.body["verdict"] for e in server if e.kind == "verdict"}
+    assert verdicts == {
+        (slot, name): "deviation" if (slot, name) == (1, "b") else "kept"
+        for slot in (1, 2)
+        for name in NAMES
+    }
+    assert not [e for e in server if e.kind in ("fault", "absence")]
+    for name in NAMES:
+        copy = load_entries(str(home / "clients" / name / "ledger.db"))
+        assert {entry.slot for entry in copy} == {1, 2}
+        assert contradictions(server, copy) == []
+        assert (home / "clients" / name / "model.npz").is_file()

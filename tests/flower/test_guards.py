@@ -1,0 +1,224 @@
+"""What the server refuses: each wrong reply is a fault, its client is absent, the round goes on."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.messages import Ask, Reply
+from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, run, terms_of
+
+Spoil = Callable[[Reply, Ask], list[Reply]]
+
+
+def with_body(**content: Any) -> Spoil:
+    return lambda reply, ask: [replace(reply, body=reply.body | content)]
+
+
+def with_arrays(change: Callable[[dict[str, Any]], Any]) -> Spoil:
+    return lambda reply, ask: [replace(reply, parameters=change(dict(reply.parameters or {})))]
+
+
+def without(key: str) -> Spoil:
+    return lambda reply, ask: [
+        replace(reply, body={k: v for k, v in reply.body.items() if k != key})
+    ]
+
+
+COUNTS = [
+    (float("nan"), "samples is no whole number"),
+    (float("inf"), "samples is no whole number"),
+    (-9, "samples is negative"),
+    (10.5, "samples is no whole number"),
+    (10.0, "samples is no whole number"),
+    (True, "samples is no whole number"),
+    ("10", "samples is no whole number"),
+    (None, "samples is no whole number"),
+    ([10], "samples is no whole number"),
+    (10**400, "samples is above 60"),
+    (61, "samples is above 60"),
+]
+ARRAYS = [
+    (lambda a: a | {"w": np.full(3, np.nan, np.float32)}, "w has numbers that are not finite"),
+    (lambda a: a | {"w": np.full(3, np.inf, np.float32)}, "w has numbers that are not finite"),
+    (lambda a: a | {"w": np.zeros(4, np.float32)}, r"w is float32 (4,), not float32 (3,)"),
+    (lambda a: a | {"w": np.zeros((3, 1), np.float32)}, "w is float32 (3, 1), not float32 (3,)"),
+    (lambda a: a | {"w": np.zeros(3, np.float64)}, "w is float64 (3,), not float32 (3,)"),
+    (lambda a: a | {"w": np.zeros(3, np.int32)}, "w is int32 (3,), not float32 (3,)"),
+    (lambda a: a | {"w": np.array(["x"] * 3)}, "w is <U1 (3,), not float32 (3,)"),
+    (lambda a: a | {"w": [1.0, 2.0, 3.0]}, "has a parameter that is no array"),
+    (lambda a: a | {"more": np.zeros(1, np.float32)}, "has other parameters than were asked for"),
+    (lambda a: {"w": a["w"]}, "has other parameters than were asked for"),
+    (lambda a: None, "has no parameters"),
+]
+PLACES: list[tuple[dict[str, Any], str]] = [
+    ({"slot": 2}, "is of another slot"),
+    ({"slot": True}, "is of another slot"),
+    ({"turn": 2}, "is of another round"),
+    ({"stage": "report"}, "is of another stage"),
+    ({"token": "0" * 32}, "is replayed: it answers another question"),
+    ({"problem": "failure"}, "says that it failed"),
+    ({"problem": "refusal"}, "says that it does not go along with the question"),
+    ({"problem": "my valuation is 51"}, "says that something went wrong"),
+]
+CASES: list[Any] = [
+    *(pytest.param("train", with_body(samples=n), why, id=f"count {n}"[:20]) for n, why in COUNTS),
+    *(
+        pytest.param("train", with_arrays(change), why, id=f"{n} {why}")
+        for n, (change, why) in enumerate(ARRAYS)
+    ),
+    *(pytest.param("train", with_body(**content), why, id=f"{content}") for content, why in PLACES),
+    ("train", without("samples"), "samples is no whole number"),
+    ("train", lambda r, a: [replace(r, body="hello")], "has no content"),
+    ("train", lambda r, a: [replace(r, body=None)], "has no content"),
+    (
+        "train",
+        lambda r, a: [replace(r, problem="failed (Flower's error 2)")],
+        "failed (Flower's error 2)",
+    ),
+    ("report", with_body(ratio=float("nan")), "ratio is not finite"),
+    ("report", with_body(ratio=float("inf")), "ratio is not finite"),
+    ("report", with_body(ratio=10**400), "ratio is beyond what a number can hold"),
+    ("report", with_body(ratio=0), "ratio is not more than 0"),
+    ("report", with_body(ratio=-1.0), "ratio is not more than 0"),
+    ("report", with_body(ratio=True), "ratio is no number"),
+    ("report", with_body(samples=0), "samples is 0"),
+    ("report", with_body(samples=2**53 + 1), "samples is above 9007199254740992"),
+    ("report", with_body(discount_factor=1.0), "discount_factor is not from 0 to 1"),
+    ("report", without("ratio"), "ratio is no number"),
+    ("rank", with_body(contribution=5.0), "contribution is not the equilibrium's"),
+    ("rank", with_body(contribution=None), "contribution is no number"),
+    ("offer", with_body(accepts=1), "accepts is neither true nor false"),
+    ("offer", with_body(accepts="yes"), "accepts is neither true nor false"),
+]
+
+
+@pytest.mark.parametrize(("stage", "spoil", "why"), CASES)
+def test_a_wrong_reply_is_a_fault_and_its_client_absent(
+    stage: str, spoil: Spoil, why: str, tmp_path: Path
+) -> None:
+    terms = terms_of(rounds=1)
+    members = Members(terms, privates_of())
+
+    def spoiled(ask: Ask) -> list[Reply]:
+        replies = members(ask)
+        if ask.stage != stage:
+            return replies
+        return [
+            r for reply in replies for r in (spoil(reply, ask) if reply.client == "c" else [reply])
+        ]
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        coordinator = run(Coordinator(terms, ledger, START_MODEL), spoiled, 1)
+        faults = [
+            (e.client, e.body["stage"], e.body["reason"]) for e in ledger.entries(kind="fault")
+        ]
+        assert faults == [("c", stage, why)]
+        absent = [e.client for e in ledger.entries(kind="absence")]
+        assert absent == ["c"]
+        given = {e.client: e.body["verdict"] for e in ledger.entries(kind="verdict")}
+        assert given == {n: "absence" if n == "c" else "kept" for n in "abcde"}
+        assert [e.body["averaged"] for e in ledger.entries(kind="round")] == [True]
+    assert all(np.isfinite(array).all() for array in coordinator.model.values())
+
+
+def test_of_two_replies_the_first_counts(tmp_path: Path) -> None:
+    terms = terms_of(rounds=1)
+    members = Members(terms, privates_of())
+
+    def twice(ask: Ask) -> list[Reply]:
+        replies = members(ask)
+        if ask.stage != "train":
+            return replies
+        other = replace(replies[0], body=replies[0].body | {"samples": 1})
+        return [*replies, other, replies[0]]
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run(Coordinator(terms, ledger, START_MODEL), twice, 1)
+        faults = [(e.client, e.body["reason"]) for e in ledger.entries(kind="fault")]
+        assert faults == [("a", "is a duplicate")] * 2
+        assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
+
+
+def test_a_good_reply_after_a_bad_one_counts(tmp_path: Path) -> None:
+    terms = terms_of(rounds=1)
+    members = Members(terms, privates_of())
+
+    def corrected(ask: Ask) -> list[Reply]:
+        replies = members(ask)
+        return [replace(replies[0], body=None), *replies] if ask.stage == "train" else replies
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run(Coordinator(terms, ledger, START_MODEL), corrected, 1)
+        assert [e.body["reason"] for e in ledger.entries(kind="fault")] == ["has no content"]
+        assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
+
+
+def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
+    """Everything that was ever said is said again, each time: it never counts."""
+    terms = terms_of(rounds=3)
+    members = Members(terms, privates_of())
+    said: list[Reply] = []
+
+    def again(ask: Ask) -> list[Reply]:
+        fresh = members(ask)
+        replies = [*said, *fresh]
+        said.extend(fresh)
+        return replies
+
+    def final(path: Path, replies: Callable[[Ask], list[Reply]]) -> tuple[dict[str, Any], set[str]]:
+        with ledger_at(path) as ledger:
+            coordinator = run(Coordinator(terms, ledger, START_MODEL), replies, 2)
+            return coordinator.model, {e.body["reason"] for e in ledger.entries(kind="fault")}
+
+    model, faults = final(tmp_path / "replayed.db", again)
+    honest, none = final(tmp_path / "honest.db", Members(terms, privates_of()))
+    assert all((model[name] == honest[name]).all() for name in honest)
+    assert none == set()
+    assert faults == {"is of another slot", "is of another round", "is of another stage"}
+
+
+def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
+    terms = terms_of(("a", "b", "c"))
+    members = Members(terms, privates_of(("a", "b", "c")))
+    stranger = Reply(77, None, {"slot": 1}, None)
+
+    def and_a_stranger(ask: Ask) -> list[Reply]:
+        # who is not asked in this round answers nevertheless
+        idle = [replace(members(ask)[-1], client=n) for n in terms.clients if n not in ask.bodies]
+        return [stranger, *members(ask), *idle, replace(stranger, client="z")]
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run(Coordinator(terms, ledger, START_MODEL), and_a_stranger, 1)
+        faults = {
+            (e.client, e.body.get("node"), e.body["reason"]) for e in ledger.entries(kind="fault")
+        }
+        assert (None, 77, "comes from an unknown node") in faults
+        assert ("z", None, "comes from a client that was not asked") in faults
+        assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
+
+
+def test_all_zeros_crash_nothing(tmp_path: Path) -> None:
+    terms = terms_of(rounds=1)
+    privates = [replace(p, slips={1: 0}) for p in privates_of()]
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        coordinator = run(Coordinator(terms, ledger, START_MODEL), Members(terms, privates), 1)
+        assert [e.body["averaged"] for e in ledger.entries(kind="round")] == [False]
+        assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"deviation"}
+    assert all((coordinator.model[k] == START_MODEL[k]).all() for k in START_MODEL)
+
+
+def test_an_answer_to_an_old_question_is_not_taken(tmp_path: Path) -> None:
+    terms = terms_of()
+    members = Members(terms, privates_of())
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        coordinator = Coordinator(terms, ledger, START_MODEL)
+        ask = coordinator.next_ask(1)
+        assert ask is not None
+        coordinator.take(ask, members(ask))
+        with pytest.raises(Exception, match="asked before something else happened"):
+            coordinator.take(ask, members(ask))

@@ -1,0 +1,182 @@
+"""Anything may happen to a slot, in any order: what is settled stays settled.
+
+Clients report, drop out, answer twice, slip; the server is ended in the middle of a commit and
+started again; someone edits a row. After every step the chain verifies, everything in it follows
+from what was said, nothing that was there is lost or changed, and nobody is punished for absence.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fedaccord.flower.ledger.chain import Entry, broken_links
+from fedaccord.flower.ledger.store import Moment, read_ledger
+from fedaccord.flower.protocol.audit import audit, contradictions
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.messages import Ask, Reply
+from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, terms_of
+
+NAMES = ("a", "b", "c")
+SOMEONE = st.sampled_from(NAMES)
+ENDLESS = 10_000
+
+
+class Crash(Exception):
+    pass
+
+
+class Slots(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.path = Path(self.folder.name, "ledger.db")
+        self.terms = terms_of(NAMES, rounds=2, quorum=2, punishment_slots=1)
+        self.members = Members(self.terms, privates_of(NAMES))
+        self.known: list[Entry] = []
+        self.said: list[Reply] = []
+
+    @initialize()
+    def start(self) -> None:
+        self.ledger = ledger_at(self.path)
+        self.coordinator = Coordinator(self.terms, self.ledger, START_MODEL)
+
+    def teardown(self) -> None:
+        if hasattr(self, "ledger"):
+            self.ledger.close()
+        self.folder.cleanup()
+        self.all_of_it_follows()
+
+    def restart(self) -> None:
+        self.ledger.close()
+        self.start()
+
+    def step(self, replies: Callable[[Ask], list[Reply]]) -> None:
+        ask = self.coordinator.next_ask(ENDLESS)
+        assert ask is not None
+        given = replies(ask)
+        self.said += given
+        self.coordinator.take(ask, given)
+
+    # --- What may happen -------------------------------------------------------------------
+
+    @rule()
+    def everyone_answers(self) -> None:
+        self.step(self.members)
+
+    @rule(times=st.integers(2, 7))
+    def much_goes_well(self, times: int) -> None:
+        for _ in range(times):
+            self.step(self.members)
+
+    @rule(who=st.sets(SOMEONE, max_size=3))
+    def some_drop_out(self, who: set[str]) -> None:
+        self.members.away = who
+        self.step(self.members)
+        self.members.away = set()
+
+    @rule(data=st.data())
+    def replies_come_twice_and_late(self, data: st.DataObject) -> None:
+        old = data.draw(st.lists(st.sampled_from(self.said), max_size=3)) if self.said else []
+        self.step(lambda ask: [*old, *self.members(ask), *self.members(ask)])
+
+    @rule(who=SOMEONE)
+    def one_slips(self, who: str) -> None:
+        client = self.members.clients[who]
+        slot = self.coordinator.state.settled + 1
+        client.private = replace(client.private, slips={**client.private.slips, slot: 0})
+
+    @rule(who=SOMEONE)
+    def one_sends_nonsense(self, who: str) -> None:
+        def nonsense(ask: Ask) -> list[Reply]:
+            spoilt = {"samples": -1, "ratio": float("nan"), "accepts": 2, "contribution": "x"}
+            return [
+                replace(reply, body=reply.body | spoilt) if reply.client == who else reply
+                for reply in self.members(ask)
+            ]
+
+        self.step(nonsense)
+
+    @rule()
+    def the_server_is_started_again(self) -> None:
+        self.restart()
+
+    @rule(moment=st.sampled_from(["before", "within", "after"]))
+    def the_server_ends_in_a_commit(self, moment: Moment) -> None:
+        def crash(now: Moment) -> None:
+            if now == moment:
+                raise Crash
+
+        self.ledger.watch(crash)
+        with suppress(Crash):
+            self.step(self.members)
+        self.restart()
+
+    @precondition(lambda self: self.known)
+    @rule(data=st.data())
+    def an_edited_row_is_found(self, data: st.DataObject) -> None:
+        """Someone with the file in hand changes one thing; then it is put back."""
+        entry = data.draw(st.sampled_from(self.known))
+        column = data.draw(st.sampled_from(["at", "kind", "slot", "client", "text", "digest"]))
+        value = getattr(entry, column)
+        forged = value + 1 if column == "slot" else f"{value}x" if value else "x"
+        with closing(sqlite3.connect(self.path)) as raw:
+            (trigger,) = raw.execute(
+                "SELECT sql FROM sqlite_master WHERE name = 'entries_no_update'"
+            ).fetchone()
+            raw.execute("DROP TRIGGER entries_no_update")
+            raw.execute(f"UPDATE entries SET {column} = ? WHERE number = ?", (forged, entry.number))
+            raw.commit()
+            with read_ledger(self.path) as ledger:
+                assert broken_links(ledger.entries())
+            raw.execute(f"UPDATE entries SET {column} = ? WHERE number = ?", (value, entry.number))
+            raw.execute(trigger)
+            raw.commit()
+
+    # --- What always holds -----------------------------------------------------------------
+
+    @invariant()
+    def nothing_settled_is_lost_or_changed(self) -> None:
+        entries = list(self.ledger.entries())
+        assert entries[: len(self.known)] == self.known
+        self.known = entries
+
+    @invariant()
+    def the_chain_verifies(self) -> None:
+        assert broken_links(self.known) == []
+
+    def all_of_it_follows(self) -> None:
+        assert audit(self.known) == []
+        for copy in self.members.copies.values():
+            assert contradictions(self.known, copy.written) == []
+
+    @invariant()
+    def absence_never_punishes(self) -> None:
+        """A punishment follows a client that was there and gave less than it had accepted."""
+        phase = {e.slot: e.body["phase"] for e in self.known if e.kind == "slot"}
+        for entry in self.known:
+            if entry.kind != "settlement" or entry.body["phase"] != "punishing":
+                continue
+            about = [e for e in self.known if e.slot == entry.slot]
+            slipped = {
+                e.client for e in about if e.kind == "verdict" and e.body["verdict"] == "deviation"
+            }
+            if phase[entry.slot] == "cooperating":
+                assert slipped
+            for name in slipped:
+                given = [
+                    e.body["samples"] for e in about if (e.kind, e.client) == ("contribution", name)
+                ]
+                assert given
+                assert 0 in given
+                assert entry.slot in self.members.clients[str(name)].private.slips
+
+
+TestSlots = Slots.TestCase
+TestSlots.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)

@@ -1,0 +1,104 @@
+"""A client's own half of the mathematics, against what server and certificate say of all."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fedaccord as fa
+from fedaccord.flower.protocol.own_row import own_row
+from fedaccord.flower.protocol.standing import Standing, own_equilibrium, standings_of
+from tests.consortia import consortia
+
+
+def rows_agree(agreement: fa.Agreement) -> None:
+    """Each client's own row, from its numbers and the totals alone, is the certificate's."""
+    certificate, consortium = fa.certify(agreement), agreement.consortium
+    for n, client in enumerate(consortium):
+        row = own_row(
+            valuation=client.valuation,
+            cost_per_sample=client.cost_per_sample,
+            samples=client.samples,
+            discount_factor=float(client.discount_factor or 0.0),
+            communication_cost=client.communication_cost,
+            contribution=float(agreement.profile[n]),
+            total=agreement.total,
+            equilibrium_contribution=float(agreement.equilibrium.profile[n]),
+            equilibrium_total=agreement.equilibrium.total,
+            rounds=consortium.rounds,
+            punishment_slots=agreement.punishment_slots,
+        )
+        assert row.keeps == (certificate.keeps[n] and certificate.punishment_holds[n])
+        # The others' contributions are added up in another order; rounding is all that differs,
+        # and a threshold is a quotient of differences, so it is amplified there.
+        scale = certificate.cost_equilibrium[n]
+        assert row.cost_agreement == pytest.approx(
+            certificate.cost_agreement[n] - consortium.server_fee, abs=1e-9 * scale
+        )
+        assert row.deviation == pytest.approx(certificate.deviation[n], abs=1e-6 * client.samples)
+        if np.isfinite(certificate.threshold[n]):
+            assert row.threshold == pytest.approx(certificate.threshold[n], abs=1e-5)
+
+
+@given(consortia(), st.sampled_from(["individual", "uniform"]), st.sampled_from([None, 1, 5]))
+def test_own_rows_are_the_certificate_s(
+    consortium: fa.Consortium, kind: str, punishment_slots: int | None
+) -> None:
+    rows_agree(
+        fa.solve_agreement(
+            consortium,
+            kind,  # type: ignore[arg-type]
+            margin=0.02,
+            punishment_slots=punishment_slots,
+        )
+    )
+
+
+def test_own_rows_of_the_paper_s_clients() -> None:
+    rows_agree(fa.solve_agreement(fa.paper_consortium(), "uniform", whole_samples=True))
+
+
+def test_who_would_slip_knows_it() -> None:
+    consortium = fa.paper_consortium(clients=100)
+    agreement = fa.agreement_on(consortium, np.full(100, 10_000.0))
+    certificate = fa.certify(agreement)
+    assert not certificate.holds
+    rows_agree(agreement)
+
+
+@given(consortia(whole_data=True))
+def test_a_client_s_own_equilibrium_is_the_server_s(consortium: fa.Consortium) -> None:
+    equilibrium = fa.solve_equilibrium(consortium)
+    for n, (client, standing) in enumerate(
+        zip(consortium, standings_of(fa.solve_equilibrium(consortium)), strict=True)
+    ):
+        own = own_equilibrium(
+            client.valuation / client.cost_per_sample,
+            int(client.samples),
+            consortium.rounds,
+            standing,
+        )
+        if client.samples == int(client.samples):
+            assert own == pytest.approx(equilibrium.profile[n], abs=1e-9 * client.samples + 1e-9)
+
+
+def test_equal_data_need_rank_and_number_alone() -> None:
+    for rank, standing in enumerate(
+        standings_of(fa.solve_equilibrium(fa.paper_consortium(clients=7))), start=1
+    ):
+        assert standing == Standing(rank, 7)
+
+
+def test_tied_clients_share_as_the_server_says() -> None:
+    consortium = fa.Consortium(
+        valuation=[4e3, 4e3, 1e3],
+        cost_per_sample=1.0,
+        samples=[100, 100, 100],
+        rounds=5,
+        discount_factor=0.8,
+    )
+    standings = standings_of(fa.solve_equilibrium(consortium))
+    assert standings[0] == Standing(1 + 1, 3, 0, 200)
+    assert standings[2] == Standing(1, 3)
+    own = [own_equilibrium(4e3, 100, 5, standing) for standing in standings[:2]]
+    assert own == pytest.approx(fa.solve_equilibrium(consortium).profile[:2])

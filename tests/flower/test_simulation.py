@@ -1,0 +1,168 @@
+"""Slots in simulation: the same numbers as `train` in one process, and the same on Ray."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fedaccord as fa
+from fedaccord.data.dataset import load_dataset
+from fedaccord.data.partition import RandomPartition
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.ledger.lines import load_entries
+from fedaccord.flower.protocol.audit import audit
+from fedaccord.flower.protocol.parameters import digest, from_bytes
+from fedaccord.flower.rules import slips_in
+from fedaccord.flower.simulation import simulate, terms_for
+from fedaccord.game.arrays import FloatArray
+from fedaccord.play import DeviateOnce, play
+from fedaccord.training.course import Course, TrainingRun, train
+from fedaccord.training.engine import GradientStep, LocalEpochs
+from fedaccord.training.plain import PlainEngine
+from fedaccord.training.task import Model, find_task
+from tests.flower import hundred
+
+ROOT = Path(__file__).parents[2]
+SIZES = [200, 160, 120]
+SLIP = {"client-3": {2: 0}}
+
+
+def setting(
+    local: GradientStep | LocalEpochs | None = None, rounds: int = 2
+) -> tuple[fa.Consortium, Course]:
+    digits = load_dataset("digits")
+    consortium = fa.Consortium(
+        valuation=[40.0, 30.0, 20.0],
+        cost_per_sample=0.008,
+        samples=SIZES,
+        rounds=rounds,
+        discount_factor=[0.8, 0.8, 0.7],
+    )
+    model = Model(find_task("softmax"), digits)
+    return consortium, Course(
+        model, lambda seed: RandomPartition(digits, SIZES, seed), rounds, local or GradientStep(0.5)
+    )
+
+
+def contributions(ledger: Path, clients: int, slots: int) -> FloatArray:
+    """What everyone contributed, slot by slot, as the ledger has it."""
+    amounts = np.zeros((slots, clients))
+    for entry in load_entries(str(ledger)):
+        if entry.kind == "verdict":
+            n = int(str(entry.client).removeprefix("client-")) - 1
+            amounts[entry.slot - 1, n] = entry.body["contributed"] or 0
+    return amounts
+
+
+def assert_same(run: TrainingRun, expected: TrainingRun) -> None:
+    assert [s.phase for s in run.slots] == [s.phase for s in expected.slots]
+    assert [s.total for s in run.slots] == [s.total for s in expected.slots]
+    for name, value in expected.parameters.items():
+        scale = float(value.abs().max())
+        torch.testing.assert_close(run.parameters[name], value, rtol=0, atol=1e-5 * scale)
+    for here, there in zip(run.slots, expected.slots, strict=True):
+        assert len(here.rounds) == len(there.rounds)
+        assert here.final.loss == pytest.approx(there.final.loss, rel=1e-4)
+
+
+@pytest.mark.parametrize("local", [GradientStep(0.5), LocalEpochs(0.05, 16, 2)])
+def test_the_same_as_training_in_one_process(
+    local: GradientStep | LocalEpochs, tmp_path: Path
+) -> None:
+    consortium, course = setting(local)
+    terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+    ledger, told = tmp_path / "ledger.db", []
+    run = simulate(
+        consortium,
+        course,
+        terms,
+        slots=4,
+        ledger=ledger,
+        slips=SLIP,
+        seed=5,
+        in_process=True,
+        progress=lambda slot, turn, score: told.append((slot, turn)),
+    )
+    phases = [slot.phase for slot in run.slots]
+    assert phases == ["cooperating", "cooperating", "punishing", "cooperating"]
+    assert told == [(slot, turn) for slot in range(1, 5) for turn in (1, 2)]
+    given = contributions(ledger, 3, 4)
+    assert given[1, 2] == 0
+    assert_same(run, train(course, given, phases, seed=5, engine=PlainEngine()))
+    assert audit(load_entries(str(ledger))) == []
+
+
+def test_it_goes_on_where_the_ledger_ends(tmp_path: Path) -> None:
+    consortium, course = setting()
+    terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+    place = tmp_path / "ledger.db"
+    simulate(consortium, course, terms, slots=1, ledger=place, in_process=True)
+    rest = simulate(consortium, course, terms, slots=3, ledger=place, in_process=True)
+    assert [slot.slot for slot in rest.slots] == [2, 3]
+    whole = simulate(consortium, course, terms, slots=3, in_process=True)
+    assert whole.slots[1:] == rest.slots
+    with pytest.raises(FedaccordError, match="has 3 slots already"):
+        simulate(consortium, course, terms, slots=3, ledger=place, in_process=True)
+
+
+def test_who_is_told_the_discount_factor(tmp_path: Path) -> None:
+    """Most clients have 0.8, which the terms say; the third tells its own."""
+    consortium, course = setting()
+    place = tmp_path / "ledger.db"
+    simulate(
+        consortium, course, terms_for(consortium, course), slots=1, ledger=place, in_process=True
+    )
+    reports = [
+        e.body.get("discount_factor") for e in load_entries(str(place)) if e.kind == "report"
+    ]
+    assert reports == [None, None, 0.7]
+
+
+def test_a_client_that_does_not_exist_cannot_slip() -> None:
+    consortium, course = setting()
+    with pytest.raises(fa.InvalidInput, match="no client called 'client-9'"):
+        simulate(
+            consortium,
+            course,
+            terms_for(consortium, course),
+            slots=1,
+            slips={"client-9": {1: 0}},
+            in_process=True,
+        )
+
+
+@pytest.mark.slow
+def test_a_hundred_clients_on_ray(tmp_path: Path) -> None:
+    """In Flower's own simulation: the same model, to the bit, as without Ray."""
+    ledger, model = tmp_path / "ledger.db", tmp_path / "model.npz"
+    words = [sys.executable, "-m", "tests.flower.hundred", str(ledger), str(model)]
+    subprocess.run(words, cwd=ROOT, check=True, timeout=300)
+    here = hundred.run(None, in_process=True)
+    arrays = {name: value.numpy() for name, value in here.parameters.items()}
+    assert digest(from_bytes(model.read_bytes())) == digest(arrays)
+    entries = load_entries(str(ledger))
+    assert audit(entries) == []
+    assert [e.body["phase"] for e in entries if e.kind == "slot"] == ["cooperating", "punishing"]
+    deviated = [e.client for e in entries if e.body.get("verdict") == "deviation"]
+    assert deviated == ["client-40"]
+
+
+def test_the_phases_are_those_of_play(tmp_path: Path) -> None:
+    """The repeated game has the same rules, written by another hand."""
+    consortium, course = setting()
+    rules = {"punishment_slots": 2, "margin": 0.05}
+    agreement = fa.solve_agreement(consortium, whole_samples=True, **rules)  # type: ignore[arg-type]
+    strategies = {"client-2": DeviateOnce(slot=2, amount=0.0), "client-3": DeviateOnce(slot=6)}
+    match = play(agreement, strategies, slots=8)
+    slips = slips_in(match)
+    assert set(slips) == {"client-2", "client-3"}
+    place = tmp_path / "ledger.db"
+    terms = terms_for(consortium, course, **rules)
+    run = simulate(consortium, course, terms, slots=8, ledger=place, slips=slips, in_process=True)
+    assert tuple(slot.phase for slot in run.slots) == match.phases
+    assert match.contributions is not None
+    # equilibrium contributions lose their fraction, in slots of punishment
+    assert np.abs(contributions(place, 3, 8) - match.contributions).max() < 1

@@ -1,0 +1,240 @@
+"""The ledger in a database: what is appended is there, in order, for good, for one writer."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.ledger.chain import START, Fact, broken_links
+from fedaccord.flower.ledger.lines import load_entries, to_lines
+from fedaccord.flower.ledger.locks import LedgerInUse
+from fedaccord.flower.ledger.migrate import VERSION_TABLE, configuration
+from fedaccord.flower.ledger.store import open_ledger, read_ledger
+from fedaccord.flower.ledger.tables import METADATA
+
+FACTS = [Fact("report", 1, name, {"ratio": 2.5}) for name in ("a", "b")]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def test_appends_and_reads_back(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        assert ledger.head == START
+        entries = ledger.append(FACTS, b"model")
+        assert ledger.head == entries[-1].head
+    with open_ledger(path) as ledger:
+        assert ledger.head == entries[-1].head
+        ledger.append([Fact("slot", 2, None, {})])
+        assert [e.number for e in ledger.entries()] == [1, 2, 3]
+        assert [e.client for e in ledger.entries(slot=1)] == ["a", "b"]
+        assert [e.number for e in ledger.entries(client="b")] == [2]
+        assert [e.number for e in ledger.entries(kind="slot")] == [3]
+        assert ledger.checkpoint() == (2, b"model")
+        assert broken_links(ledger.entries()) == []
+        assert ledger.append([]) == []
+
+
+def test_many_entries_are_read_in_parts(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append([Fact("slot", n, None, {}) for n in range(2_345)])
+        assert [entry.slot for entry in ledger.entries()] == list(range(2_345))
+
+
+def test_only_the_latest_model_is_kept(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS[:1], b"old")
+        ledger.append(FACTS[1:], b"new")
+        assert ledger.checkpoint() == (2, b"new")
+
+
+def test_the_second_writer_is_refused_and_a_reader_is_not(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+        with pytest.raises(LedgerInUse, match="another process writes this ledger"):
+            open_ledger(path)
+        with read_ledger(path) as other:
+            assert len(list(other.entries())) == 2
+            with pytest.raises(FedaccordError, match="open for reading only"):
+                other.append(FACTS)
+    open_ledger(path).close()
+
+
+def test_a_second_writer_may_wait(path: Path) -> None:
+    first = open_ledger(path)
+    started = time.monotonic()
+    with pytest.raises(LedgerInUse):
+        open_ledger(path, wait=0.2)
+    assert time.monotonic() - started >= 0.2
+    first.close()
+    open_ledger(path, wait=5.0).close()
+
+
+def test_the_lock_ends_with_a_killed_process(path: Path) -> None:
+    code = (
+        "import os, signal; from fedaccord.flower.ledger.store import open_ledger;"
+        f"ledger = open_ledger({str(path)!r}); print('open', flush=True); signal.pause()"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        with pytest.raises(LedgerInUse):
+            open_ledger(path)
+    finally:
+        child.kill()
+        child.communicate()
+    open_ledger(path).close()
+
+
+def test_a_row_can_neither_be_changed_nor_removed(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+    with sqlite3.connect(path) as raw:
+        for statement in ("UPDATE entries SET slot = 2", "DELETE FROM entries"):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                raw.execute(statement)
+    raw.close()
+
+
+def test_nothing_of_a_failed_append_is_kept(path: Path) -> None:
+    def fail(moment: str) -> None:
+        if moment == "within":
+            raise RuntimeError
+
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS[:1], b"old")
+        ledger.watch(fail)
+        with pytest.raises(RuntimeError):
+            ledger.append(FACTS[1:], b"new")
+    with open_ledger(path) as ledger:
+        assert len(list(ledger.entries())) == 1
+        assert ledger.checkpoint() == (1, b"old")
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("nowhere/ledger.db", "unable to open database file"),
+        ("text.db", "file is not a database"),
+        ("other.db", "is no ledger of fedaccord, but a database of something else"),
+        ("", "a ledger needs a file"),
+        ("sqlite://", "a ledger needs a file"),
+        ("nosuch://x", "Can't load plugin"),
+        ("postgresql+nosuch://me:secret@host/x", r"me:\*\*\*@host"),
+    ],
+)
+def test_places_that_are_refused(
+    place: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.db").write_text("hello " * 100)
+    raw = sqlite3.connect("other.db")
+    raw.execute("CREATE TABLE mine (a)")
+    raw.close()
+    before = set(tmp_path.iterdir())
+    with pytest.raises(FedaccordError, match=message):
+        open_ledger(place)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_reading_makes_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(FedaccordError, match="there is no such ledger"):
+        read_ledger(tmp_path / "none.db")
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(FedaccordError, match="is no ledger of fedaccord, but empty"):
+        read_ledger(tmp_path / "empty.db")
+
+
+def test_lines_are_the_same_entries(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+        lines = path.with_suffix(".jsonl")
+        lines.write_text("\n".join(to_lines(ledger.entries())) + "\n")
+    assert load_entries(str(lines)) == load_entries(str(path))
+    lines.write_text("{}\n")
+    with pytest.raises(FedaccordError, match="line 1 is no entry"):
+        load_entries(str(lines))
+
+
+# --- Migrations ----------------------------------------------------------------------------
+
+
+def test_the_migrations_make_the_tables(path: Path) -> None:
+    open_ledger(path).close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_down_and_up_again(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        command.downgrade(configuration(connection), "base")
+    engine.dispose()
+    with open_ledger(path) as ledger:
+        assert ledger.head == START
+
+
+def test_a_ledger_of_a_later_version_is_refused(path: Path) -> None:
+    open_ledger(path).close()
+    raw = sqlite3.connect(path)
+    raw.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    raw.commit()
+    raw.close()
+    for opening in (open_ledger, read_ledger):
+        with pytest.raises(FedaccordError, match="version 9999, this fedaccord knows 0001"):
+            opening(path)
+
+
+# --- PostgreSQL, where there is a server and a driver --------------------------------------
+
+
+@pytest.fixture
+def postgresql(tmp_path: Path) -> Iterator[str]:
+    """A server of its own on a socket in a temporary directory."""
+    pytest.importorskip("psycopg")
+    if not (shutil.which("initdb") and shutil.which("pg_ctl")) or os.getuid() == 0:
+        pytest.skip("no PostgreSQL server, or one that root may not start")
+    data, log = tmp_path / "data", tmp_path / "log"
+    subprocess.run(
+        ["initdb", "-D", data, "-A", "trust", "-U", "me"], check=True, capture_output=True
+    )
+    options = f"-k {tmp_path} -c listen_addresses="
+    subprocess.run(["pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start"], check=True)
+    try:
+        yield f"postgresql+psycopg://me@/postgres?host={tmp_path}"
+    finally:
+        subprocess.run(["pg_ctl", "-D", data, "-m", "immediate", "stop"], check=True)
+
+
+def test_postgresql(postgresql: str) -> None:
+    with open_ledger(postgresql) as ledger:
+        ledger.append(FACTS, b"model")
+        with pytest.raises(LedgerInUse):
+            open_ledger(postgresql)
+        with read_ledger(postgresql) as other:
+            assert broken_links(other.entries()) == []
+    with open_ledger(postgresql) as ledger:
+        assert ledger.checkpoint() == (2, b"model")
+    engine = create_engine(postgresql)
+    with engine.connect() as connection, pytest.raises(Exception, match="append-only"):
+        connection.execute(text("DELETE FROM entries"))
+    engine.dispose()
