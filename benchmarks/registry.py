@@ -12,6 +12,12 @@ NAMES = (
     "batch",
     "play",
     "nashopt",
+    "figures",
+    "detection",
+    "flower",
+    "training",
+    "training_pfl",
+    "training_flower",
     "start_up",
 )
 

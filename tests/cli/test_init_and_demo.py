@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from fedaccord.game.files import example_text
 from tests.cli.conftest import Run
 
@@ -28,11 +30,34 @@ def test_demo_tells_the_whole_story(run: Run) -> None:
     assert result.exit_code == 0
     for words in (
         *("1. Alone", "free-ride", "50,397", "2. Together", "58,223", "110,814"),
-        *("3. The individual agreement", "Proved", "4. A page", "fedaccord-demo.html"),
-        "fedaccord init",
+        *("3. The individual agreement", "Proved", "4. More data", "individual against"),
+        *("5. A page", "fedaccord-demo.html", "fedaccord init"),
     ):
         assert words in result.stdout
-    assert "An agreement that holds" in Path("fedaccord-demo.html").read_text()
+    page = Path("fedaccord-demo.html").read_text()
+    assert "An agreement that holds" in page
+    assert "What it does to a model" in page
+
+
+def test_demo_shows_that_accuracy_is_gained(run: Run) -> None:
+    """Ten seeds, 222 images against 101: the gain was 3.5 points, give or take 2.2."""
+    [line] = [line for line in run("demo").stdout.splitlines() if "against equilibrium" in line]
+    assert "points of accuracy" in line
+    assert "chance" not in line
+    assert float(line.split("equilibrium: ")[1].split(" points")[0]) > 1.0
+
+
+def test_demo_without_pytorch_leaves_that_step_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedaccord.cli.training_options.is_installed", lambda: False)
+    result = run("demo")
+    assert result.exit_code == 0
+    assert "This step needs PyTorch" in result.stdout
+    assert "What it does to a model" not in Path("fedaccord-demo.html").read_text()
+    refused = run("train", "--paper")
+    assert refused.exit_code == 2
+    assert "training needs PyTorch" in refused.stderr
 
 
 def test_demo_writes_its_page_where_it_is_told(run: Run) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -48,6 +48,31 @@ def working(what: str) -> Iterator[None]:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+@contextmanager
+def counting(what: str, steps: int) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar on a terminal: tell it how many steps are done, and what is going on."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=_console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(what, total=steps)
+        yield lambda done, doing: progress.update(bar, completed=done, description=doing)
 
 
 def _console(stderr: bool) -> "Console":

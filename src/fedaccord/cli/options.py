@@ -25,6 +25,13 @@ def from_one(number: int | None) -> int | None:
     return number
 
 
+def from_zero(number: int) -> int:
+    """A seed."""
+    if number < 0:
+        raise typer.BadParameter(f"must be 0 or more, got {number}")
+    return number
+
+
 def _not_too_many(clients: int | None) -> int | None:
     if clients is not None and clients > MOST_CLIENTS:
         raise typer.BadParameter(f"must be {MOST_CLIENTS:,} or less, got {clients}")
@@ -59,6 +66,20 @@ FormatOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     typer.Option("--report", metavar="FILE.html", help="Write an HTML page to send around."),
+]
+AgreementOption = Annotated[
+    Literal["individual", "uniform"],
+    typer.Option(
+        "--agreement",
+        show_default=False,
+        help="Each client its own amount (individual), or one level for many.",
+    ),
+]
+MarginOption = Annotated[
+    float,
+    typer.Option(
+        "--margin", show_default=False, help="Design for clients that much less patient (0)."
+    ),
 ]
 PunishmentSlotsOption = Annotated[
     int | None,

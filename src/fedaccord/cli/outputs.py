@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fedaccord.agreement.certificate import Certificate
     from fedaccord.play.account import Account
     from fedaccord.play.match import Match
+    from fedaccord.training.comparison import Comparison
 
 
 def check_writable(*paths: Path | None) -> None:
@@ -34,18 +35,17 @@ def check_writable(*paths: Path | None) -> None:
             raise _cannot_write(path, error) from None
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a file under another name, then rename it: nobody ever sees half of it."""
+    data = content.encode() if isinstance(content, str) else content
     try:
         if _is_special(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(data)
             return
         target = path.resolve()  # through a link, to the file itself
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="", dir=target.parent, prefix=".", delete=False
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
             try:
-                file.write(text)
+                file.write(data)
                 file.close()
                 Path(file.name).chmod(_usual_mode())
                 Path(file.name).replace(target)
@@ -72,12 +72,14 @@ def _cannot_write(path: Path, error: OSError) -> FedaccordError:
     return FedaccordError(f"{path}: cannot be written: {error.strerror or error}")
 
 
-def write_report(path: Path, certificate: "Certificate") -> None:
+def write_report(
+    path: Path, certificate: "Certificate", comparison: "Comparison | None" = None
+) -> None:
     """Write the HTML page."""
     from fedaccord.report import render_report
 
     with working("Writing the report"):
-        write_file(path, render_report(certificate))
+        write_file(path, render_report(certificate, comparison))
 
 
 def write_account(path: Path, account: "Account") -> None:
@@ -88,19 +90,40 @@ def write_account(path: Path, account: "Account") -> None:
         write_file(path, render_account(account))
 
 
+def write_training(path: Path, comparison: "Comparison") -> None:
+    """Write the HTML page about a training."""
+    from fedaccord.report import render_training
+
+    with working("Writing the report"):
+        write_file(path, render_training(comparison))
+
+
+def write_runs(path: Path, comparison: "Comparison") -> None:
+    """Write every round of every run as CSV."""
+    rows = (
+        (run.profile, run.seed, slot.slot, slot.phase, slot.total, k, score.loss, score.accuracy)
+        for run in comparison.runs
+        for slot in run.slots
+        for k, score in enumerate(slot.rounds, start=1)
+    )
+    columns = ["profile", "seed", "slot", "phase", "total", "round", "loss", "accuracy"]
+    write_csv(path, columns, rows)
+
+
 def write_slots(path: Path, match: "Match") -> None:
     """Write a match as CSV, slot by slot."""
     rows = enumerate(zip(match.phases, match.totals.tolist(), strict=True), start=1)
-    _write_csv(path, ["slot", "phase", "total"], ((slot, *row) for slot, row in rows))
+    write_csv(path, ["slot", "phase", "total"], ((slot, *row) for slot, row in rows))
 
 
 def write_profile(path: Path, agreement: "Agreement") -> None:
     """Write the profile as CSV, which `fedaccord certify` reads."""
     names, amounts = agreement.consortium.names, agreement.profile.tolist()
-    _write_csv(path, ["name", "contribution"], zip(names, amounts, strict=True))
+    write_csv(path, ["name", "contribution"], zip(names, amounts, strict=True))
 
 
-def _write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
+def write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
+    """Write a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

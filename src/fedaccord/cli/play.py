@@ -2,17 +2,19 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
+    AgreementOption,
     AllOption,
     ClientsOption,
     CostPerSampleOption,
     DiscountFactorOption,
     FormatOption,
+    MarginOption,
     PaperOption,
     PunishmentSlotsOption,
     ReportOption,
@@ -42,20 +44,8 @@ def play(
             "--slots", callback=from_one, show_default=False, help="How many slots to play (50)."
         ),
     ] = 50,
-    agreement: Annotated[
-        Literal["individual", "uniform"],
-        typer.Option(
-            "--agreement",
-            show_default=False,
-            help="Each client its own amount (individual), or one level for many.",
-        ),
-    ] = "individual",
-    margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", show_default=False, help="Design for clients that much less patient (0)."
-        ),
-    ] = 0.0,
+    agreement: AgreementOption = "individual",
+    margin: MarginOption = 0.0,
     punishment_slots: PunishmentSlotsOption = None,
     deviate: Annotated[
         list[str] | None,

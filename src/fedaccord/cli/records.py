@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedaccord.agreement.certificate import Certificate
+    from fedaccord.baselines.comparison import Entry, MechanismComparison
     from fedaccord.game.arrays import FloatArray
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
     from fedaccord.play.account import Account
     from fedaccord.play.book import Event
+    from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+    from fedaccord.training.course import SlotRecord
 
 _INDENTED = 1000
 """Clients (or slots) up to which JSON is indented: Python indents slowly."""
@@ -88,6 +93,54 @@ def match_record(
         "false_alarm_cost": _finite(match.false_alarm_cost.sum()),
         "missed_deviation_cost": _finite(match.missed_deviation_cost.sum()),
         "shortest_punishment": account.shortest_punishment,
+    }
+
+
+def training_record(comparison: "Comparison") -> dict[str, Any]:
+    """What `train` prints."""
+    return {
+        "dataset": comparison.course.model.dataset.name,
+        "task": comparison.course.model.task.name,
+        "engine": comparison.engine,
+        "scale": comparison.course.scale,
+        "profiles": [_profile_score(score) for score in comparison.scores],
+        "runs": [
+            {
+                "profile": run.profile,
+                "seed": run.seed,
+                "slots": [_slot(record) for record in run.slots],
+            }
+            for run in comparison.runs
+        ],
+        "notes": list(comparison.notes),
+    }
+
+
+def _profile_score(score: "ProfileScore") -> dict[str, Any]:
+    return {
+        "profile": score.profile,
+        "total": score.total,
+        "loss": _estimate(score.loss),
+        "accuracy": _estimate(score.accuracy),
+        "accuracy_gain": _estimate(score.accuracy_gain),
+    }
+
+
+def _estimate(estimate: "Estimate") -> dict[str, float | None]:
+    return {"mean": _finite(estimate.mean), "half_width": _finite(estimate.half_width)}
+
+
+def _slot(record: "SlotRecord") -> dict[str, Any]:
+    return {
+        "slot": record.slot,
+        "phase": record.phase,
+        "total": record.total,
+        "rounds": [
+            {"round": k, "loss": _finite(score.loss), "accuracy": score.accuracy}
+            for k, score in enumerate(record.rounds, start=1)
+        ],
+        "test_loss": _finite(record.final.loss),
+        "test_accuracy": record.final.accuracy,
     }
 
 
@@ -188,3 +241,36 @@ def _list(values: "FloatArray") -> list[float | None]:
 def _finite(value: float) -> float | None:
     """The number, or None for what JSON can't say."""
     return float(value) if np.isfinite(value) else None
+
+
+def comparison_record(
+    comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+) -> dict[str, Any]:
+    """What `compare` prints; `accuracy` is what was measured, if anything was."""
+    return {
+        "consortium": _consortium(comparison.consortium),
+        "price_of_anarchy": _finite(comparison.price_of_anarchy),
+        "mechanisms": [_mechanism(entry, accuracy.get(entry.name)) for entry in comparison.entries],
+    }
+
+
+def _mechanism(entry: "Entry", accuracy: "Estimate | None") -> dict[str, Any]:
+    outcome = entry.outcome
+    return {
+        "name": entry.name,
+        "contributors": outcome.contributors,
+        "partial_contributors": outcome.partial_contributors,
+        "free_riders": outcome.free_riders,
+        "total": outcome.total,
+        "total_cost": _finite(entry.total_cost),
+        "payments": outcome.paid,
+        "paid_from_outside": outcome.paid_from_outside,
+        "worst_client": entry.worst_client,
+        "worst_saving": _finite(entry.worst_saving),
+        "self_enforcing": entry.self_enforcing,
+        "enforced_by": outcome.enforced_by,
+        "survives_private_information": outcome.survives_private_information,
+        "private_information": outcome.private_information,
+        "accuracy": None if accuracy is None else _estimate(accuracy),
+        "notes": list(outcome.notes),
+    }

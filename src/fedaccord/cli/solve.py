@@ -7,11 +7,13 @@ import typer
 
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
+    AgreementOption,
     AllOption,
     ClientsOption,
     CostPerSampleOption,
     DiscountFactorOption,
     FormatOption,
+    MarginOption,
     PaperOption,
     PunishmentSlotsOption,
     ReportOption,
@@ -35,14 +37,7 @@ OBJECTIVES: dict[str, "Objective"] = {
 def solve(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
     *,
-    agreement: Annotated[
-        Literal["individual", "uniform"],
-        typer.Option(
-            "--agreement",
-            show_default=False,
-            help="Each client its own amount (individual), or one level for many.",
-        ),
-    ] = "individual",
+    agreement: AgreementOption = "individual",
     objective: Annotated[
         Literal["most-data", "least-total-cost", "fairest"],
         typer.Option(
@@ -51,12 +46,7 @@ def solve(
             help="What an individual agreement is to be best at (most-data).",
         ),
     ] = "most-data",
-    margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", show_default=False, help="Design for clients that much less patient (0)."
-        ),
-    ] = 0.0,
+    margin: MarginOption = 0.0,
     whole_samples: Annotated[
         bool, typer.Option("--whole-samples", help="Ask for whole samples only.")
     ] = False,

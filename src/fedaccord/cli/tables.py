@@ -83,7 +83,9 @@ def print_comparison(console: Console, certificates: Iterable["Certificate"]) ->
     agreements = [certificate.agreement for certificate in certificates]
     equilibrium, size = agreements[0].equilibrium, agreements[0].consortium.size
     sides: list[Equilibrium | Agreement] = [equilibrium, *agreements]
-    table = _table("", ["Equilibrium", *(_heading(agreement.kind) for agreement in agreements)])
+    table = plain_table(
+        "", ["Equilibrium", *(_heading(agreement.kind) for agreement in agreements)]
+    )
     table.add_row("Samples trained on in a slot", *write([side.total for side in sides]))
     table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
     table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
@@ -98,7 +100,7 @@ def print_clients(console: Console, certificate: "Certificate", every: bool) -> 
     size = certificate.agreement.consortium.size
     chosen = choose_clients(certificate, size if every else LISTED)
     numbers = ["Has", "Alone", "Agreed", "Saves", "Needs", "Patience"]
-    table = _table("Client", numbers, words="Role")
+    table = plain_table("Client", numbers, words="Role")
     for row in client_rows(certificate, chosen):
         amounts = (row.samples, row.alone, row.agreed, row.saving)
         table.add_row(row.name, *amounts, row.threshold, row.discount_factor, row.role)
@@ -138,7 +140,7 @@ def _print_deviators(console: Console, match: "Match", every: bool) -> None:
     """What those who slipped paid, against keeping to the agreement."""
     rows = deviator_rows(match)
     chosen = rows if every else rows[:LISTED]
-    table = _table("Slipped", ["Slots", "Pays for ever", "Without its slips", "Lost by them"])
+    table = plain_table("Slipped", ["Slots", "Pays for ever", "Without its slips", "Lost by them"])
     for row in chosen:
         table.add_row(row.name, row.slots, row.paid, row.paid_if_kept, row.lost)
     console.print(table)
@@ -156,7 +158,7 @@ def _print_slips(console: Console, certificate: "Certificate", every: bool) -> N
     worst_first = slipping[np.argsort(certificate.slack[slipping], kind="stable")].tolist()
     chosen = worst_first if every else worst_first[:LISTED]
     numbers = ["Agreed", "Would give", "Gains once", "Loses a slot", "Needs", "Patience"]
-    table = _table("Would slip", numbers)
+    table = plain_table("Would slip", numbers)
     for row in client_rows(certificate, chosen):
         table.add_row(
             row.name,
@@ -172,7 +174,7 @@ def _heading(kind: str) -> str:
     return "Profile" if kind == "given" else f"{kind.capitalize()} agreement"
 
 
-def _table(name: str, numbers: list[str], words: str | None = None) -> Table:
+def plain_table(name: str, numbers: list[str], words: str | None = None) -> Table:
     """A table of names, numbers to the right, and words at the end."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column(name, overflow="fold", min_width=8)

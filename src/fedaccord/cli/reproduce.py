@@ -1,0 +1,96 @@
+"""`fedaccord reproduce`: the paper's evaluation, figure by figure."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from fedaccord.cli.console import output
+from fedaccord.cli.figure_files import make_directory
+from fedaccord.cli.options import FormatOption
+from fedaccord.cli.reproduction import ALL, CLAIMS, Reproduction
+from fedaccord.cli.verdicts import evaluation_record, print_evaluation
+from fedaccord.errors import InvalidInput
+
+
+def reproduce(
+    figures: Annotated[list[str] | None, typer.Argument(metavar="[FIGURE]...", hidden=True)] = None,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", show_default=False, help="Where to (reproduction)."),
+    ] = Path("reproduction"),
+    width: Annotated[
+        Literal["one-column", "two-columns"],
+        typer.Option(
+            "--width",
+            show_default=False,
+            help="Pictures for one column of a paper (one-column), or for two.",
+        ),
+    ] = "one-column",
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="In place of a figure's own, where chance plays a part."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Make again what is there already.")
+    ] = False,
+    output_format: FormatOption = "text",
+) -> None:
+    """Compute the paper's figures again, and check what the paper says about them.
+
+    FIGURE is fig3 to fig23, as the paper counts them; accuracy and law for what the paper leaves
+    out, real training on MNIST (some minutes); claims for a page of all its statements with our
+    verdicts; all for everything and one HTML page of it. With no FIGURE they get listed.
+
+    Each figure becomes FIGURE.csv, FIGURE.svg, FIGURE.png and FIGURE.json (its settings). A
+    figure that is there already, made with the same settings, is kept.
+    """
+    from fedaccord.experiments.presets import figure_titles, training_titles
+
+    titles = {**figure_titles(), **training_titles()}
+    if not figures:
+        _list(titles)
+        return
+    _check(figures, [*titles, CLAIMS, ALL])
+    if seed is not None:
+        _check_seed(seed, figures)
+    make_directory(out)
+    done = Reproduction(figures, out, width, seed, force)
+    done.draw_figures()
+    done.check_claims()
+    done.write_pages()  # now, in case that training is broken off
+    done.train()
+    done.write_pages()
+    if output_format == "json":
+        from fedaccord.cli.records import to_json
+
+        typer.echo(to_json(evaluation_record(done), 0))
+    else:
+        print_evaluation(output(), done)
+
+
+def _list(titles: dict[str, str]) -> None:
+    for name, title in titles.items():
+        typer.echo(f"{name:9} {title}")
+    typer.echo(f"{CLAIMS:9} Every statement of the paper about its figures, with our verdict")
+    typer.echo(f"{ALL:9} All of these, and one HTML page")
+
+
+def _check_seed(seed: int, words: list[str]) -> None:
+    """Refuse a seed that is none, or that nothing would be drawn with."""
+    from fedaccord.experiments.presets import drawn_by_chance
+
+    if seed < 0:
+        raise InvalidInput(f"--seed: must be 0 or more, got {seed}")
+    if not {*drawn_by_chance(), CLAIMS, ALL} & set(words):
+        raise InvalidInput(f"--seed: chance plays no part in {', '.join(words)}")
+
+
+def _check(words: list[str], known: list[str]) -> None:
+    """Refuse what there is not, all of it at once."""
+    from fedaccord.game.mistakes import unknown
+
+    wrong = [word for word in words if word not in known]
+    if wrong:
+        raise InvalidInput([f"there is no {word!r}: {unknown(word, known)}" for word in wrong])

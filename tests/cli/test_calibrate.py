@@ -1,0 +1,101 @@
+"""`fedaccord calibrate`: measured numbers, in words, as JSON and in a file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fedaccord as fa
+from tests.cli.conftest import Run
+
+QUICK = ("--rounds", "6", "--seeds", "1")
+
+
+def calibrate_json(run: Run, *words: str) -> dict[str, Any]:
+    result = run("calibrate", *words, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout, parse_constant=pytest.fail))
+
+
+def test_the_record(run: Run) -> None:
+    answer = calibrate_json(
+        run, *QUICK, "--price-per-second", "2", "--value-of-loss", "10", "--dataset", "digits"
+    )
+    assert (answer["dataset"], answer["task"], answer["rounds"]) == ("digits", "softmax", 6)
+    assert answer["cost_per_sample"] == pytest.approx(2 * 6 * answer["seconds_per_sample"])
+    assert answer["valuation"] == pytest.approx(10 * answer["law_at_the_end"]["data"])
+    assert isinstance(answer["law"]["fits"], bool)
+    assert answer["law"]["fits"] == (not answer["law"]["objections"])
+    assert len({point["total"] for point in answer["losses"]}) == 6
+    assert max(point["round"] for point in answer["losses"]) == 6
+
+
+def test_equation_4(run: Run) -> None:
+    """Chip / 2 x cycles x hertz^2, the cycles being seconds x hertz."""
+    answer = calibrate_json(run, *QUICK, "--chip", "2e-28", "--hertz", "2e9")
+    cycles = 6 * answer["seconds_per_sample"] * 2e9
+    assert answer["cost_per_sample"] == pytest.approx(2e-28 / 2 * cycles * 2e9**2)
+    assert answer["valuation"] is None
+
+
+def test_into_a_file(run: Run) -> None:
+    run("init", "mine.toml")
+    Path("few.toml").write_text(
+        Path("mine.toml").read_text(encoding="utf-8").replace("rounds = 50", "rounds = 6"),
+        encoding="utf-8",
+    )
+    words = ("--seeds", "1", "--price-per-second", "1", "--value-of-loss", "10")
+    one = ("--client", "St Mary", "--out", "new.toml")
+    result = run("calibrate", "few.toml", *words, *one)
+    assert result.exit_code == 0, result.output
+    before, after = fa.load_consortium("few.toml"), fa.load_consortium("new.toml")
+    n = before.index("St Mary")
+    changed = (before.cost_per_sample != after.cost_per_sample).nonzero()[0].tolist()
+    assert changed == [n]
+    assert (before.valuation != after.valuation).nonzero()[0].tolist() == [n]
+    assert (before.samples == after.samples).all()
+    assert "# Measured with softmax on digits" in Path("new.toml").read_text(encoding="utf-8")
+    assert run("calibrate", "few.toml", *words, "--out", "few.toml").exit_code == 0
+    assert len(set(fa.load_consortium("few.toml").cost_per_sample.tolist())) == 1
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_text_and_picture(run: Run, suffix: str) -> None:
+    result = run("calibrate", *QUICK, "--picture", f"law.{suffix}")
+    assert result.exit_code == 0
+    assert "seconds for a sample in a round" in result.stdout
+    assert "The law" in result.stdout
+    assert "--price-per-second, or --chip and --hertz, turn that into a cost" in result.stdout
+    assert Path(f"law.{suffix}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--out", "new.toml"), "need a FILE to put the numbers into"),
+        (("--client", "St Mary"), "need a FILE to put the numbers into"),
+        (("--chip", "1"), "give --price-per-second, or --chip and --hertz"),
+        (("--chip", "1", "--hertz", "1", "--price-per-second", "1"), "give --price-per-second, or"),
+        (("--price-per-second", "0"), "a second must cost more than 0"),
+        (("--value-of-loss", "-1"), "--value-of-loss: must be more than 0"),
+        (("--picture", "law.doc"), "must end in .png, .svg or .pdf"),
+        (("--dataset", "cifar"), "no dataset called 'cifar'"),
+        (("--rounds", "3"), "the law needs 4 or more"),
+    ],
+)
+def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
+    result = run("calibrate", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not Path("new.toml").exists()
+
+
+def test_refusals_with_a_file(run: Run) -> None:
+    run("init", "mine.toml")
+    result = run("calibrate", "mine.toml", "--client", "St Mark")
+    assert result.exit_code == 2
+    assert "no client called 'St Mark'" in result.stderr
+    result = run("calibrate", "mine.toml", "--rounds", "6")
+    assert result.exit_code == 2
+    assert "--rounds: mine.toml says 50" in result.stderr

@@ -1,0 +1,157 @@
+"""`fedaccord compare`: the JSON contract, the table, the page, and what is refused."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+CONTRACT = [  # of DESIGN.md, in its order; * marks what was added since
+    *("name", "contributors", "partial_contributors", "free_riders", "total", "total_cost"),
+    "payments",
+    *("paid_from_outside", "worst_client", "worst_saving"),  # *
+    "self_enforcing",
+    *("enforced_by", "survives_private_information", "private_information"),  # *
+    *("accuracy", "notes"),  # *
+]
+NAMES = [
+    *("equilibrium", "uniform", "individual", "social optimum"),
+    *("everything", "contract", "detection"),
+]
+
+
+def compare_json(run: Run, *words: str) -> dict[str, Any]:
+    result = run("compare", *words, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout, parse_constant=pytest.fail))
+
+
+def test_the_json_contract(run: Run) -> None:
+    answer = compare_json(run, "--paper")
+    assert list(answer) == ["consortium", "price_of_anarchy", "mechanisms"]
+    assert [mechanism["name"] for mechanism in answer["mechanisms"]] == NAMES
+    assert all(list(mechanism) == CONTRACT for mechanism in answer["mechanisms"])
+    by_name = {mechanism["name"]: mechanism for mechanism in answer["mechanisms"]}
+    assert by_name["equilibrium"]["total"] == pytest.approx(505_063.3, abs=0.05)
+    assert by_name["uniform"]["total"] == pytest.approx(887_448.1, abs=0.05)
+    assert by_name["individual"]["total"] == pytest.approx(993_957.4, abs=0.05)
+    assert by_name["contract"]["contributors"] == 20
+    detection = by_name["detection"]
+    assert (detection["contributors"], detection["partial_contributors"]) == (50, 1)
+    assert [m["name"] for m in answer["mechanisms"] if m["self_enforcing"]] == [
+        *("equilibrium", "uniform", "individual", "detection"),
+    ]
+    assert by_name["contract"]["enforced_by"] == "a payer"
+    assert by_name["contract"]["paid_from_outside"] > 0
+    assert by_name["social optimum"]["paid_from_outside"] == 0
+    assert by_name["contract"]["accuracy"] is None
+
+
+def test_nobody_trains_under_one_of_them(run: Run) -> None:
+    answer = compare_json(run, "--paper", "--cost-per-sample", "7.91e-8", "--mechanism", "contract")
+    [contract] = answer["mechanisms"]
+    assert (contract["contributors"], contract["total"]) == (0, 0.0)
+    assert (contract["total_cost"], contract["worst_saving"]) == (None, None)
+
+
+def test_the_table(run: Run) -> None:
+    text = run("compare", "--paper").stdout
+    assert "100 clients with 1,000,000 samples together" in text
+    assert re.search(r"uniform +98 +1 +1 +887,448 +101.767 +0 +0.00002 +yes +no", text)
+    assert re.search(r"contract +20 +0 +80 +200,000 +102.599 +0.00197 +-0.01162 +no +no", text)
+    assert "individual brings most: 993,957 samples" in text.replace("\n", " ")
+    assert "The price of anarchy is 1.0028" in text
+
+
+def test_only_some_in_the_order_given(run: Run) -> None:
+    answer = compare_json(run, "--mechanism", "social-optimum", "--mechanism", "equilibrium")
+    assert [m["name"] for m in answer["mechanisms"]] == ["social optimum", "equilibrium"]
+
+
+def test_the_options_of_the_contract(run: Run) -> None:
+    words = ("--paper", "--mechanism", "contract")
+
+    def contract(*more: str) -> dict[str, Any]:
+        return dict(compare_json(run, *words, *more)["mechanisms"][0])
+
+    assert contract("--contract-classes", "4")["contributors"] == 25
+    assert contract("--contract-valuation", "10")["contributors"] == 0
+    graded = contract("--contract-valuation", "10", "--contract-menu", "graded")
+    assert 0 < graded["total"] < 200_000
+    free = contract("--contract-delay-price", "0", "--contract-valuation", "200")
+    assert free["contributors"] == 100
+    assert contract("--contract-information", "weak")["survives_private_information"] is True
+    assert contract("--contract-information", "strong")["total"] == 200_000
+
+
+def test_a_file_with_unequal_data(run: Run) -> None:
+    run("init")
+    answer = compare_json(run, "consortium.toml", "--contract-information", "strong")
+    assert answer["consortium"]["clients"] == 6
+    totals = {m["name"]: m["total"] for m in answer["mechanisms"]}
+    assert totals["everything"] == 116_000
+    assert totals["individual"] == pytest.approx(110_813.6, abs=0.05)
+
+
+def test_one_client(run: Run) -> None:
+    answer = compare_json(run, "--clients", "1")
+    assert all(m["contributors"] == 1 for m in answer["mechanisms"])
+
+
+def test_the_files_it_writes(run: Run) -> None:
+    result = run("compare", "--paper", "--csv", "m.csv", "--report", "m.html")
+    assert result.exit_code == 0
+    with Path("m.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == NAMES
+    assert float(rows[1]["total"]) == pytest.approx(887_448.1, abs=0.05)
+    assert rows[0]["worst_client"] == ""
+    page = Path("m.html").read_text(encoding="utf-8")
+    assert "<h1>7 mechanisms side by side</h1>" in page
+    assert page.count("<svg") == 1
+    assert "http" not in re.sub(r'"http://www.w3.org/[^"]*"', "", page)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--mechanism", "auction"], "--mechanism: must be one of equilibrium, uniform"),
+        (["--contract-classes", "0"], "--contract-classes: must be 1 or more, got 0"),
+        (["--contract-delay-price", "nan"], "--contract-delay-price: must be 0 or more, got nan"),
+        (
+            ["--mechanism", "uniform", "--contract-menu", "graded"],
+            "--contract-menu: goes with --mechanism contract only",
+        ),
+        (["--seeds", "2"], "--seeds and --seed: go with --train only"),
+        (["--train", "digits", "--seed", "-1"], "--seed: must be 0 or more, got -1"),
+        (["--train", "faces"], "there is no dataset called 'faces'"),
+        (["missing.toml"], "missing.toml: there is no such file"),
+        (["--csv", "missing/m.csv"], "cannot be written"),
+    ],
+)
+def test_what_is_refused(run: Run, words: list[str], said: str) -> None:
+    result = run("compare", *words, *(["--report", "m.html"] if "--csv" not in words else []))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+    assert not Path("m.html").exists()
+
+
+def test_measured_accuracy(run: Run) -> None:
+    """Of a real, small training: digits have ten classes, so 50 % is far from guessing."""
+    words = ("--clients", "5", "--rounds", "20", "--train", "digits", "--seeds", "2")
+    chosen = ("--mechanism", "equilibrium", "--mechanism", "contract")
+    answer = compare_json(run, *words, *chosen)
+    for mechanism in answer["mechanisms"]:
+        assert 0.5 < mechanism["accuracy"]["mean"] <= 1.0
+        assert mechanism["accuracy"]["half_width"] >= 0
+    text = run("compare", *words, *chosen, "--csv", "m.csv", "--report", "m.html").stdout
+    assert re.search(r"contract +\d\d\.\d\d ± \d+\.\d\d %", text)
+    assert "Measured<br>accuracy" in Path("m.html").read_text(encoding="utf-8")
+    with Path("m.csv").open(newline="") as file:
+        [first, _] = csv.DictReader(file)
+    assert float(first["accuracy"]) == answer["mechanisms"][0]["accuracy"]["mean"]

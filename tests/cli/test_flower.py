@@ -1,0 +1,218 @@
+"""`fedaccord flower`: an app directory and its keys."""
+
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
+
+from fedaccord.cli import app as command_line
+from fedaccord.flower.client_file import load_client_file
+from fedaccord.flower.protocol.terms import load_terms
+from tests.cli.conftest import Run
+
+CONSORTIUM = """
+name = "Three hospitals"
+rounds = 3
+discount_factor = 0.8
+
+[[clients]]
+name = "St Mary"
+valuation = 20.5
+cost_per_sample = 0.05
+samples = 120
+
+[[clients]]
+name = "St. Mary!"
+valuation = 30.0
+cost_per_sample = 0.05
+samples = 150
+discount_factor = 0.9
+
+[[clients]]
+name = "Łódź"
+valuation = 55.0
+cost_per_sample = 0.05
+samples = 200
+communication_cost = 0.25
+"""
+
+
+@pytest.fixture
+def three(run: Run, tmp_path: Path) -> Run:
+    (tmp_path / "three.toml").write_text(CONSORTIUM, encoding="utf-8")
+    return run
+
+
+def test_new_writes_an_app(three: Run) -> None:
+    result = three(
+        "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"
+    )
+    assert result.exit_code == 0
+    assert result.stdout.endswith("Go on with the five commands in app/README.md.\n")
+    terms = load_terms("app/fedaccord_app/terms.toml")
+    assert terms.clients == ("St Mary", "St. Mary!", "Łódź")
+    assert (terms.rounds, terms.discount_factor, terms.punishment_slots) == (3, 0.8, 4)
+    assert (terms.training.shape, terms.training.classes) == ((8, 8), 10)
+    project = tomllib.loads(Path("app/pyproject.toml").read_text())
+    assert project["tool"]["flwr"]["app"]["components"] == {
+        "serverapp": "fedaccord_app.server_app:app",
+        "clientapp": "fedaccord_app.client_app:app",
+    }
+    folders = sorted(path.parent.name for path in Path("app").glob("clients/*/client.toml"))
+    assert folders == ["St-Mary", "St.-Mary", "Łódź"]
+    files = {f.name: f for f in map(load_client_file, Path("app").glob("clients/*/client.toml"))}
+    assert files["St Mary"].private.valuation == 20.5
+    assert files["Łódź"].private.communication_cost == 0.25
+    assert [f.tell_discount_factor for f in files.values()].count(True) == 1
+    assert files["St. Mary!"].tell_discount_factor
+    with np.load("app/clients/Łódź/data/Łódź.npz") as held:
+        assert held["inputs"].shape == (200, 8, 8)
+
+
+def test_nothing_private_is_in_the_app_or_its_bundle(three: Run) -> None:
+    three("flower", "new", "app", "three.toml", "--dataset", "digits")
+    three("flower", "keys", "app", "--host", "localhost")
+    public = "".join(
+        path.read_text() for path in Path("app/fedaccord_app").iterdir() if path.is_file()
+    )
+    for secret in ("20.5", "0.05", "55.0", "0.25"):
+        assert secret not in public
+    environment = os.environ | {
+        "FLWR_HOME": str(Path("app/flower-home").resolve()),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+    }
+    flwr = str(Path(sys.executable).with_name("flwr"))
+    subprocess.run([flwr, "build"], cwd="app", env=environment, check=True, capture_output=True)
+    (bundle,) = Path("app").glob("*.fab")
+    names = {name.split("/")[0] for name in zipfile.ZipFile(bundle).namelist()}
+    assert names <= {"fedaccord_app", "pyproject.toml", ".info"}
+
+
+def test_keys(three: Run) -> None:
+    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
+    made = three("flower", "keys", "app", "--host", "server.example", "--host", "10.0.0.7")
+    assert made.exit_code == 0
+    server = x509.load_pem_x509_certificate(Path("app/keys/server.pem").read_bytes())
+    authority = x509.load_pem_x509_certificate(Path("app/keys/ca.pem").read_bytes())
+    server.verify_directly_issued_by(authority)
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["server.example"]
+    assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
+    secrets = [Path("app/keys/server.key"), *Path("app").glob("clients/*/node.key")]
+    assert len(secrets) == 4
+    for path in secrets:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for path in secrets[1:]:
+        key = load_ssh_private_key(path.read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        assert key.curve.name == "secp384r1"
+        public = load_ssh_public_key(path.with_suffix(".pub").read_bytes())
+        assert public == key.public_key()
+    # a second time: new certificates, but a client keeps its key
+    before = [path.read_bytes() for path in secrets]
+    assert three("flower", "keys", "app", "--host", "other.example").exit_code == 0
+    after = [path.read_bytes() for path in secrets]
+    assert after[0] != before[0]
+    assert after[1:] == before[1:]
+
+
+def test_one_key_at_a_client(three: Run) -> None:
+    assert three("flower", "key", "node.key").exit_code == 0
+    assert Path("node.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
+    again = three("flower", "key", "node.key")
+    assert again.exit_code == 2
+    assert "exists already; a key is not overwritten" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none.toml", "--dataset", "digits"], "none.toml"),
+        (["three.toml"], "what is an example like?"),
+        (["three.toml", "--shape", "8,8"], "what is an example like?"),
+        (["three.toml", "--dataset", "digits", "--classes", "3"], "not together with --dataset"),
+        (["three.toml", "--dataset", "nosuch"], "no dataset called 'nosuch'"),
+        (["three.toml", "--shape", "8x8", "--classes", "10"], "--shape: must be whole numbers"),
+        (["three.toml", "--shape", "0", "--classes", "10"], "training.shape"),
+        (["three.toml", "--shape", "8", "--classes", "1"], "training.classes"),
+        (["three.toml", "--dataset", "digits", "--task", "svm"], "no task called 'svm'"),
+        (["three.toml", "--shape", "30", "--classes", "2", "--task", "cnn"], "needs images"),
+        (["three.toml", "--dataset", "digits", "--quorum", "4"], "quorum: 4 of 3 clients"),
+        (["three.toml", "--dataset", "digits", "--margin", "1.5"], "margin"),
+        (["three.toml", "--dataset", "digits", "--rate", "0"], "training.rate"),
+    ],
+)
+def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path) -> None:
+    result = three("flower", "new", "app", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["three.toml"]
+
+
+def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) -> None:
+    Path("app").mkdir()
+    Path("app/mine.txt").write_text("mine")
+    result = three("flower", "new", "app", "three.toml", "--dataset", "digits")
+    assert result.exit_code == 2
+    assert "app: exists already, and is not empty" in result.stderr
+    (tmp_path / "many.toml").write_text(CONSORTIUM.replace("samples = 120", "samples = 12000"))
+    result = three("flower", "new", "other", "many.toml", "--dataset", "digits")
+    assert result.exit_code == 2
+    assert "has 12000 samples, but digits has only" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "many.toml", "three.toml"]
+    result = three("flower", "keys", "app", "--host", "x")
+    assert "is no directory that `fedaccord flower new` wrote" in result.stderr
+    three("flower", "new", "new", "three.toml", "--dataset", "digits")
+    result = three("flower", "keys", "new")
+    assert result.exit_code == 2
+    assert "--host: the server needs a name or an address" in result.stderr
+
+
+def test_hosts_that_are_none(three: Run) -> None:
+    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
+    assert three("flower", "keys", "app", "--host", "sérver").exit_code == 2
+    assert three("flower", "keys", "app", "--host", "x", "--days", "9999").exit_code == 2
+    assert not Path("app/keys").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("sqlalchemy", ("ledger", "show", "ledger.db")),
+        ("flwr", ("flower", "new", "app", "three.toml", "--dataset", "digits")),
+        ("cryptography", ("flower", "key", "node.key")),
+    ],
+)
+def test_what_to_install(
+    module: str, words: tuple[str, ...], three: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    result = three(*words)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: this needs {module}, which is not installed: "
+        "pip install 'fedaccord[train,flower]' brings it\n"
+    )
+
+
+def test_help_needs_neither_flower_nor_a_database() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from fedaccord.cli import app;"
+        "[CliRunner().invoke(app, words) for words in (['--help'], ['ledger', '--help'],"
+        " ['flower', 'new', '--help'])];"
+        "print(sorted({'flwr', 'sqlalchemy', 'torch', 'numpy'} & set(sys.modules)))"
+    )
+    assert command_line.info.name == "fedaccord"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,131 @@
+"""`fedaccord ledger`: show, verify, export."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from fedaccord.flower.ledger.store import open_ledger
+from fedaccord.flower.protocol.coordinator import Coordinator
+from tests.cli.conftest import Run
+from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, terms_of
+from tests.flower.consortia import run as run_slots
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def story(run: Run, tmp_path: Path) -> Run:
+    """A ledger of two slots with a slip in the first, and b's copy of it."""
+    privates = privates_of(NAMES)
+    privates[1] = replace(privates[1], slips={1: 0})
+    members = Members(terms_of(NAMES), privates)
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(Coordinator(terms_of(NAMES), ledger, START_MODEL), members, 2)
+    with open_ledger(tmp_path / "copy.db") as copy:
+        copy.append([entry.fact for entry in members.copies["b"].written])
+    return run
+
+
+def edit(path: Path, statement: str) -> None:
+    """Change a row as someone with the file in hand would."""
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("DROP TRIGGER entries_no_update")
+        raw.execute("DROP TRIGGER entries_no_delete")
+        raw.execute(statement)
+        raw.commit()
+
+
+def refused(result: Result, message: str) -> None:
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_show(story: Run) -> None:
+    shown = story("ledger", "show", "ledger.db", "--slot", "1", "--kind", "verdict")
+    assert shown.exit_code == 0
+    assert [line.split()[:4] for line in shown.stdout.splitlines()] == [
+        ["number", "slot", "kind", "client"],
+        ["26", "1", "verdict", "a"],
+        ["27", "1", "verdict", "b"],
+        ["28", "1", "verdict", "c"],
+    ]
+    assert "verdict deviation" in shown.stdout.splitlines()[2]
+
+
+def test_show_json(story: Run) -> None:
+    entries = json.loads(story("ledger", "show", "ledger.db", "--format", "json").stdout)
+    assert [entry["number"] for entry in entries] == list(range(1, len(entries) + 1))
+    assert entries[0]["body"]["terms"]["clients"] == ["a", "b", "c"]
+    about_b = json.loads(
+        story("ledger", "show", "ledger.db", "--client", "b", "--format", "json").stdout
+    )
+    assert {entry["client"] for entry in about_b} == {None, "b"}
+    (last,) = json.loads(
+        story("ledger", "show", "ledger.db", "--last", "1", "--format", "json").stdout
+    )
+    assert last["kind"] == "told"
+
+
+def test_show_nothing(story: Run) -> None:
+    assert story("ledger", "show", "ledger.db", "--slot", "99").stdout == "No entries.\n"
+
+
+def test_verify(story: Run) -> None:
+    result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
+    assert result.exit_code == 0
+    assert "the chain of digests is whole" in result.stdout
+    assert "Every agreement is proved, every verdict and phase follows." in result.stdout
+    assert "copy.db agrees with it." in result.stdout
+    assert story("ledger", "verify", "copy.db").exit_code == 0
+
+
+def test_verify_finds_an_edited_row(story: Run) -> None:
+    edit(Path("ledger.db"), "UPDATE entries SET client = 'a' WHERE number = 27")
+    result = story("ledger", "verify", "ledger.db")
+    assert result.exit_code == 1
+    assert "Wrong: entry 27 is not what was written: its digest differs." in result.stdout
+    record = json.loads(story("ledger", "verify", "ledger.db", "--format", "json").stdout)
+    assert not record["holds"]
+    assert len(record["problems"]) == 1
+
+
+def test_verify_finds_an_end_that_was_cut_off_by_a_copy(story: Run) -> None:
+    edit(Path("ledger.db"), "DELETE FROM entries WHERE slot = 2")
+    assert story("ledger", "verify", "ledger.db").exit_code == 0
+    result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
+    assert result.exit_code == 1
+    assert "Wrong: copy.db: b's entry" in result.stdout
+
+
+def test_export_and_verify_the_export(story: Run) -> None:
+    assert story("ledger", "export", "ledger.db", "all.jsonl").exit_code == 0
+    assert story("ledger", "verify", "all.jsonl", "--against", "copy.db").exit_code == 0
+    lines = Path("all.jsonl").read_text().splitlines()
+    assert story("ledger", "export", "ledger.db", "b.jsonl", "--client", "b").stdout.startswith(
+        "Wrote "
+    )
+    some = [json.loads(line)["client"] for line in Path("b.jsonl").read_text().splitlines()]
+    assert set(some) == {None, "b"}
+    assert len(some) < len(lines)
+    Path("all.jsonl").write_text("\n".join(lines).replace('"deviation', '"kept') + "\n")
+    Path("all.jsonl").write_text(Path("all.jsonl").read_text().replace("deviation", "kept", 1))
+    assert story("ledger", "verify", "all.jsonl").exit_code == 1
+
+
+def test_wrong_input(story: Run) -> None:
+    refused(story("ledger", "show", "none.db"), "none.db: there is no such ledger")
+    Path("junk.db").write_text("hello" * 99)
+    refused(story("ledger", "verify", "junk.db"), "junk.db: file is not a database")
+    refused(story("ledger", "export", "ledger.db", "out.txt"), "must be called *.jsonl")
+    refused(story("ledger", "export", "ledger.db", "no/out.jsonl"), "cannot be written")
+    refused(story("ledger", "show", "none.jsonl"), "none.jsonl: cannot be read")
+    refused(story("ledger", "show", "nosuch://x"), "Can't load plugin")
+    assert story("ledger", "show", "ledger.db", "--last", "0").exit_code == 2
+    assert story("ledger", "show").exit_code == 2

@@ -1,0 +1,152 @@
+"""`fedaccord reproduce`: files, what is kept, what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedaccord.data import mnist
+from fedaccord.experiments.presets import figure_titles
+from tests.cli.conftest import Run
+
+DOCS = Path(__file__).parents[2] / "docs" / "explanation"
+ENDINGS = ("csv", "svg", "png", "json")
+
+
+def test_without_a_figure_they_are_listed(run: Run, tmp_path: Path) -> None:
+    result = run("reproduce")
+    assert result.exit_code == 0
+    names = [line.split()[0] for line in result.output.splitlines()]
+    assert names == [*figure_titles(), "accuracy", "law", "claims", "all"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_is_four_files(run: Run, tmp_path: Path) -> None:
+    result = run("reproduce", "fig4", "--out", "figures/new")
+    assert result.exit_code == 0
+    folder = tmp_path / "figures" / "new"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(f"fig4.{e}" for e in ENDINGS)
+    lines = (folder / "fig4.csv").read_text().splitlines()
+    assert lines[0].startswith("clients,case,free_riders,uniform_ratio,individual_ratio")
+    assert len(lines) == 200
+    settings = json.loads((folder / "fig4.json").read_text())
+    assert settings["setting"]["samples"] == 10_000
+    assert "clients" not in settings["setting"]
+    assert (settings["swept"]["first"], settings["swept"]["last"]) == (2, 200)
+    assert settings["seed"] is None
+    assert "181" in result.output
+    assert "holds within rounding" in result.output
+
+
+def made(result: object) -> list[tuple[str, bool]]:
+    record = json.loads(result.stdout)  # type: ignore[attr-defined]
+    return [(figure["figure"], figure["kept"]) for figure in record["figures"]]
+
+
+def test_what_is_there_is_kept_and_what_changed_is_made(run: Run, tmp_path: Path) -> None:
+    words = ("reproduce", "fig16", "fig15", "--out", "out", "--format", "json")
+    assert made(run(*words)) == [("fig15", False), ("fig16", False)]
+    before = (tmp_path / "out" / "fig15.svg").stat().st_mtime_ns
+    assert made(run(*words)) == [("fig15", True), ("fig16", True)]
+    assert (tmp_path / "out" / "fig15.svg").stat().st_mtime_ns == before
+    (tmp_path / "out" / "fig16.csv").write_text("half of")
+    assert made(run(*words)) == [("fig15", True), ("fig16", False)]
+    assert made(run(*words, "--force")) == [("fig15", False), ("fig16", False)]
+    assert made(run(*words, "--width", "two-columns")) == [("fig15", False), ("fig16", False)]
+
+
+def test_settings_that_cannot_be_read_mean_that_a_figure_is_made(run: Run, tmp_path: Path) -> None:
+    words = ("reproduce", "fig15", "--out", "out", "--format", "json")
+    run(*words)
+    for text in ("no json", "[]", "{}"):
+        (tmp_path / "out" / "fig15.json").write_text(text)
+        assert made(run(*words)) == [("fig15", False)]
+
+
+def test_a_seed_changes_what_is_drawn_by_chance(run: Run, tmp_path: Path) -> None:
+    words = ("reproduce", "fig17", "--out", "out", "--format", "json")
+    run(*words)
+    own = (tmp_path / "out" / "fig17.csv").read_bytes()
+    assert made(run(*words, "--seed", "5")) == [("fig17", False)]
+    assert (tmp_path / "out" / "fig17.csv").read_bytes() != own
+    assert json.loads((tmp_path / "out" / "fig17.json").read_text())["seed"] == 5
+
+
+def test_claims_are_a_page(run: Run, tmp_path: Path) -> None:
+    result = run("reproduce", "claims", "--out", "out")
+    assert result.exit_code == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["evaluation.md"]
+    page = (tmp_path / "out" / "evaluation.md").read_text()
+    assert "### Figure 23: " in page
+    assert "accuracy.png" not in page  # nothing was trained
+    assert "does not hold" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fig2"], "Error: there is no 'fig2': did you mean 'fig23'?"),
+        (["fig4", "figs", "no"], "Error: 2 mistakes:"),
+        (["fig17", "--seed", "-1"], "Error: --seed: must be 0 or more, got -1"),
+        (["fig3", "fig4", "--seed", "1"], "Error: --seed: chance plays no part in fig3, fig4"),
+        (["fig4", "--out", "file"], "Error: file: cannot be written to: File exists"),
+        (["fig4", "--out", "file/below"], "Error: file/below: cannot be written to"),
+    ],
+)
+def test_refusals(run: Run, tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "file").write_text("here already")
+    result = run("reproduce", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.fixture
+def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on disk nor to be had."""
+    monkeypatch.setenv("FEDACCORD_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(mnist, "MIRROR", "http://127.0.0.1:9/")
+
+
+@pytest.mark.usefixtures("no_mnist")
+def test_without_mnist_training_says_so_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    result = run("reproduce", "law", "--out", "out")
+    assert result.exit_code == 2
+    assert "MNIST is not on this machine and could not be downloaded" in result.stderr
+    assert "FEDACCORD_DATA" in result.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_mnist")
+def test_a_picture_of_another_width_needs_no_training(run: Run, tmp_path: Path) -> None:
+    """What was measured for the docs is there, and MNIST is not."""
+    pytest.importorskip("torch")
+    shutil.copytree(DOCS, tmp_path / "out")
+    words = ("reproduce", "law", "--out", "out", "--format", "json")
+    assert made(run(*words)) == [("law", False)]
+    assert (tmp_path / "out" / "law.csv").read_bytes() == (DOCS / "law.csv").read_bytes()
+    assert (tmp_path / "out" / "law.png").read_bytes() != (DOCS / "law.png").read_bytes()
+    assert made(run(*words)) == [("law", True)]
+    assert run(*words, "--force").exit_code == 2
+    assert made(run(*words)) == [("law", True)]  # nothing was lost
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_mnist")
+def test_all_goes_on_without_mnist(run: Run, tmp_path: Path) -> None:
+    result = run("reproduce", "all", "--out", "out")
+    assert result.exit_code == 0
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {f"{name}.{e}" for name in figure_titles() for e in ENDINGS} | {
+        "evaluation.md",
+        "index.html",
+    }
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == len(figure_titles())
+    assert page.count("Left out: accuracy, law. ") == 1
+    assert "Left out: accuracy, law. " in result.output

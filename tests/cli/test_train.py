@@ -1,0 +1,274 @@
+"""`fedaccord train`: the JSON contract, comparison, slots, checkpoints, and what it refuses."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Run
+
+FIVE = (
+    *("--paper", "--clients", "5", "--samples", "100", "--rounds", "4"),
+    *("--cost-per-sample", "0.004"),  # so that some would free-ride
+)
+SMALL = (*FIVE, "--seeds", "2")
+
+
+def train_json(run: Run, *words: str) -> dict[str, Any]:
+    result = run("train", *words, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout, parse_constant=pytest.fail))
+
+
+def test_the_json_contract(run: Run) -> None:
+    answer = train_json(run, *SMALL)
+    assert list(answer) == [
+        *("dataset", "task", "engine"),
+        *("scale", "profiles"),  # added
+        *("runs", "notes"),
+    ]
+    assert (answer["dataset"], answer["task"]) == ("digits", "softmax")
+    assert answer["engine"] == "vectorised"
+    runs = [(one["profile"], one["seed"]) for one in answer["runs"]]
+    assert runs == [("equilibrium", 0), ("equilibrium", 1), ("individual", 0), ("individual", 1)]
+    [slot] = answer["runs"][0]["slots"]
+    assert list(slot) == ["slot", "phase", "total", "rounds", "test_loss", "test_accuracy"]
+    assert [turn["round"] for turn in slot["rounds"]] == [1, 2, 3, 4]
+    assert slot["test_accuracy"] == slot["rounds"][-1]["accuracy"]
+    assert slot["test_loss"] == slot["rounds"][-1]["loss"]
+
+
+def test_totals_are_those_of_the_profiles(run: Run) -> None:
+    answer = train_json(run, *SMALL, "--profile", "equilibrium", "--profile", "individual")
+    solved = json.loads(run("solve", *FIVE, "--format", "json").stdout)
+    totals = [one["slots"][0]["total"] for one in answer["runs"]]
+    expected = [solved["equilibrium"]["total"], solved["agreement"]["total"]]
+    assert expected[0] < 0.9 * expected[1]
+    assert totals == [round(expected[0])] * 2 + [round(expected[1])] * 2
+
+
+def test_a_slip_and_its_punishment(run: Run) -> None:
+    """Contributions come from playing: less in the slot of the slip, the equilibrium after."""
+    words = ("--paper", "--rounds", "2", "--seeds", "1", "--slots", "5")
+    slip = ("--deviate", "client-3@2:0", "--punishment-slots", "2", "--profile", "individual")
+    answer = train_json(run, *words, "--profile", "equilibrium", *slip)
+    alone, agreed = (
+        [(slot["phase"], slot["total"]) for slot in one["slots"]] for one in answer["runs"]
+    )
+    phases = [phase for phase, _ in agreed]
+    assert phases == ["cooperating", "cooperating", "punishing", "punishing", "cooperating"]
+    totals = [total for _, total in agreed]
+    assert totals[0] == totals[4] > totals[1] > totals[2]
+    assert totals[2:4] == [total for _, total in alone[2:4]]
+    assert "client-3" in answer["notes"][0]
+
+
+def test_no_agreement_is_an_answer(run: Run) -> None:
+    words = ("--paper", "--rounds", "2", "--seeds", "1")
+    answer = train_json(
+        run, *words, "--discount-factor", "0.3", "--profile", "uniform", "--deviate", "client-1@1"
+    )
+    assert answer["runs"][0]["slots"][0]["phase"] == "equilibrium"
+    assert "no such agreement exists" in answer["notes"][0]
+
+
+def test_a_profile_from_a_file(run: Run) -> None:
+    run("solve", *FIVE, "--profile-out", "mine.csv")
+    answer = train_json(run, *SMALL, "--profile", "individual", "--profile", "mine.csv")
+    scores = {score["profile"]: score for score in answer["profiles"]}
+    assert scores["mine.csv"]["accuracy_gain"] == {"mean": 0.0, "half_width": 0.0}
+
+
+def test_engines_agree(run: Run) -> None:
+    """To what sums in another order allow; one test digit of 359 may fall on the other side."""
+    fast, plain = (train_json(run, *SMALL, "--engine", name) for name in ("vectorised", "plain"))
+    for one, other in zip(fast["runs"], plain["runs"], strict=True):
+        here, there = one["slots"][0], other["slots"][0]
+        assert here["test_loss"] == pytest.approx(there["test_loss"], rel=1e-5)
+        assert here["test_accuracy"] == pytest.approx(there["test_accuracy"], abs=1.5 / 359)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--local", "epochs", "--batch", "8", "--epochs", "2", "--rate", "0.05"),
+        ("--skew", "0.3"),
+        ("--task", "mlp"),
+        ("--scale", "0.5"),
+        ("--dataset", "breast-cancer"),
+        ("--seed", "7"),
+    ],
+)
+def test_every_option_changes_the_numbers(run: Run, words: tuple[str, ...]) -> None:
+    assert train_json(run, *SMALL)["runs"] != train_json(run, *SMALL, *words)["runs"]
+
+
+def test_text_report_and_csv(run: Run) -> None:
+    result = run(
+        *("train", *SMALL, "--slots", "2", "--report", "page.html", "--csv", "rounds.csv"),
+    )
+    assert result.exit_code == 0
+    assert "individual against equilibrium:" in result.stdout
+    assert "After slot" in result.stdout
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "Test accuracy" in page
+    with Path("rounds.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 2 * 4  # profiles, seeds, slots, rounds
+    assert rows[0]["profile"] == "equilibrium"
+    assert 0.0 <= float(rows[0]["accuracy"]) <= 1.0
+
+
+def test_own_data(run: Run) -> None:
+    chance = np.random.default_rng(0)
+    Path("data").mkdir()
+    for name in [*(f"client-{n}" for n in range(1, 6)), "test"]:
+        inputs = chance.normal(size=(100, 3))
+        np.savez(Path("data") / f"{name}.npz", inputs=inputs, labels=inputs[:, 0] > 0)
+    answer = train_json(run, *SMALL, "--data", "data")
+    assert answer["dataset"] == "data"
+    assert answer["profiles"][1]["accuracy"]["mean"] > 0.8
+    result = run("train", *SMALL[:3], "--samples", "200", "--data", "data")
+    assert result.exit_code == 2
+    assert "client-1: has 100 examples, but 200 samples in the consortium" in result.stderr
+
+
+# --- Checkpoints ---------------------------------------------------------------------------
+
+
+def test_resume_goes_on_and_finished_runs_are_kept(run: Run) -> None:
+    whole = train_json(run, *SMALL)
+    assert train_json(run, *SMALL, "--checkpoint", "kept") == whole
+    assert len(list(Path("kept").glob("*.pt"))) == 4
+    before = {path: path.stat().st_mtime_ns for path in Path("kept").iterdir()}
+    assert train_json(run, *SMALL, "--checkpoint", "kept", "--resume") == whole
+    assert before == {path: path.stat().st_mtime_ns for path in Path("kept").iterdir()}
+
+
+def test_killed_for_real(run: Run, tmp_path: Path) -> None:
+    """SIGKILL as soon as a first checkpoint is there; then the same numbers as without."""
+    words = ["--paper", "--samples", "100", "--rounds", "40", "--seeds", "2", "--slots", "3"]
+    command = [sys.executable, "-m", "fedaccord", "train", *words, "--checkpoint", "kept"]
+    child = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("kept/*.pt")) and time.monotonic() < until:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL  # it had not ended by itself
+    resumed = train_json(run, *words, "--checkpoint", "kept", "--resume")
+    assert resumed == train_json(run, *words)
+
+
+# --- Refusals ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--dataset", "cifar"), "no dataset called 'cifar'"),
+        (("--task", "svm"), "no task called 'svm'"),
+        (("--task", "cnn", "--dataset", "breast-cancer"), "needs images"),
+        (("--profile", "best"), "must be equilibrium, uniform, individual, or an existing file"),
+        (("--profile", "uniform", "--profile", "uniform"), "each profile once"),
+        (("--profile", "equilibrium", "--deviate", "client-1@1"), "nothing to slip from"),
+        (("--deviate", "client-9@1"), "there is no client called 'client-9'"),
+        (("--deviate", "client-1@2"), "the slot must be from 1 to 1"),
+        (("--batch", "8"), "go with --local epochs only"),
+        (("--rate", "0"), "rate: must be more than 0"),
+        (("--rate", "nan"), "rate: must be more than 0"),
+        (("--local", "epochs", "--rate", "0"), "rate: must be more than 0"),
+        (("--scale", "-1"), "scale: must be more than 0"),
+        (("--scale", "1e9"), "samples, but digits has only 1438"),
+        (("--skew", "0"), "alpha: must be more than 0"),
+        (("--skew", "1", "--data", "."), "not together with --data"),
+        (("--data", "nowhere"), "there is no such directory"),
+        (("--resume",), "--checkpoint DIR must say from where"),
+        (("--seeds", "0"), "must be 1 or more"),
+        (("--seed", "-1"), "must be 0 or more"),
+    ],
+)
+def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
+    result = run("train", *SMALL, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_checkpoint_of_another_run(run: Run) -> None:
+    train_json(run, *SMALL, "--checkpoint", "kept")
+    result = run("train", *SMALL, "--checkpoint", "kept")
+    assert result.exit_code == 2
+    assert "has checkpoints already; --resume goes on" in result.stderr
+    result = run("train", *SMALL, "--checkpoint", "kept", "--resume", "--task", "mlp")
+    assert result.exit_code == 2
+    assert "is the checkpoint of another run: its task is softmax, not mlp" in result.stderr
+
+
+@pytest.mark.parametrize("local", ["gradient", "epochs"])
+def test_a_loss_that_is_no_number(run: Run, local: str) -> None:
+    result = run(
+        *("train", *SMALL, "--local", local, "--rate", "1e38", "--task", "mlp"),
+        *("--checkpoint", "kept", "--report", "page.html"),
+    )
+    assert result.exit_code == 2
+    assert "equilibrium, seed 0: the model of client-" in result.stderr
+    assert "the last good model is kept in kept/equilibrium-0.pt" in result.stderr
+    assert not Path("page.html").exists()
+
+
+# --- On Flower -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
+    """A slip in slot 1 is punished in slot 2, in Flower's simulation, and the ledger proves it.
+
+    In a process of its own: Ray leaves threads behind.
+    """
+    words = (*FIVE, "--engine", "flower", "--slots", "3", "--ledger", "ledger.db")
+    slip = ("--deviate", "client-3@1:0", "--punishment-slots", "1")
+    command = [sys.executable, "-m", "fedaccord", "train", *words, *slip, "--format", "json"]
+    child = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=300)
+    answer = json.loads(child.stdout)
+    assert answer["engine"] == "flower"
+    [one] = answer["runs"]
+    phases = [slot["phase"] for slot in one["slots"]]
+    assert phases == ["cooperating", "punishing", "cooperating"]
+    totals = [slot["total"] for slot in one["slots"]]
+    assert max(totals[:2]) < totals[2]
+    assert all(len(slot["rounds"]) == 4 for slot in one["slots"])
+    verified = run("ledger", "verify", "ledger.db")
+    assert verified.exit_code == 0, verified.output
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=300)
+    assert again.returncode == 2
+    assert b"has 3 slots already" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--engine", "flower", "--profile", "equilibrium"), "it is one of individual and uniform"),
+        (("--engine", "flower"), "--seeds: with --engine flower there is one run"),
+        (("--engine", "flower", "--checkpoint", "x"), "the ledger keeps the state"),
+        (("--ledger", "ledger.db"), "--ledger: goes with --engine flower only"),
+    ],
+)
+def test_what_does_not_go_with_flower(run: Run, words: tuple[str, ...], message: str) -> None:
+    result = run("train", *SMALL, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
