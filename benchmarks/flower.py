@@ -27,6 +27,9 @@ from fedaccord.training.engine import LocalEpochs
 from fedaccord.training.task import Model, find_task
 
 CLIENTS, SAMPLES, ROUNDS = 100, 400, 20
+CLOSE = 1e-5
+"""How far the two models may be apart, relative to the largest parameter: what engines may differ
+by. Models that are not alike were not trained alike, and their times mean nothing."""
 LOCAL = LocalEpochs(rate=0.05, batch=32)
 
 
@@ -35,6 +38,7 @@ def run() -> list[Row]:
     torch.set_num_threads(1)
     consortium, course = _setting()
     amounts = _amounts(consortium, course)
+    apart = _apart(consortium, course, amounts)
     ours, theirs = race(
         Contestant(lambda _: _ours(consortium, course), cpu_clock=process_time),
         Contestant(lambda _: plain_fedavg(course, amounts), cpu_clock=process_time),
@@ -49,7 +53,7 @@ def run() -> list[Row]:
             theirs,
             bar=1.10,
             note=f"{int(sum(amounts)):,} samples, mlp on digits, one process; "
-            f"models differ by {_apart(consortium, course, amounts):.0e} at most",
+            f"models differ by {apart:.0e} at most",
         )
     ]
 
@@ -75,11 +79,13 @@ def _ours(consortium: fa.Consortium, course: Course, ledger: Path | None = None)
 
 
 def _amounts(consortium: fa.Consortium, course: Course) -> list[int]:
-    """What everyone contributes under the agreement."""
+    """What everyone contributes under the agreement, if all of them did."""
     with TemporaryDirectory() as folder:
         place = Path(folder, "ledger.db")
         _ours(consortium, course, place)
         entries = load_entries(str(place))
+    if missing := [entry for entry in entries if entry.kind in ("fault", "absence")]:
+        raise RuntimeError(f"{missing[0].client} did not take part: {missing[0].text}")
     return [entry.body["contribution"] for entry in entries if entry.kind == "offer"]
 
 
@@ -91,9 +97,11 @@ def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
         for n in range(CLIENTS)
     ]
     app = ClientApp()
+    answered = 0
 
     @app.train()  # type: ignore[untyped-decorator,unused-ignore]
     def train(message: Message, context: Context) -> Message:
+        nonlocal answered
         n = int(context.node_config["partition-id"])
         content: Any = message.content
         turn = int(content["config"]["server-round"])
@@ -105,6 +113,7 @@ def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
                 "metrics": MetricRecord({"num-examples": amounts[n]}),
             }
         )
+        answered += 1
         return Message(update, reply_to=message)
 
     grid = InProcessGrid(app, [{"partition-id": n} for n in range(CLIENTS)])
@@ -117,14 +126,20 @@ def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
         loss, accuracy = course.model.evaluate(given, data.test_inputs, data.test_labels)
         return MetricRecord({"loss": loss, "accuracy": accuracy})
 
+    # FedAvg goes on with those that answer, and with nobody: a client that fails must end it here
     result = strategy.start(grid, ArrayRecord(start), num_rounds=ROUNDS, evaluate_fn=measure)
+    if answered != CLIENTS * ROUNDS:
+        raise RuntimeError(f"{answered} of {CLIENTS * ROUNDS} updates came back")
     return {name: array.numpy() for name, array in result.arrays.items()}
 
 
 def _apart(consortium: fa.Consortium, course: Course, amounts: list[int]) -> float:
-    """By how much the two models differ, relative to the largest parameter."""
+    """By how much the two models differ, relative to the largest parameter; not much, or else."""
     ours, theirs = _ours(consortium, course).parameters, plain_fedavg(course, amounts)
-    return max(
+    apart = max(
         float(np.abs(ours[name].numpy() - theirs[name]).max() / np.abs(theirs[name]).max())
         for name in theirs
     )
+    if not apart <= CLOSE:
+        raise RuntimeError(f"the two models differ by {apart:.0e}: this is no comparison")
+    return apart

@@ -471,6 +471,10 @@ def comparison_summary(comparison: "MechanismComparison") -> str:
     )
 
 
+_SHORT = 1e-6
+"""Amounts that are all less are written with an exponent."""
+
+
 def mechanism_rows(
     comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
 ) -> list[MechanismRow]:
@@ -487,7 +491,9 @@ def mechanism_rows(
 
 
 def _write_some(values: Sequence[float]) -> list[str]:
-    """Numbers of which many are nothing, and nothing plainly so."""
+    """Numbers of which many are nothing, and nothing plainly so; tiny ones without their zeros."""
+    if 0 < max(map(abs, values)) < _SHORT:
+        return [f"{value:.3g}" for value in values]
     return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
 
 

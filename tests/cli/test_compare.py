@@ -67,6 +67,13 @@ def test_the_table(run: Run) -> None:
     assert "The price of anarchy is 1.0028" in text
 
 
+def test_small_amounts_leave_room_for_the_names(run: Run) -> None:
+    done = run("compare", "--paper", "--samples", "1", "--clients", "2")
+    [contract] = [line for line in done.stdout.splitlines() if line.startswith(" contract ")]
+    assert contract.split()[-4:] == ["1.97e-08", "9.85e-09", "yes", "no"]
+    assert any(line.startswith(" social optimum ") for line in done.stdout.splitlines())
+
+
 def test_only_some_in_the_order_given(run: Run) -> None:
     answer = compare_json(run, "--mechanism", "social-optimum", "--mechanism", "equilibrium")
     assert [m["name"] for m in answer["mechanisms"]] == ["social optimum", "equilibrium"]

@@ -1,6 +1,7 @@
 """`fedaccord flower`: an app directory and its keys."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -78,6 +79,26 @@ def test_new_writes_an_app(three: Run) -> None:
         assert held["inputs"].shape == (200, 8, 8)
 
 
+def test_new_fills_an_empty_directory_where_someone_stands(
+    three: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert three("flower", "new", ".", "../three.toml", "--dataset", "digits").exit_code == 0
+    assert Path("fedaccord_app/terms.toml").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "three.toml"]
+
+
+def test_any_name_gives_an_app_that_can_be_imported(three: Run, tmp_path: Path) -> None:
+    odd = CONSORTIUM.replace('"Three hospitals"', '\'\\ """ $x\'')
+    (tmp_path / "odd.toml").write_text(odd, encoding="utf-8")
+    assert three("flower", "new", "app", "odd.toml", "--dataset", "digits").exit_code == 0
+    for path in Path("app/fedaccord_app").glob("*.py"):
+        compile(path.read_text(), str(path), "exec")
+    assert load_terms("app/fedaccord_app/terms.toml").name == '\\ """ $x'
+    tomllib.loads(Path("app/pyproject.toml").read_text())
+
+
 def test_nothing_private_is_in_the_app_or_its_bundle(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--dataset", "digits")
     three("flower", "keys", "app", "--host", "localhost")
@@ -126,12 +147,27 @@ def test_keys(three: Run) -> None:
     assert after[1:] == before[1:]
 
 
+def test_new_certificates_when_the_clients_are_elsewhere(three: Run) -> None:
+    """Their directories were handed out, and the server kept none."""
+    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
+    shutil.rmtree("app/clients")
+    made = three("flower", "keys", "app", "--host", "server.example")
+    assert made.exit_code == 0
+    assert made.stdout.endswith("Every client needs the new app/keys/ca.pem.\n")
+    assert Path("app/keys/server.pem").is_file()
+
+
 def test_one_key_at_a_client(three: Run) -> None:
     assert three("flower", "key", "node.key").exit_code == 0
     assert Path("node.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
     again = three("flower", "key", "node.key")
     assert again.exit_code == 2
     assert "exists already; a key is not overwritten" in again.stderr
+    for place, message in (("x.pub", "another ending"), ("none/x.key", "cannot be written")):
+        refused = three("flower", "key", place)
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+        assert not Path(place).exists()
 
 
 @pytest.mark.parametrize(

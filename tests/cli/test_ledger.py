@@ -104,6 +104,12 @@ def test_verify_finds_an_end_that_was_cut_off_by_a_copy(story: Run) -> None:
     assert "Wrong: copy.db: b's entry" in result.stdout
 
 
+def test_verify_against_what_is_no_copy(story: Run) -> None:
+    result = story("ledger", "verify", "ledger.db", "--against", "ledger.db")
+    assert result.exit_code == 1
+    assert result.stdout.endswith("Wrong: ledger.db: is no copy of a client's.\n")
+
+
 def test_export_and_verify_the_export(story: Run) -> None:
     assert story("ledger", "export", "ledger.db", "all.jsonl").exit_code == 0
     assert story("ledger", "verify", "all.jsonl", "--against", "copy.db").exit_code == 0

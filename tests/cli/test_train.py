@@ -226,7 +226,8 @@ def test_a_loss_that_is_no_number(run: Run, local: str) -> None:
         *("--checkpoint", "kept", "--report", "page.html"),
     )
     assert result.exit_code == 2
-    assert "equilibrium, seed 0: the model of client-" in result.stderr
+    assert "equilibrium, seed 0: the " in result.stderr
+    assert " of client-" in result.stderr
     assert "the last good model is kept in kept/equilibrium-0.pt" in result.stderr
     assert not Path("page.html").exists()
 

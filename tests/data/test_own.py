@@ -61,11 +61,16 @@ def test_client_data_of_different_widths(folder: Path) -> None:
         ("Bad.csv", b"1,2\n3\n", "Bad.csv: cannot be read as examples"),
         ("Bad.csv", b"1,2,0.5\n", "Bad: labels must be whole numbers, 0 or more"),
         ("Bad.csv", b"1,2,-1\n", "Bad: labels must be whole numbers, 0 or more"),
-        ("Bad.csv", b"a,b,label\n", "Bad: must have as many inputs as labels, and at least one"),
+        ("Bad.csv", b"a,b,label\n", "Bad.csv: cannot be read as examples .there are no rows"),
+        ("Bad.csv", b"", "Bad.csv: cannot be read as examples .there are no rows"),
+        ("Bad.csv", b"1,2,nan\n", "Bad: labels must be whole numbers, 0 or more"),
+        ("Bad.csv", b"1,2,1e30\n", "Bad: labels must be whole numbers, 0 or more"),
+        ("Bad.csv", b"1,2,20230101\n", "Bad: a label is 20230101, which cannot be"),
+        ("Bad.csv", b"nan,2,0\n", "Bad: inputs must be finite numbers"),
+        ("Bad.csv", b"1e300,2,0\n", "Bad: inputs must be finite numbers"),
         ("Bad.npz", b"no zip file", "Bad.npz: cannot be read as examples"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:loadtxt")
 def test_bad_files(folder: Path, name: str, content: bytes, message: str) -> None:
     (folder / name).write_bytes(content)
     with pytest.raises(fa.InvalidInput, match=message):
@@ -73,10 +78,37 @@ def test_bad_files(folder: Path, name: str, content: bytes, message: str) -> Non
 
 
 def test_missing_files(folder: Path) -> None:
-    with pytest.raises(fa.InvalidInput, match="there is no file for 'West'"):
+    with pytest.raises(fa.InvalidInput, match=r"West: .* .npz or .csv, there is none"):
         load_folder(folder, ["West"])
     with pytest.raises(fa.InvalidInput, match="there is no such directory"):
         load_folder(folder / "nowhere", ["North"])
     np.savez(folder / "South.npz", inputs=INPUTS, labels=LABELS)
-    with pytest.raises(fa.InvalidInput, match="there is two files for 'South'"):
+    with pytest.raises(fa.InvalidInput, match=r"South: .* .npz or .csv, there are two"):
         load_folder(folder, ["South"])
+
+
+def test_all_mistakes_of_all_clients_at_once(folder: Path) -> None:
+    (folder / "North.npz").write_bytes(b"no zip file")
+    (folder / "South.csv").write_text("1,2,-1\n", encoding="utf-8")
+    with pytest.raises(fa.InvalidInput) as refused:
+        load_folder(folder, ["North", "South", "West"])
+    whose = [problem.split(":")[0] for problem in refused.value.problems]
+    assert whose == ["North.npz", "South", "West"]
+    assert refused.value.source == folder.name
+
+
+def test_one_array_is_not_inputs_and_labels(folder: Path) -> None:
+    with (folder / "West.npz").open("wb") as file:
+        np.save(file, INPUTS)
+    with pytest.raises(fa.InvalidInput, match=r"West.npz: .*it holds one array"):
+        load_folder(folder, ["West"])
+
+
+def test_a_mark_of_the_byte_order_is_no_number(folder: Path) -> None:
+    (folder / "West.csv").write_text("1,2,0\n3,4,1\n", encoding="utf-8-sig")
+    assert list(load_folder(folder, ["West"]).sizes) == [2]
+
+
+def test_no_client_is_called_test(folder: Path) -> None:
+    with pytest.raises(fa.InvalidInput, match="no client can be called test"):
+        load_folder(folder, ["North", "test"])

@@ -8,6 +8,7 @@ from fedaccord.experiments.claims import Verdict, listed, number, statement, unc
 from fedaccord.experiments.shapes import (
     falls_in_case_ii,
     generally_increases,
+    less_in_case_ii,
     more_removed,
     steps_down,
     steps_up,
@@ -65,7 +66,9 @@ def test_steps_ignore_rounding_of_our_own() -> None:
     assert steps_down(values).tolist() == [False, False, True]
 
 
-def zigzag(ratio: list[float], case: list[str], riders: list[int]) -> Table:
+def zigzag(
+    ratio: list[float], case: list[str], riders: list[int], level: float | list[float] = 0.0
+) -> Table:
     return Table(
         {
             "clients": np.arange(1.0, len(ratio) + 1),
@@ -73,6 +76,7 @@ def zigzag(ratio: list[float], case: list[str], riders: list[int]) -> Table:
             "free_riders": np.array(riders),
             "uniform_ratio": np.array(ratio),
             "uniform_removed": np.array(riders) - 1,
+            "uniform_level": np.broadcast_to(level, len(ratio)),
         }
     )
 
@@ -87,6 +91,22 @@ def test_a_stretch_has_one_case_and_one_number_of_free_riders() -> None:
 def test_a_tooth_that_rises_refutes_the_zigzag() -> None:
     table = zigzag([1.1, 1.2, 1.1], ["II", "II", "II"], [3, 3, 3])
     assert falls_in_case_ii(table, "N").verdict == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("level", "verdict"),
+    [
+        ([9_000.0, 8_000.0, 7_000.0], "holds"),
+        ([10_000.0, 10_000.0, 7_000.0], "does not hold"),  # all their data, never a part twice
+        ([9_000.0, 8_000.0, 8_500.0], "does not hold"),
+        ([0.0, 0.0, 0.0], "does not hold"),  # no agreement
+    ],
+)
+def test_who_gives_a_part_gives_less_along_a_tooth(level: list[float], verdict: Verdict) -> None:
+    table = zigzag([1.3, 1.2, 1.1], ["II"] * 3, [3] * 3, level)
+    claim = less_in_case_ii(table, "N")
+    assert claim.verdict == verdict
+    assert bool(claim.why) == (verdict != "holds")
 
 
 def test_where_a_curve_falls_is_said() -> None:

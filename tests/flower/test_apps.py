@@ -28,7 +28,7 @@ from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.parameters import digest, from_bytes
 from fedaccord.flower.protocol.terms import Terms, read_terms
 from fedaccord.flower.server_app import first_model, run_slots
-from fedaccord.flower.wire import pack
+from fedaccord.flower.wire import pack, unpack
 from tests.flower.consortia import (
     START_MODEL,
     Members,
@@ -118,6 +118,22 @@ def test_a_key_registered_for_another_is_refused(tmp_path: Path) -> None:
 
     grid = Registered(grid_of().app, [{"name": name} for name in NAMES])
     assert slots_on(grid, tmp_path / "ledger.db")["b"] == "absence"
+    reason = "says it is b, but its key is registered as another"
+    assert faults(tmp_path / "ledger.db") == {(None, reason)}
+
+
+def test_an_impostor_does_not_lock_the_right_node_out(tmp_path: Path) -> None:
+    """A fourth node, registered as c, says it is b; b's own key still speaks for b."""
+
+    class Registered(InProcessGrid):
+        def get_nodes(self) -> list[NodeInfo]:
+            names = ["a", "b", "c", "c"]
+            return [
+                NodeInfo(node_id=n, name=name) for n, name in zip(self.contexts, names, strict=True)
+            ]
+
+    grid = Registered(grid_of().app, [{"name": name} for name in (*NAMES, "b")])
+    assert set(slots_on(grid, tmp_path / "ledger.db").values()) == {"kept"}
     reason = "says it is b, but its key is registered as another"
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
@@ -216,6 +232,39 @@ def test_a_client_that_fails_says_so_and_no_more(
     assert found["b"] == "absence"
     assert faults(tmp_path / "ledger.db") == {("b", "says that it failed")}
     assert "my valuation is 34.0" in caplog.text  # at the client, where it belongs
+
+
+def test_a_model_that_cannot_be_kept_is_told_here_and_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(context: Context, arrays: Any) -> None:
+        raise OSError("no space left for /home/st-mary/model.npz")
+
+    app = client_app(member(privates_of(NAMES)), full)
+    found = slots_on(grid_of(app=app), tmp_path / "ledger.db")
+    assert set(found.values()) == {"kept"}
+    assert faults(tmp_path / "ledger.db") == set()
+    assert "could not be kept" in caplog.text
+
+
+@pytest.mark.parametrize("json", ["[1]", "7", "null", '"report"'])
+def test_what_is_no_question_is_answered_by_a_bare_word(json: str) -> None:
+    grid = grid_of()
+    (node, *_) = grid.get_node_ids()
+    content = RecordDict({"fedaccord": ConfigRecord({"json": json})})
+    (reply,) = grid.send_and_receive([Message(content, node, "query.report")])
+    assert unpack(reply) == ({"problem": "refusal"}, None)
+
+
+def test_a_node_without_a_client_says_no_name_and_no_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    grid = grid_of(("a",))
+    next(iter(grid.contexts.values())).node_config.clear()
+    directory = Directory(grid, TERMS)
+    assert directory.refresh() == []
+    assert directory.nodes == {}
+    assert "does not know its client" in caplog.text
 
 
 # --- What leaves a client ------------------------------------------------------------------

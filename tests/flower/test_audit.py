@@ -79,6 +79,10 @@ def test_the_truth_passes(story: tuple[list[Entry], Members]) -> None:
         instead("round", 1, total=5),
         instead("report", 1, "a", ratio=1e9),
         instead("contribution", 1, "b", samples=21),
+        instead("contribution", 1, "b", samples=999),
+        instead("contribution", 1, "b", round=2),
+        instead("round", 1, round=2),
+        instead("round", 1, averaged=False, total=0),
         instead("answer", 1, "a", accepts=False),
         left_out("verdict", 1, "b"),
         left_out("settlement", 1),
@@ -121,6 +125,30 @@ def test_a_past_that_was_made_anew_contradicts_the_clients(
     assert any("the server wrote something else down" in problem for problem in found)
     found = contradictions(forged, members.copies["c"].written)
     assert any("of the server's ledger was another one then" in problem for problem in found)
+
+
+def test_what_the_server_invents_contradicts_the_clients(
+    story: tuple[list[Entry], Members],
+) -> None:
+    """The server puts words into a's mouth, before or instead of what a said."""
+    entries, members = story
+    copy = members.copies["a"].written
+    about_a = [n for n, e in enumerate(entries) if (e.kind, e.client) == ("contribution", "a")]
+    first = entries[about_a[0]]
+    false = first._replace(text='{"round":1,"samples":0}')
+    twice = [*entries[: about_a[0]], false, *entries[about_a[0] :]]
+    assert any("wrote something else" in problem for problem in contradictions(twice, copy))
+    assert audit(list(extend(START, [entry.fact for entry in twice], NOON)))
+
+    unsaid = [e for e in copy if (e.kind, e.slot) != ("contribution", 1)]
+    found = contradictions(entries, unsaid)
+    assert len(found) == TERMS.rounds
+    assert all("a knows nothing of the server's entry" in problem for problem in found)
+
+
+def test_a_server_s_ledger_is_no_copy(story: tuple[list[Entry], Members]) -> None:
+    entries, _ = story
+    assert contradictions(entries, entries) == ["is no copy of a client's"]
 
 
 def test_an_end_that_was_cut_off_contradicts_the_clients(

@@ -165,9 +165,12 @@ def test_lines_are_the_same_entries(path: Path) -> None:
         lines = path.with_suffix(".jsonl")
         lines.write_text("\n".join(to_lines(ledger.entries())) + "\n")
     assert load_entries(str(lines)) == load_entries(str(path))
-    lines.write_text("{}\n")
-    with pytest.raises(FedaccordError, match="line 1 is no entry"):
-        load_entries(str(lines))
+    (entry, *_) = load_entries(str(path))
+    wrong = ["{}", "[]", *to_lines([entry._replace(slot=None)])]  # type: ignore[arg-type]
+    for line in [*wrong, *to_lines([entry._replace(text="[]")])]:
+        lines.write_text(f"{line}\n")
+        with pytest.raises(FedaccordError, match="line 1 is no entry"):
+            load_entries(str(lines))
 
 
 # --- Migrations ----------------------------------------------------------------------------

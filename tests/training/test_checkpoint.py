@@ -1,5 +1,6 @@
 """Runs on disk: whole files, of this run only."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fedaccord.training.checkpoint import Checkpoint, identity_of, load_paramete
 from fedaccord.training.course import Course, State, train
 from fedaccord.training.engine import GradientStep
 from fedaccord.training.plain import PlainEngine
+from fedaccord.training.task import Model
 from fedaccord.training.vectorised import VectorisedEngine
 from tests.training.test_course import THREE_SLOTS, course
 
@@ -49,7 +51,10 @@ def test_nothing_there(tmp_path: Path) -> None:
         ({"contributions": 0.5 * THREE_SLOTS}, "its contributions is"),
         ({"phases": ["x", "y", "z"]}, "its phases is a b c, not x y z"),
         ({"given": course(rounds=4)}, "its rounds is 3, not 4"),
-        ({"given": course(GradientStep(0.1))}, "its local training is"),
+        (
+            {"given": course(GradientStep(0.1))},
+            "its local training is one gradient step, rate 0.5, not",
+        ),
     ],
 )
 def test_another_run_does_not_go_on_from_it(
@@ -58,6 +63,16 @@ def test_another_run_does_not_go_on_from_it(
     train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "run.pt"))
     with pytest.raises(fa.InvalidInput, match=f"checkpoint of another run: {message}"):
         checkpoint(tmp_path / "run.pt", **change).load()
+
+
+def test_other_test_labels_are_another_run(tmp_path: Path) -> None:
+    train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "run.pt"))
+    given = course()
+    data = given.model.dataset
+    other = replace(data, test_labels=data.test_labels[::-1].copy())
+    changed = replace(given, model=Model(given.model.task, other))
+    with pytest.raises(fa.InvalidInput, match="its dataset is digits"):
+        checkpoint(tmp_path / "run.pt", changed).load()
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04 half a file"])

@@ -1,5 +1,8 @@
 """Slots: the model carries over, the data drifts, contributions decide."""
 
+from dataclasses import replace
+from math import nan
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +13,7 @@ from fedaccord.data.partition import RandomPartition, whole_contributions
 from fedaccord.training.course import Course, State, TrainingRun, train
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingFailed, TrainingPlan
 from fedaccord.training.plain import PlainEngine
-from fedaccord.training.task import Model, find_task
+from fedaccord.training.task import Model, Task, cross_entropy, find_task
 from fedaccord.training.vectorised import VectorisedEngine
 
 SIZES = [120, 80, 60]
@@ -124,10 +127,21 @@ def test_progress_is_told_every_round() -> None:
 
 def test_a_failure_names_the_client_and_keeps_the_last_good_model() -> None:
     store = Memory()
-    with pytest.raises(TrainingFailed, match=r"model of (one|two) .* in round \d of slot 1"):
+    with pytest.raises(TrainingFailed, match=r"(model|loss) of (one|two) .* in round \d of slot 1"):
         train(course(LocalEpochs(3e38, 16), 9), THREE_SLOTS, engine=PlainEngine(), store=store)
     assert store.state is not None
     assert all(bool(value.isfinite().all()) for value in store.state.parameters.values())
+
+
+def test_a_loss_that_is_no_number_while_the_model_is() -> None:
+    """NaN is added behind the back of differentiation: slopes and parameters stay numbers."""
+    given, store = course(), Memory()
+    task = Task("lost", find_task("softmax").build, lambda o, y: cross_entropy(o, y) + nan)
+    given = replace(given, model=Model(task, given.model.dataset))
+    with pytest.raises(TrainingFailed, match=r"the loss of one is no number .* round 1 of slot 1"):
+        train(given, THREE_SLOTS, store=store)
+    assert store.state is not None
+    assert store.state.rounds == ()
 
 
 @pytest.mark.parametrize(

@@ -156,19 +156,21 @@ def keys(
     check_installed("cryptography")
     from fedaccord.flower.keys import make_certificates, make_node_key
 
-    clients = sorted(path.parent for path in directory.glob("clients/*/client.toml"))
-    if not clients:
+    if not (directory / "fedaccord_app" / "terms.toml").is_file():
         raise InvalidInput(f"{directory}: is no directory that `fedaccord flower new` wrote")
     make_certificates(directory / "keys", host or [], days)
-    certificate = (directory / "keys" / "ca.pem").read_bytes()
-    for client in clients:
-        (client / "ca.pem").write_bytes(certificate)
-        if not (client / "node.key").exists():
+    authority = directory / "keys" / "ca.pem"
+    made = 0
+    for client in sorted(path.parent for path in directory.glob("clients/*/client.toml")):
+        (client / "ca.pem").write_bytes(authority.read_bytes())
+        if not ((client / "node.key").exists() or (client / "node.pub").exists()):
             make_node_key(client / "node.key")
-    typer.echo(
-        f"Wrote certificates for {', '.join(host or [])} into {directory / 'keys'}, "
-        f"and a node key for each of {len(clients)} clients."
-    )
+            made += 1
+    wrote = f"Wrote certificates for {', '.join(host or [])} into {directory / 'keys'}"
+    if made:
+        typer.echo(f"{wrote}, and a node key for each of {made} clients.")
+    else:
+        typer.echo(f"{wrote}. Every client needs the new {authority}.")
 
 
 @flower.command()

@@ -186,7 +186,7 @@ def _own(
 def _load(name: str) -> "Dataset":
     from fedaccord.data.dataset import load_dataset
 
-    with counting(f"Downloading {name}", 100) as reach:
+    with counting(f"Reading {name}", 100) as reach:
         return load_dataset(
             name,
             lambda file, done, of: reach(100 * done // max(of, 1), f"Downloading {file} (%)"),

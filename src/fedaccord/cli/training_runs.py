@@ -60,7 +60,7 @@ def run_all(
             doing = f"Training, {profile.name}, seed {seed}"
 
             def tell(slot: int, turn: int, _: "Score", k: int = k, doing: str = doing) -> None:
-                reach(k * turns + (slot - 1) * course.rounds + turn, doing)
+                reach(k * turns + (slot - 1) * course.rounds + turn, f"{doing}, slot {slot}")
 
             store = _store(course, profile, seed, engine, folder)
             try:

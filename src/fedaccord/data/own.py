@@ -21,6 +21,9 @@ from fedaccord.errors import InvalidInput
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Inputs and labels, one of each an example, of whatever type they were stored in."""
 
+_LABELS = 1_000
+"""More classes than that only with as many examples: else the last column is something else."""
+
 
 @dataclass(frozen=True, eq=False)
 class OwnPartition:
@@ -55,7 +58,9 @@ def own_partition(
     The function is asked for `test`, too, for examples to measure with. All mistakes are told
     at once.
     """
-    parts = {who: _checked(who, *examples_of(who)) for who in [*names, "test"]}
+    if "test" in names:
+        raise InvalidInput("no client can be called test: those are the examples to measure with")
+    parts = _all_parts(examples_of, [*names, "test"], name)
     shapes = {who: inputs.shape[1:] for who, (inputs, _) in parts.items()}
     width = shapes["test"]
     if problems := [
@@ -75,12 +80,35 @@ def own_partition(
     return OwnPartition(dataset, [len(parts[who][1]) for who in names], tuple(names), seed)
 
 
+def _all_parts(
+    examples_of: Callable[[str], Examples], names: Sequence[str], source: str
+) -> dict[str, tuple[Inputs, Labels]]:
+    """Everyone's examples, or the mistakes of everyone's."""
+    parts: dict[str, tuple[Inputs, Labels]] = {}
+    problems: list[str] = []
+    for who in names:
+        try:
+            parts[who] = _checked(who, *examples_of(who))
+        except InvalidInput as refused:
+            problems += refused.problems
+    if problems:
+        raise InvalidInput(problems, source=source)
+    most = max(_LABELS, sum(len(labels) for _, labels in parts.values()))
+    if problems := [
+        f"{who}: a label is {labels.max()}, which cannot be one of 0, 1, 2, ... (the label is last)"
+        for who, (_, labels) in parts.items()
+        if labels.max() >= most
+    ]:
+        raise InvalidInput(problems, source=source)
+    return parts
+
+
 def _file(folder: Path, name: str) -> Path:
     """The file of a client, of either kind."""
     found = [path for path in (folder / f"{name}.npz", folder / f"{name}.csv") if path.is_file()]
     if len(found) != 1:
-        number = "two files" if found else "no file"
-        raise InvalidInput(f"{folder}: there is {number} for {name!r} (one of .npz and .csv)")
+        number = "are two" if found else "is none"
+        raise InvalidInput(f"{name}: there must be one file, .npz or .csv, there {number}")
     return found[0]
 
 
@@ -88,18 +116,25 @@ def _read(path: Path) -> Examples:
     try:
         return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
     except (BadZipFile, OSError, KeyError, ValueError) as error:
-        raise InvalidInput(f"{path}: cannot be read as examples ({error})") from None
+        raise InvalidInput(f"{path.name}: cannot be read as examples ({error})") from None
 
 
 def _read_npz(path: Path) -> Examples:
-    with np.load(path, allow_pickle=False) as arrays:
+    arrays = np.load(path, allow_pickle=False)
+    if isinstance(arrays, np.ndarray):
+        raise ValueError("it holds one array, not inputs and labels")
+    with arrays:
         return arrays["inputs"], arrays["labels"]
 
 
 def _read_csv(path: Path) -> Examples:
-    with path.open(encoding="utf-8-sig") as file:
-        first = file.readline()
-    table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=0 if _numbers(first) else 1)
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    rows = [line for line in lines if line.strip()]
+    if rows and not _numbers(rows[0]):
+        rows = rows[1:]
+    if not rows:
+        raise ValueError("there are no rows")
+    table = np.loadtxt(rows, delimiter=",", ndmin=2)
     return table[:, :-1], table[:, -1]
 
 
@@ -112,7 +147,7 @@ def _numbers(line: str) -> bool:
 
 
 def _checked(who: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Inputs, Labels]:
-    """As many inputs as labels, and labels that are whole numbers."""
+    """As many inputs as labels, numbers all, and labels that are whole ones."""
     inputs, labels = np.asarray(inputs), np.asarray(labels)
     if inputs.ndim < 2 or labels.ndim != 1 or len(inputs) != len(labels) or len(labels) == 0:
         raise InvalidInput(f"{who}: must have as many inputs as labels, and at least one")
@@ -120,7 +155,8 @@ def _checked(who: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[In
         np.issubdtype(kind, np.number) or kind == np.bool_ for kind in (inputs.dtype, labels.dtype)
     ):
         raise InvalidInput(f"{who}: inputs and labels must be numbers")
-    whole = labels.astype(np.int64)
-    if (whole != labels).any() or (whole < 0).any():
+    if not (labels == np.floor(labels)).all() or not ((labels >= 0) & (labels < 2**31)).all():
         raise InvalidInput(f"{who}: labels must be whole numbers, 0 or more")
-    return inputs.astype(np.float32), whole
+    if not (np.abs(inputs) <= np.finfo(np.float32).max).all():
+        raise InvalidInput(f"{who}: inputs must be finite numbers")
+    return inputs.astype(np.float32), labels.astype(np.int64)

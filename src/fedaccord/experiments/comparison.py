@@ -69,7 +69,8 @@ def most_contributors(table: Table) -> Claim:
     return statement(
         "The agreement has the largest number of contributors, under every value.",
         (ours >= best).all(),
-        f"more than the others at {more} of {len(table):,} values, as many at the rest",
+        f"more than the others at {more} of {len(table):,} values"
+        + (", as many at the rest" if more < len(table) else ""),
         f"fewer at {listed(table.swept[ours < best])}",
     )
 
@@ -112,9 +113,15 @@ def a_fifth_by_contract(table: Table) -> Claim:
     return statement(
         "Under contract design only 20 % of the clients participate.",
         (served == 20.0).all(),
-        f"{served.min():.0f} to {served.max():.0f} of 100",
+        f"{_one_or_range(served)} of 100",
         paper="20 %",
     )
+
+
+def _one_or_range(values: Column) -> str:
+    """The number that all are, or the least and the most."""
+    low, high = f"{values.min():.0f}", f"{values.max():.0f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def almost_all(table: Table, symbol: str) -> Claim:
@@ -125,8 +132,8 @@ def almost_all(table: Table, symbol: str) -> Claim:
     return statement(
         "Under the agreement the number of contributors remains unchanged, almost all.",
         changes.size == 0,
-        f"{values[-1]:.0f} of 100 from {symbol} = {plain(start)} on, "
-        f"{values.min():.0f} to {values.max():.0f} before",
+        f"{values[-1]:.0f} of 100 from {symbol} = {plain(start)} on"
+        + (f", {_one_or_range(values[: changes[-1] + 1])} before" if changes.size else ""),
         f"below {symbol} = {plain(start)} hardly anyone free-rides, and for so few there is no "
         "uniform agreement, or a different client l",
     )

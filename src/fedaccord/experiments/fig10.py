@@ -25,6 +25,7 @@ def claims(preset: Preset) -> list[Claim]:
     table = compare(preset)
     ours = table["uniform_total"]
     full = table.swept[table["uniform_level"] >= preset.setting.samples]
+    bought = table["contract_total"] / table["contract_contributors"]
     partial = table["total"][0] - (table["contributors"][0] - 1) * preset.setting.samples
     return [
         most_data(table),
@@ -42,5 +43,10 @@ def claims(preset: Preset) -> list[Claim]:
             f"all but one, which gives {partial:,.0f} of {preset.setting.samples:,.0f}",
             "the critical client of the equilibrium contributes in part, and is no free rider to "
             "detect",
+        ),
+        statement(
+            "Under contract design, contributors participate with all their data.",
+            (bought == preset.setting.samples).all(),
+            f"{bought.min():,.0f} of {preset.setting.samples:,.0f} samples each",
         ),
     ]

@@ -38,7 +38,7 @@ def claims(preset: Preset) -> list[Claim]:
         _stepwise(table),
         _critical_client_gives_less(table, preset.setting.samples),
         number("Free riders are reduced by", 98.4, most, decimals=1, unit=" %"),
-        converts_most(table, "G", large=100),
+        converts_most(table, "G", large=1),
     ]
 
 

@@ -10,8 +10,12 @@ from fedaccord.experiments.shapes import (
     falls_in_case_ii,
     generally_increases,
     increases_data,
+    less_in_case_ii,
     level_in_case_i,
     most_more_data,
+    steps_down,
+    steps_up,
+    within_a_stretch,
 )
 from fedaccord.experiments.sweep import ratios_only, sweep
 from fedaccord.experiments.table import Table
@@ -40,11 +44,24 @@ def claims(preset: Preset) -> list[Claim]:
             "With a critical client, converted clients choose more data as G grows.",
             "their level falls in proportion to the equilibrium's total; only the ratio stays",
         ),
+        _total_in_case_i(table),
         falls_in_case_ii(table, "G"),
+        less_in_case_ii(table, "G"),
         _triangles_above_dots(table),
         most_more_data(preset, 80.9),
         increases_data(table, "G", large=1),
     ]
+
+
+def _total_in_case_i(table: Table) -> Claim:
+    inside = within_a_stretch(table, "I")
+    up, down = (int(s(table["uniform_total"])[inside].sum()) for s in (steps_up, steps_down))
+    return statement(
+        "With a critical client, the total data that clients choose increases with G.",
+        up == inside.sum(),
+        f"up at {up}, down at {down} of {int(inside.sum())} steps within a stretch",
+        "the equilibrium's total falls, and the level with it",
+    )
 
 
 def _triangles_above_dots(table: Table) -> Claim:

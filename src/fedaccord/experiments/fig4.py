@@ -10,6 +10,7 @@ from fedaccord.experiments.shapes import (
     falls_in_case_ii,
     generally_increases,
     increases_data,
+    less_in_case_ii,
     most_more_data,
 )
 from fedaccord.experiments.sweep import ratios_only, sweep
@@ -38,6 +39,7 @@ def claims(preset: Preset) -> list[Claim]:
             table.where(table["case"] == "I"),
         ),
         falls_in_case_ii(table, "N"),
+        less_in_case_ii(table, "N"),
         number("N = 181: m, the free riders at the equilibrium", 120, at["free_riders"][0]),
         number("N = 181: training data at the equilibrium", 610_000, at["total"][0]),
         number(

@@ -9,6 +9,7 @@ from fedaccord.experiments.shapes import (
     falls_in_case_ii,
     generally_increases,
     increases_data,
+    less_in_case_ii,
     level_in_case_i,
     most_more_data,
     near,
@@ -50,6 +51,7 @@ def claims(preset: Preset) -> list[Claim]:
             "contributors give more",
         ),
         falls_in_case_ii(table, "D"),
+        less_in_case_ii(table, "D"),
         increases_data(table, "D", large=10_000),
     ]
 

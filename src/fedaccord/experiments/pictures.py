@@ -124,6 +124,7 @@ def plot_mechanisms(table: Table, what: str, label: str, width: Width) -> Figure
             values = table[f"{name}_{what}"] / (1000.0 if what == "total" else 1.0)
             marks = (n / (8.0 * len(MECHANISMS)) + 0.01, 0.125)
             style: dict[str, Any] = {"linewidth": 1.2, "markersize": 3.5, "markevery": marks}
+            style["clip_on"] = False  # or markers at 0 would be cut in half
             legend += axes.plot(table.swept * scale.factor, values, label=words, **look, **style)
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0.0)

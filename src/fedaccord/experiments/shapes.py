@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from fedaccord.experiments.claims import Claim, listed, number, plain, statement
-from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.presets import Preset, find_preset
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Column, Table
 
@@ -79,10 +79,10 @@ def more_removed(table: Table, symbol: str) -> Claim:
 
 
 def converts_most(table: Table, symbol: str, large: float) -> Claim:
-    """Of the free riders, from a large value on."""
+    """Of the free riders, from a value on."""
     share = removed_share(table)[table.swept >= large]
     return statement(
-        f"The agreement converts most free riders, even when {symbol} is large.",
+        f"The agreement converts most free riders{_even(table, symbol, large)}.",
         (share > 50.0).all(),
         f"{share.min():.1f} to {share.max():.1f} % from {symbol} = {plain(large)} on",
     )
@@ -92,10 +92,15 @@ def increases_data(table: Table, symbol: str, large: float) -> Claim:
     """Against the equilibrium, from a value on."""
     more = more_data(table)[table.swept >= large]
     return statement(
-        f"The agreement increases the total data, even when {symbol} is large.",
+        f"The agreement increases the total data{_even(table, symbol, large)}.",
         (more > 0.0).all(),
         f"by {more.min():.1f} to {more.max():.1f} % from {symbol} = {plain(large)} on",
     )
+
+
+def _even(table: Table, symbol: str, large: float) -> str:
+    """What is said of the whole range is not said of large values in particular."""
+    return f", even when {symbol} is large" if large > table.swept[0] else ""
 
 
 def most_more_data(preset: Preset, paper: float) -> Claim:
@@ -124,8 +129,7 @@ def generally_increases(text: str, table: Table) -> Claim:
 
 def quick_then_slow(table: Table, symbol: str) -> Claim:
     """Quick while the converted clients give all they have."""
-    samples = table.swept if table.parameter == "samples" else 10_000.0
-    until = table.swept[table["uniform_level"] >= samples].max()
+    until = table.swept[_all_given(table)].max()
     early = table.where(table.swept <= until)["uniform_ratio"]
     late = table.where(table.swept >= until)
     teeth = int(np.unique(late["free_riders"]).size)
@@ -137,18 +141,42 @@ def quick_then_slow(table: Table, symbol: str) -> Claim:
     )
 
 
+def _all_given(table: Table) -> Column:
+    """Where the converted clients give all they have."""
+    samples = table.swept if table.parameter == "samples" else find_preset("fig3").setting.samples
+    return np.asarray(table["uniform_level"] >= samples)
+
+
 def falls_in_case_ii(table: Table, symbol: str) -> Claim:
-    """The falling side of a tooth."""
+    """The falling side of a tooth; where it ends, since past it there may be no such steps."""
     inside = within_a_stretch(table, "II")
-    up, down = (
-        int(steps(table["uniform_ratio"])[inside].sum()) for steps in (steps_up, steps_down)
-    )
-    flat = int(inside.sum()) - up - down
+    ratio = table["uniform_ratio"]
+    up, down = int((steps_up(ratio) & inside).sum()), steps_down(ratio) & inside
+    flat = int(inside.sum()) - up - int(down.sum())
+    last = plain(table.swept[1:][down].max(initial=0.0))
     return statement(
         "Without a critical client, under the same number of free riders, the data ratio "
         f"decreases with {symbol}.",
-        up == 0 and down > 0,
-        f"down at {down} steps, up at {up}, the same at {flat} (all give all, or no agreement)",
+        up == 0 and down.any(),
+        f"down at {int(down.sum())} steps, the last to {symbol} = {last}; up at {up}, the same at "
+        f"{flat} (all give all, or no agreement)",
+    )
+
+
+def less_in_case_ii(table: Table, symbol: str) -> Claim:
+    """The paper's reason for the falling side: the level falls, once it is a part only."""
+    part = (table["uniform_level"] > 0) & ~_all_given(table)
+    inside = within_a_stretch(table, "II") & part[1:] & part[:-1]
+    falls = steps_down(table["uniform_level"])[inside]
+    return statement(
+        "Without a critical client, under the same number of free riders, converted clients that "
+        f"give a part of their data give less as {symbol} grows.",
+        falls.all() and falls.any(),
+        f"at {int(falls.sum())} of {falls.size} steps within a stretch",
+        "the level does not fall at the other steps"
+        if falls.any()
+        else f"no two neighbouring values of {symbol} have the same number of free riders where "
+        "converted clients give a part: the ratio falls only where they give all",
     )
 
 

@@ -30,23 +30,27 @@ def write_app(
         raise FedaccordError(f"{directory}: exists already, and is not empty")
     folders = folder_names(terms.clients)
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".", dir=directory.parent))
+        parent = directory.resolve().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".", dir=parent) as folder:
+            made = Path(folder) / "app"
+            _write_shared(made, terms, folders, directory)
+            for private in privates:
+                _write_client(made / "clients" / folders[private.name], private)
+            if dataset is not None:
+                _write_data(made / "clients", folders, privates, dataset)
+            _put(made, directory)
     except OSError as error:
         raise FedaccordError(f"{directory}: cannot be written: {error.strerror or error}") from None
-    try:
-        made.chmod(0o755)
-        _write_shared(made, terms, folders, directory)
-        for private in privates:
-            _write_client(made / "clients" / folders[private.name], private)
-        if dataset is not None:
-            _write_data(made / "clients", folders, privates, dataset)
-        if directory.exists():
-            directory.rmdir()
+
+
+def _put(made: Path, directory: Path) -> None:
+    """Move what was made to its place; an empty directory stays, someone may stand in it."""
+    if not directory.exists():
         made.rename(directory)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+        return
+    for path in made.iterdir():
+        shutil.move(path, directory / path.name)
 
 
 def folder_names(clients: tuple[str, ...]) -> dict[str, str]:
@@ -78,7 +82,7 @@ def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Pa
         ),
         made / ".gitignore": _filled("gitignore"),
         made / "flower-home" / "config.toml": _filled("config.toml", certificates=certificates),
-        app / "__init__.py": f'"""{terms.name}."""\n'.replace("\\", ""),
+        app / "__init__.py": '"""The app of this consortium."""\n',
         app / "server_app.py": _filled("server_app.py"),
         app / "client_app.py": _filled("client_app.py"),
         app / "terms.toml": terms_text(terms),

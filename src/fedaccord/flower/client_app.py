@@ -18,11 +18,11 @@ LOG = logging.getLogger("fedaccord")
 
 Member = Callable[[Context], Participant]
 """The client that a node stands for, given Flower's context of the node."""
+Keeper = Callable[[Context, Arrays], None]
+"""Puts a slot's model where a client wants it."""
 
 
-def client_app(
-    member: Member, keep_model: Callable[[Context, Arrays], None] | None = None
-) -> ClientApp:
+def client_app(member: Member, keep_model: Keeper | None = None) -> ClientApp:
     """An app that answers every question of the protocol; `keep_model` is given each slot's."""
     app = ClientApp()
 
@@ -33,17 +33,22 @@ def client_app(
         except FedaccordError as error:
             LOG.error("%s", error)
             said = {}
+        except Exception:
+            LOG.exception("this node does not know its client")
+            said = {}
         return Message(pack(said), reply_to=message)
 
     def answer(message: Message, context: Context) -> Message:
         try:
             asked, arrays = unpack(message)
+            if not isinstance(asked, dict):
+                raise Unreadable("is no question")
         except Unreadable as problem:
             LOG.error("a message of the server's %s", problem)
             return Message(pack({"problem": "refusal"}), reply_to=message)
         body, trained = _answer(member, context, asked, arrays)
-        if asked.get("stage") == "settle" and arrays is not None and keep_model is not None:
-            keep_model(context, arrays)
+        if asked.get("stage") == "settle" and "problem" not in body and arrays is not None:
+            _keep(keep_model, context, arrays)
         return Message(pack(body, pack_arrays(trained)), reply_to=message)
 
     for action in ("report", "rank", "offer", "settle"):
@@ -67,6 +72,15 @@ def _answer(
     except Exception:
         LOG.exception("the answer to %s failed", place["stage"])
     return place | {"problem": "failure"}, None
+
+
+def _keep(keep_model: Keeper | None, context: Context, arrays: Arrays) -> None:
+    """A settlement is one also where the model cannot be stored, on a full disk for example."""
+    try:
+        if keep_model is not None:
+            keep_model(context, arrays)
+    except Exception:
+        LOG.exception("the model of this slot could not be kept")
 
 
 def app_of_files(terms_file: Path) -> ClientApp:

@@ -58,6 +58,8 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
 def make_node_key(path: Path) -> Path:
     """Write a client's node key, and beside it the public half, which goes to the server."""
     public = path.with_suffix(".pub")
+    if public == path:
+        raise InvalidInput(f"{path}: a private key needs another ending than .pub")
     for taken in (path, public):
         if taken.exists():
             raise FedaccordError(f"{taken}: exists already; a key is not overwritten")
@@ -129,6 +131,9 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 def _write_secret(path: Path, content: bytes) -> None:
     """Readable by its owner only, from the first moment."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
+    try:
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -38,10 +38,12 @@ class Directory:
         there = {info.node_id: info.name for info in self.grid.get_nodes()}
         self._said = {node: name for node, name in self._said.items() if node in there}
         self._ask([node for node in there if node not in self._said])
+        # a node with another's key is not counted: it could lock the right one out
+        claims = Counter(name for node, name in self._said.items() if there[node] in ("", name))
         problems = {
             node: problem
             for node, name in self._said.items()
-            if (problem := self._problem(name, there[node])) is not None
+            if (problem := self._problem(name, there[node], claims)) is not None
         }
         self.nodes = {node: name for node, name in self._said.items() if node not in problems}
         return [Reply(node, None, problem=problem) for node, problem in sorted(problems.items())]
@@ -57,12 +59,12 @@ class Directory:
             except (Unreadable, KeyError, TypeError):
                 continue  # it is asked again before the next slot
 
-    def _problem(self, name: str, registered: str) -> str | None:
+    def _problem(self, name: str, registered: str, claims: Counter[str]) -> str | None:
         """Why a node cannot be the client that it says it is."""
         if name not in self.terms.clients:
             return "is a node of nobody in the terms"
-        if Counter(self._said.values())[name] > 1:
-            return f"is one of several nodes that say they are {name}"
-        if registered and registered != name:
+        if registered not in ("", name):
             return f"says it is {name}, but its key is registered as another"
+        if claims[name] > 1:
+            return f"is one of several nodes that say they are {name}"
         return None

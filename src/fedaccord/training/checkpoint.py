@@ -87,9 +87,10 @@ def identity_of(
     """All that decides the numbers of a run, in words, with digests for what is long."""
     amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
     data = course.model.dataset
+    arrays = (data.inputs, data.labels, data.test_inputs, data.test_labels)
     shapes = {name: tuple(value.shape) for name, value in course.model.start(seed).items()}
     return {
-        "dataset": f"{data.name} {_digest(data.inputs, data.labels, data.test_inputs)}",
+        "dataset": f"{data.name} {_digest(*arrays)}",
         "task": course.model.task.name,
         "parameters": str(shapes),
         "engine": engine.name,

@@ -183,6 +183,8 @@ def _finish(
     try:
         for parameters in engine.rounds(plan.from_round(len(state.rounds) + 1), state.parameters):
             score = _score(plan.model, parameters)
+            if not np.isfinite(score.loss):
+                raise _lost(plan, parameters, len(state.rounds) + 1)
             state = State(state.slots, (*state.rounds, score), parameters)
             if store is not None:
                 store.save(state)
@@ -193,6 +195,16 @@ def _finish(
             store.save(state, at_once=True)  # the last good model
         raise
     return state
+
+
+def _lost(plan: TrainingPlan, parameters: Parameters, turn: int) -> TrainingFailed:
+    """What to raise when the loss is no number: the first client that sees it in its samples."""
+    data = plan.model.dataset
+    for n in plan.taking_part:
+        own = plan.shares[n]
+        if not np.isfinite(plan.model.evaluate(parameters, data.inputs[own], data.labels[own])[0]):
+            return plan.failed(n, turn, "loss")
+    return plan.failed(None, turn, "loss")
 
 
 def _closed(

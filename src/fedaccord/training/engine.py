@@ -28,6 +28,10 @@ class GradientStep:
 
     rate: float = 1.0
 
+    def __str__(self) -> str:
+        """In words, every digit of the rate kept: checkpoints are told apart by it."""
+        return f"one gradient step, rate {self.rate!r}"
+
 
 @dataclass(frozen=True)
 class LocalEpochs:
@@ -36,6 +40,10 @@ class LocalEpochs:
     rate: float = 0.1
     batch: int = 64
     epochs: int = 1
+
+    def __str__(self) -> str:
+        """Likewise."""
+        return f"mini-batches of {self.batch}, epochs {self.epochs}, rate {self.rate!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +119,13 @@ class TrainingPlan:
             for n in range(0, len(order), size)
         ]
 
-    def failed(self, client: int | None, turn: int) -> TrainingFailed:
-        """What to raise when a client's parameters are no numbers any more."""
+    def failed(self, client: int | None, turn: int, what: str = "model") -> TrainingFailed:
+        """What to raise when a client's parameters, or its loss, are no numbers any more."""
         who = "the clients' average"
         if client is not None:
             who = self.names[client] if self.names else f"clients[{client}]"
         return TrainingFailed(
-            f"the model of {who} is no number any more in round {turn} of slot {self.slot}: "
+            f"the {what} of {who} is no number any more in round {turn} of slot {self.slot}: "
             f"a rate below {self.local.rate:g} may help"
         )
 

@@ -9,6 +9,8 @@ from fedaccord.flower.ledger.chain import Entry
 from fedaccord.flower.ledger.store import read_ledger
 
 SUFFIX = ".jsonl"
+_TYPES = (int, str, str, int, str | None, str, str, str)
+"""Of an entry's fields."""
 
 
 def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
@@ -34,6 +36,8 @@ def _from_lines(path: Path) -> list[Entry]:
     for number, line in enumerate(lines, start=1):
         try:
             entry = Entry(**json.loads(line))
+            if not all(map(isinstance, entry, _TYPES)):
+                raise ValueError("a field is of another type")
             if not isinstance(entry.body, dict):
                 raise ValueError("its text is no object")
         except (TypeError, ValueError) as error:

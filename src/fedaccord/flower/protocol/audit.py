@@ -6,7 +6,7 @@ compares what was played, every verdict, every phase. A client's copy is the las
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from fedaccord.agreement.agreement import agreement_on
 from fedaccord.agreement.certificate import certify
@@ -46,8 +46,8 @@ class _Auditor:
     def __init__(self) -> None:
         self.state = State()
         self.expected: list[Fact] = []
-        self.given = 0
-        """Samples trained on in the round that is going on."""
+        self.given: dict[str | None, int] = {}
+        """Samples that each client trained on in the round that is going on."""
 
     def look_at(self, fact: Fact) -> str | None:
         """What is wrong with one more fact, if anything."""
@@ -91,23 +91,46 @@ class _Auditor:
         return None
 
     def _misplaced(self, fact: Fact) -> str | None:
-        """What is wrong with the number or the phase of a slot, or the total of a round."""
+        """What is wrong with the number or the phase of a slot, or with a round."""
         state = self.state
         if fact.kind == "slot":
             if (fact.slot, fact.body["phase"]) != (state.settled + 1, state.phase):
                 return "is not the slot or the phase to come"
         elif fact.kind not in ("terms", "model") and fact.slot != state.current.number:
             return "is of a slot that is not open"
-        if fact.kind == "contribution":
-            self.given += fact.body["samples"]
-        if fact.kind == "round":
-            given, self.given = self.given, 0
-            if fact.body["total"] != (given if fact.body["averaged"] else 0):
-                return "has a total that nobody gave"
+        if fact.kind in ("contribution", "round"):
+            if fact.body["round"] != state.current.rounds + 1:
+                return "is of a round that is not open"
+            return self._given(fact) if fact.kind == "contribution" else self._total(fact)
+        return None
+
+    def _given(self, fact: Fact) -> str | None:
+        """What is wrong with one client's contribution to a round."""
+        slot = self.state.current
+        if fact.client not in slot.contributors:
+            return "comes from a client that was not asked"
+        if fact.client in self.given:
+            return "is a second one of the same round"
+        if fact.body["samples"] > slot.reports[fact.client]["samples"]:
+            return "is above what the client has"
+        self.given[fact.client] = fact.body["samples"]
+        return None
+
+    def _total(self, fact: Fact) -> str | None:
+        """What is wrong with the end of a round."""
+        given, self.given = self.given, {}
+        needed = min(self.state.rules.needed, len(self.state.current.contributors))
+        averaged = len(given) >= needed and sum(given.values()) > 0
+        if fact.body["averaged"] != averaged:
+            return "was to be averaged" if averaged else "was not to be averaged"
+        if fact.body["total"] != (sum(given.values()) if averaged else 0):
+            return "has a total that nobody gave"
         return None
 
 
 # --- A client's copy against the server's ledger -------------------------------------------
+
+_Place: TypeAlias = tuple[str, int, str | None, int]
 
 _IN_BOTH: dict[str, tuple[str, tuple[str, ...]]] = {
     "report": ("report", ("ratio", "samples", "discount_factor")),
@@ -118,19 +141,24 @@ _IN_BOTH: dict[str, tuple[str, tuple[str, ...]]] = {
     "settlement": ("verdict", ("verdict", "agreed", "contributed", "rounds_absent")),
 }
 """A kind of a copy's entries, the server's kind that it speaks of, and what both say."""
+_FROM_CLIENT = ("report", "rank", "answer", "contribution")
+"""What a client writes down before it says so: the server cannot know of more."""
 
 
 def contradictions(server: Iterable[Entry], copy: Iterable[Entry]) -> list[str]:
     """Where a client's copy and the server's ledger disagree, in words.
 
     Every head that the client was shown must be in the server's chain, and whatever both wrote
-    down must be the same. An answer that never arrived is only in the copy.
+    down must be the same. An answer that never arrived is only in the copy; but what the server
+    says that it was told by the client must be in the copy, too.
     """
-    digests: dict[int, str] = {}
-    said: dict[tuple[Any, ...], dict[str, Any]] = {}
+    server, copy = list(server), list(copy)
+    if any(entry.kind not in _IN_BOTH or "ledger" not in entry.body for entry in copy):
+        return ["is no copy of a client's"]
+    digests = {entry.number: entry.digest for entry in server}
+    said: dict[_Place, list[dict[str, Any]]] = {}
     for entry in server:
-        digests[entry.number] = entry.digest
-        said[entry.kind, entry.slot, entry.client, _turn(entry)] = entry.body
+        said.setdefault(_place(entry.kind, entry), []).append(entry.body)
     problems = []
     for entry in copy:
         number, digest = entry.body["ledger"]
@@ -138,10 +166,26 @@ def contradictions(server: Iterable[Entry], copy: Iterable[Entry]) -> list[str]:
         if number > 0 and digests.get(number) != digest:
             problems.append(f"{about}: entry {number} of the server's ledger was another one then")
         kind, keys = _IN_BOTH[entry.kind]
-        theirs = said.get((kind, entry.slot, entry.client, _turn(entry)))
-        if theirs is not None and any(theirs.get(key) != entry.body.get(key) for key in keys):
+        theirs = said.get(_place(kind, entry), [])
+        if any(body.get(key) != entry.body.get(key) for body in theirs for key in keys):
             problems.append(f"{about}: the server wrote something else down")
-    return problems
+    return [*problems, *_invented(server, copy)]
+
+
+def _invented(server: list[Entry], copy: list[Entry]) -> Iterator[str]:
+    """What the server says that it was told by the client, of which the copy knows nothing."""
+    clients = {entry.client for entry in copy}
+    written = {_place(entry.kind, entry) for entry in copy}
+    for entry in server:
+        told = entry.kind in _FROM_CLIENT and entry.client in clients
+        if told and _place(entry.kind, entry) not in written:
+            about = f"entry {entry.number} ({entry.kind} of slot {entry.slot})"
+            yield f"{entry.client} knows nothing of the server's {about}"
+
+
+def _place(kind: str, entry: Entry) -> _Place:
+    """What an entry is about: no client says two things in one place."""
+    return kind, entry.slot, entry.client, _turn(entry)
 
 
 def _turn(entry: Entry) -> int:
