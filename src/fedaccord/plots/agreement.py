@@ -1,0 +1,56 @@
+"""Pictures of an agreement: contributions, costs, thresholds."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import Certificate
+from fedaccord.game.cost import cost
+from fedaccord.game.roles import Role
+from fedaccord.plots.clients import Canvas
+from fedaccord.plots.style import ROLE_LOOK
+
+_NO_PATIENCE = 1.08
+"""Where a threshold is drawn that no discount factor can meet."""
+
+
+def plot_contributions(agreement: Agreement) -> Figure:
+    """What each client contributes alone (outlined) and under the agreement (filled, by role)."""
+    canvas = Canvas(agreement.consortium)
+    after, roles = canvas.take(agreement.profile), canvas.take(np.array(agreement.roles))
+    for role, look in ROLE_LOOK.items():
+        canvas.fill(after, roles == role, f"agreement: {role}", look)
+    canvas.cross(after, roles == Role.FREE_RIDER, f"agreement: {Role.FREE_RIDER}")
+    before = canvas.take(agreement.equilibrium.profile)
+    canvas.outline(before, "equilibrium: what it gives alone")
+    largest = float(max(before.max(), after.max()))
+    return canvas.finish("Contribution (samples in a slot)", (0.0, 1.05 * largest))
+
+
+def plot_costs(agreement: Agreement) -> Figure:
+    """What a slot costs each client alone and under the agreement, less the unavoidable.
+
+    That is the accuracy loss which only more rounds could lower, communication and the
+    server's fee: the same before and after, and so large that they would hide the rest.
+    """
+    canvas = Canvas(agreement.consortium)
+    unavoidable = cost(agreement.consortium, 0.0, np.inf)
+    before = canvas.take(agreement.equilibrium.cost - unavoidable)
+    after = canvas.take(agreement.cost - unavoidable)
+    after[np.isinf(after)] = np.nan  # when nobody contributes there is nothing to draw
+    canvas.pair(before, after, ("equilibrium", "agreement"))
+    largest = float(np.nanmax([before, after]))
+    return canvas.finish("Cost of a slot, above the unavoidable", (0.0, 1.05 * largest))
+
+
+def plot_thresholds(certificate: Certificate) -> Figure:
+    """How patient each client must be for the agreement to hold, and how patient it is."""
+    canvas = Canvas(certificate.agreement.consortium)
+    needed = np.minimum(canvas.take(certificate.threshold), _NO_PATIENCE)
+    has = canvas.take(certificate.agreement.consortium.discount_factor)
+    canvas.pair(needed, has, ("threshold (needed)", "discount factor (its own)"))
+    canvas.cross(needed, ~canvas.take(certificate.keeps), "would slip")
+    hopeless = bool((needed == _NO_PATIENCE).any())
+    if hopeless:
+        canvas.mark(1.0, "from here on no patience is enough")
+    return canvas.finish("Discount factor", (-0.03, 1.15 if hopeless else 1.03))

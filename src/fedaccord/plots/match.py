@@ -1,0 +1,119 @@
+"""Pictures of a match: totals, events, what a slip cost, which tolerance is best."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedaccord.play.book import Event
+from fedaccord.play.deviators import Deviator
+from fedaccord.play.match import Match
+from fedaccord.play.tolerance import Tolerance
+from fedaccord.plots.clients import DRAWN
+from fedaccord.plots.slots import finish_slots, shade, slot_axes, stretches
+from fedaccord.plots.style import INK, STEPS, plain, with_commas
+
+_EVENT_LOOK: dict[str, dict[str, Any]] = {
+    "deviation": {"marker": "x", "markersize": 7, "markeredgewidth": 2},
+    "false alarm": {"marker": "^", "markersize": 6, "markerfacecolor": "none"},
+    "absence": {"marker": "|", "markersize": 8},
+}
+
+
+def plot_totals(match: Match) -> Figure:
+    """All samples trained on in each slot, punishments shaded, with the two levels."""
+    agreement = match.agreement
+    figure, [axes] = slot_axes([4.0])
+    legend = shade(axes, match.punishing) if agreement.exists else []
+    levels: list[tuple[str, float, Any]] = [("equilibrium", agreement.equilibrium.total, ":")]
+    if agreement.exists:
+        levels.insert(0, ("agreement", agreement.total, "--"))
+    for label, total, dashes in levels:
+        legend.append(axes.axhline(total, color=INK, linewidth=1.2, linestyle=dashes, label=label))
+    step = -(-match.slots // DRAWN)
+    label = "trained on" if step == 1 else f"trained on, one slot in {step}"
+    edges = np.append(np.arange(0, match.slots, step), match.slots) + 0.5
+    style: dict[str, Any] = {"baseline": None, "color": "#0072B2", "linewidth": 2.0}
+    legend.append(axes.stairs(match.totals[::step], edges, label=label, **style))
+    largest = max(agreement.total, agreement.equilibrium.total, float(match.totals.max()))
+    axes.set(ylim=(0.0, 1.08 * largest), ylabel="Samples trained on in the slot")
+    axes.set_xlim(0.5, match.slots + 0.5)
+    return finish_slots(figure, [axes], legend)
+
+
+def plot_events(match: Match) -> Figure:
+    """A strip of the phases, and when clients slipped, were wronged, or were absent."""
+    kinds = [kind for kind in _EVENT_LOOK if any(e.kind == kind for e in match.events)]
+    figure, [axes] = slot_axes([0.6 + 0.35 * len(kinds)])
+    axes.grid(visible=False)
+    rows = {"phase": len(kinds)} | {kind: len(kinds) - 1 - k for k, kind in enumerate(kinds)}
+    legend = shade(axes, match.punishing, (rows["phase"] - 0.35, rows["phase"] + 0.35))
+    legend.append(
+        axes.broken_barh(
+            stretches(~match.punishing),
+            (rows["phase"] - 0.35, 0.7),
+            facecolor="#0072B2",
+            label="cooperating",
+        )
+    )
+    for kind in kinds:
+        slots = sorted({s for e in match.events if e.kind == kind for s in _slots_of(e)})
+        axes.plot(slots, [rows[kind]] * len(slots), linestyle="", color=INK, **_EVENT_LOOK[kind])
+    axes.set_yticks(list(rows.values()), list(rows))
+    axes.set(ylim=(-0.5, len(kinds) + 0.5), xlim=(0.5, match.slots + 0.5))
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return finish_slots(figure, [axes], legend)
+
+
+def plot_slip(deviator: Deviator) -> Figure:
+    """What a client's slips cost it: its costs with and without, and the way between them."""
+    figure, [above, below] = slot_axes([2.2, 2.4])
+    x = deviator.slots
+    marker: dict[str, Any] = {"markersize": 5.0, "markevery": max(1, x.size // 20)}
+    solid: dict[str, Any] = {"marker": "o", "color": "#D55E00", "linewidth": 2.0}
+    dashed: dict[str, Any] = {"marker": "D", "color": "#0072B2", "linewidth": 2.0}
+    legend = [
+        *above.plot(x, deviator.paid, label="with its slips", **solid, **marker),
+        *above.plot(x, deviator.paid_if_kept, "--", label="without", **dashed, **marker),
+    ]
+    legend += below.plot(x, deviator.extra, label="the one less the other", color=INK, linewidth=2)
+    for_ever: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.4, "linestyle": ":"}
+    if np.isfinite(deviator.extra_for_ever):
+        line = below.axhline(deviator.extra_for_ever, label="the same, for ever after", **for_ever)
+        legend.append(line)
+    below.axhline(0.0, color=INK, linewidth=0.8)
+    above.set_ylabel("Cost so far,\nabove the unavoidable")
+    below.set_ylabel("Lost so far\n(below 0: saved)")
+    below.set_xlim(x[0] - 0.5, x[-1] + 0.5)
+    for axes in (above, below):
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
+    return finish_slots(figure, [above, below], legend)
+
+
+def plot_tolerance(best: Tolerance, used: float) -> Figure:
+    """What each tolerance costs all clients together, the best one and the one in use."""
+    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    plain(axes)
+    legend = axes.plot(
+        100 * best.tolerances, best.total_costs, label="cost", color="#0072B2", linewidth=2.0
+    )
+    lowest = float(best.cost.sum())
+    style: dict[str, Any] = {"linestyle": "", "marker": "v", "markersize": 9, "color": "#D55E00"}
+    legend += axes.plot(100 * best.tolerance, lowest, label="least", **style)
+    if used != best.tolerance:
+        legend.append(
+            axes.axvline(100 * used, color=INK, linewidth=1.2, linestyle="--", label="in use")
+        )
+    axes.set_xlabel("Tolerance (% of what was agreed)")
+    axes.set_ylabel("Expected discounted cost\nof all clients")
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
+    axes.yaxis.set_major_formatter(with_commas)
+    figure.legend(handles=legend, loc="outside upper left", ncols=3, frameon=False)
+    return figure
+
+
+def _slots_of(event: Event) -> range:
+    return range(event.slot, event.slot + int(event.lasted))

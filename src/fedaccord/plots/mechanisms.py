@@ -1,0 +1,68 @@
+"""A picture of mechanisms side by side."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.game.roles import Role
+from fedaccord.plots.style import INK, ROLE_LOOK, STEPS, plain, with_commas
+
+if TYPE_CHECKING:
+    from fedaccord.baselines.comparison import MechanismComparison
+
+
+def plot_mechanisms(comparison: "MechanismComparison") -> Figure:
+    """Mechanisms side by side: who contributes, how much, and what all clients save by it."""
+    entries = comparison.entries[::-1]  # rows are counted from below
+    places = np.arange(len(entries))
+    figure = Figure(figsize=(8.0, 1.5 + 0.42 * len(entries)), layout="constrained")
+    people, data, money = figure.subplots(1, 3, sharey=True, width_ratios=[1.2, 1.0, 1.0])
+    looks = ROLE_LOOK | {Role.FREE_RIDER: {"facecolor": "white", "edgecolor": INK}}
+    start = np.zeros(len(entries))
+    for role, look in looks.items():
+        count = np.array([entry.outcome.roles.count(role) for entry in entries], dtype=np.float64)
+        style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.6} | look
+        some = count > 0
+        if some.any():
+            where: dict[str, Any] = {"left": start[some], "height": 0.66, "label": str(role)}
+            people.barh(places[some], count[some], **where, **style)
+        start += count
+    holds = np.array([entry.self_enforcing for entry in entries])
+    totals = np.array([entry.outcome.total for entry in entries])
+    _bars_by_verdict(data, places, totals, holds, labelled=True)
+    costs = np.array([entry.total_cost for entry in entries])
+    saved = np.where(np.isfinite(costs), comparison.equilibrium.cost.sum() - costs, np.nan)
+    _bars_by_verdict(money, places, saved, holds, labelled=False)
+    for place in places[np.isnan(saved)].tolist():
+        at: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        money.annotate("nobody trains", (0.0, place), fontsize=8, **at)
+    money.axvline(0.0, color=INK, linewidth=0.8)
+    people.set_yticks(places, [entry.name for entry in entries])
+    labels = ("Clients", "Samples in a slot", "Saved by all clients")
+    for axes, label in zip((people, data, money), labels, strict=True):
+        plain(axes, "x")
+        axes.set_xlabel(label)
+        axes.xaxis.set_major_locator(MaxNLocator(3, steps=STEPS))
+        axes.xaxis.set_major_formatter(with_commas)
+    for text in people.get_yticklabels():
+        text.set_parse_math(False)  # a name may hold dollar signs
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
+    return figure
+
+
+def _bars_by_verdict(
+    axes: Axes, places: np.ndarray[Any, Any], values: FloatArray, holds: BoolArray, labelled: bool
+) -> None:
+    """A bar a mechanism, hatched for those that do not hold by themselves."""
+    style: dict[str, Any] = {"height": 0.66, "color": "#777777", "edgecolor": "white"}
+    for members, label, hatch in (
+        (holds, "holds by itself", None),
+        (~holds, "needs someone to enforce it", "////"),
+    ):
+        if members.any():
+            name = label if labelled else "_" + label  # matplotlib leaves those out of the legend
+            axes.barh(places[members], values[members], label=name, hatch=hatch, **style)

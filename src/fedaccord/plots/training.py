@@ -1,0 +1,113 @@
+"""Pictures of a training: learning curves, and the law against measurements."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedaccord.game.arrays import FloatArray
+from fedaccord.plots.slots import finish_slots, shade, slot_axes
+from fedaccord.plots.style import STEPS, plain, with_commas
+
+if TYPE_CHECKING:
+    from fedaccord.training.calibration import Losses
+    from fedaccord.training.comparison import Comparison
+    from fedaccord.training.course import TrainingRun
+
+_PROFILE_LOOK: list[dict[str, Any]] = [
+    {"color": "#D55E00", "linestyle": "--"},
+    {"color": "#0072B2", "linestyle": "-"},
+    {"color": "#009E73", "linestyle": "-."},
+    {"color": "#CC79A7", "linestyle": ":"},
+    {"color": "#222222", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
+]
+
+
+def plot_learning(comparison: "Comparison") -> Figure:
+    """Test accuracy and test loss, round by round: the mean over seeds, from least to most."""
+    figure, [above, below] = slot_axes([2.6, 2.2])
+    slots = len(comparison.runs[0].slots)
+    legend: list[Any] = []
+    for k, score in enumerate(comparison.scores):
+        look = _PROFILE_LOOK[k % len(_PROFILE_LOOK)] | {"linewidth": 1.8}
+        curves = [_curves(run) for run in comparison.of(score.profile)]
+        where = curves[0][0]
+        for axes, field in ((above, 1), (below, 2)):
+            values = np.array([curve[field] for curve in curves])
+            line = axes.plot(where, values.mean(axis=0), label=score.profile, **look)
+            axes.fill_between(
+                where, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15
+            )
+            legend += line if axes is above else []
+    punishing = np.zeros(slots, dtype=np.bool_)
+    for run in comparison.runs:
+        punishing |= np.array([slot.phase == "punishing" for slot in run.slots])
+    legend += shade(above, punishing, None)
+    shade(below, punishing, None)
+    above.set_ylabel("Test accuracy (%)")
+    below.set_ylabel("Test loss")
+    above.set_ylim(bottom=_after_the_start(above))
+    below.set_ylim(top=-_after_the_start(below, sign=-1.0))
+    for axes in (above, below):
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
+    finish_slots(figure, [above, below], legend)
+    if slots == 1:
+        below.set_xlabel("Round")
+        below.set_xlim(0.0, float(comparison.course.rounds))
+    else:
+        below.set_xlim(0.5, slots + 0.5)
+    return figure
+
+
+def plot_law(losses: "Losses") -> Figure:
+    """Measured losses (marks) and the law fitted to them (lines), against data and by rounds."""
+    figure = Figure(figsize=(8.0, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    plain(axes)
+    law, at_the_end = losses.law(), losses.law_at_the_end()
+    smooth = np.geomspace(losses.totals[0], losses.totals[-1], 100)
+    shades = np.linspace(0.75, 0.0, len(losses.turns))
+    legend: list[Any] = []
+    for k, turn in enumerate(losses.turns.tolist()):
+        style: dict[str, Any] = {"color": str(shades[k])}
+        marker = "osD^vPX*"[k % 8]
+        axes.plot(smooth, law.predict(smooth, np.full(100, float(turn))), linewidth=1.0, **style)
+        label = f"G = {turn}"
+        legend += axes.plot(losses.totals, losses.mean[:, k], marker, label=label, **style)
+    end = at_the_end.predict(smooth, np.full(100, float(losses.turns[-1])))
+    dashed: dict[str, Any] = {"linestyle": "--", "color": "#D55E00", "linewidth": 2.0}
+    legend += axes.plot(smooth, end, label=f"law at G = {losses.turns[-1]} alone", **dashed)
+    axes.set(xscale="log", xlabel="Samples trained on in a round, X", ylabel="Test loss")
+    axes.xaxis.set_major_formatter(with_commas)
+    figure.legend(handles=legend, loc="outside right center", frameon=False)
+    verdict = "fits" if law.fits else "does not fit"
+    axes.set_title(
+        f"a / √(XG) + b / G + c (lines) {verdict}: it explains {100 * law.explained:.0f} % "
+        "of the variance",
+        loc="left",
+        fontsize="medium",
+    )
+    return figure
+
+
+def _after_the_start(axes: Axes, sign: float = 1.0) -> float:
+    """Where to cut the axis: the first tenth of the rounds would press the rest together."""
+    curves = [sign * np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.get_lines()]
+    lowest = min(float(curve[curve.size // 10 :].min()) for curve in curves)
+    highest = max(float(curve.max()) for curve in curves)
+    return lowest - 0.05 * (highest - lowest)
+
+
+def _curves(run: "TrainingRun") -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where each round stands on the axis of slots (one slot: of rounds), and its scores."""
+    places, accuracies, losses = [], [], []
+    for record in run.slots:
+        scores = record.rounds or (record.final,)
+        steps = np.arange(1, len(scores) + 1)
+        one = len(run.slots) == 1
+        places.append(steps if one else record.slot - 0.5 + steps / len(scores))
+        accuracies += [100 * score.accuracy for score in scores]
+        losses += [score.loss for score in scores]
+    return np.concatenate(places), np.array(accuracies), np.array(losses)

@@ -1,0 +1,184 @@
+"""What is said about an agreement and its clients, and its page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord.agreement.certificate import Certificate
+from fedaccord.game.arrays import FloatArray
+from fedaccord.game.writing import count, patience, write
+from fedaccord.play.account import punishment
+from fedaccord.report.page import as_svg, fill
+from fedaccord.report.training import training_part
+
+if TYPE_CHECKING:
+    from fedaccord.training.comparison import Comparison
+
+LISTED = 300
+"""Rows of the page's table; of a larger consortium it shows a choice."""
+
+
+@dataclass(frozen=True)
+class ClientRow:
+    """What is said about one client, every number written out."""
+
+    name: str
+    samples: str
+    alone: str
+    agreed: str
+    role: str
+    saving: str
+    threshold: str
+    discount_factor: str
+    keeps: bool
+    deviation: str
+    gain: str
+
+
+def render_report(certificate: Certificate, comparison: "Comparison | None" = None) -> str:
+    """The page about an agreement, and a training under it if there was one, as text."""
+    agreement = certificate.agreement
+    return fill(
+        "report.html.j2",
+        certificate=certificate,
+        agreement=agreement,
+        consortium=agreement.consortium,
+        title=title(certificate),
+        summary=summary(certificate),
+        verdict=verdict(certificate),
+        totals=write([agreement.equilibrium.total, agreement.total]),
+        costs=write([agreement.equilibrium.cost.sum(), agreement.cost.sum()], digits=6),
+        rows=client_rows(certificate, choose_clients(certificate, LISTED)),
+        pictures=_pictures(certificate),
+        punishment=punishment(agreement),
+        discount_factors=written_range(agreement.consortium.discount_factor),
+        comparison=comparison,
+        **(training_part(comparison) if comparison else {}),
+    )
+
+
+def title(certificate: Certificate) -> str:
+    """The whole answer in a few words."""
+    agreement = certificate.agreement
+    if not agreement.exists:
+        return f"No {agreement.kind} agreement exists"
+    if not certificate.holds:
+        return "This profile would not hold"
+    return f"An agreement that holds, with {agreement.ratio:,.2f} times the data"
+
+
+def summary(certificate: Certificate) -> str:
+    """Who is it, what is agreed, what is gained."""
+    agreement = certificate.agreement
+    equilibrium, size = agreement.equilibrium, agreement.consortium.size
+    before, after = write([equilibrium.total, agreement.total])
+    riders = equilibrium.free_riders
+    free_riding = (
+        f"{so_many(riders, size)} would contribute nothing, and together" if riders else ""
+    )
+    alone = (
+        f"Left to themselves, {free_riding or 'together'} "
+        f"they would train on {before} samples in a slot."
+    )
+    if not agreement.exists:
+        return f"{alone} There is no agreement to better that: {agreement.reason}."
+    asked = (
+        f"Here {so_many(size - agreement.free_riders, size)} contribute, "
+        f"and together they train on {after} samples, {agreement.ratio:,.2f} times as many."
+    )
+    if not certificate.holds:
+        slipping = int((~certificate.keeps).sum())
+        return f"{alone} {asked} But {so_many(slipping, size)} would rather slip than keep to it."
+    better = int((agreement.saving > 0).sum())
+    return f"{alone} {asked} {so_many(better, size).capitalize()} would pay less than alone."
+
+
+def verdict(certificate: Certificate) -> str:
+    """What the certificate says."""
+    if not certificate.agreement.exists:
+        return "What is left is the equilibrium, which holds by itself."
+    if certificate.holds:
+        worst = certificate.worst
+        return (
+            "Proved: no client gains by slipping, nor by leaving the punishment. "
+            f"The one closest to it is {certificate.worst_client}, which needs a discount factor "
+            f"of {patience(certificate.threshold[worst])} and has "
+            f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
+        )
+    slipping = int((~certificate.keeps).sum())
+    if slipping == 0:
+        return "Refuted: a client would gain by leaving the punishment, so it deters nobody."
+    size = certificate.agreement.consortium.size
+    return (
+        f"Refuted: {so_many(slipping, size)} would slip, {certificate.worst_client} first of all."
+    )
+
+
+def so_many(part: int, size: int) -> str:
+    """So many of the clients."""
+    if part == size > 1:
+        return f"all {size:,} clients"
+    return f"{f'{part:,}' if part else 'none'} of {count(size, 'client')}"
+
+
+def written_range(values: FloatArray) -> str:
+    """The least and the most of the clients' discount factors."""
+    low, high = patience(values.min()), patience(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def choose_clients(certificate: Certificate, most: int) -> list[int]:
+    """Positions of the clients to list: all in their order, or `most` by ascending ratio.
+
+    The choice is spread evenly, but has those that matter most: who would slip, the critical
+    client, the first converted.
+    """
+    agreement = certificate.agreement
+    size = agreement.consortium.size
+    if size <= most:
+        return list(range(size))
+    slipping = np.flatnonzero(~certificate.keeps)
+    worst_first = slipping[np.argsort(certificate.slack[slipping], kind="stable")]
+    chosen = {certificate.worst, *agreement.equilibrium.critical[:1]}
+    if agreement.first_converted is not None:
+        chosen.add(agreement.consortium.index(agreement.first_converted))
+    chosen.update(worst_first[: most // 2].tolist())
+    order = np.argsort(agreement.consortium.ratio, kind="stable")
+    evenly = np.linspace(0, size - 1, most - len(chosen)).round().astype(np.int64)
+    chosen.update(order[evenly].tolist())
+    return [n for n in order.tolist() if n in chosen]
+
+
+def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientRow]:
+    """What to say about the chosen clients."""
+    agreement = certificate.agreement
+    consortium = agreement.consortium
+    at = np.asarray(chosen)
+    columns = (
+        write(consortium.samples[at]),
+        write(agreement.equilibrium.profile[at]),
+        write(agreement.profile[at]),
+        [str(agreement.roles[n]) for n in chosen],
+        write(agreement.saving[at]),
+        [patience(value) for value in certificate.threshold[at]],
+        [patience(value) for value in consortium.discount_factor[at]],
+        certificate.keeps[at].tolist(),
+        write(certificate.deviation[at]),
+        write((certificate.cost_agreement - certificate.cost_deviation)[at]),
+    )
+    rows = zip(*columns, strict=True)
+    return [ClientRow(consortium.names[n], *row) for n, row in zip(chosen, rows, strict=True)]
+
+
+def _pictures(certificate: Certificate) -> list[tuple[str, str]]:
+    """Each picture as SVG, with what it shows."""
+    from fedaccord import plots
+
+    figures = (
+        (plots.plot_contributions(certificate.agreement), "contributions"),
+        (plots.plot_costs(certificate.agreement), "costs"),
+        (plots.plot_thresholds(certificate), "thresholds"),
+    )
+    return [(name, as_svg(figure, name)) for figure, name in figures]

@@ -1,0 +1,92 @@
+"""What is said about a training, and its page."""
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedaccord.game.writing import count
+from fedaccord.report.page import as_svg, fill
+
+if TYPE_CHECKING:
+    from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+
+
+def render_training(comparison: "Comparison") -> str:
+    """The page about a training, as text."""
+    return fill(
+        "training.html.j2",
+        comparison=comparison,
+        course=comparison.course,
+        consortium=SimpleNamespace(name=comparison.consortium),
+        title=training_title(comparison),
+        **training_part(comparison),
+    )
+
+
+def training_part(comparison: "Comparison") -> dict[str, Any]:
+    """What the part of a page about a training is filled with."""
+    return {
+        "setting": setting_sentence(comparison),
+        "sentences": [gain_sentence(comparison, score) for score in comparison.scores[1:]],
+        "percent": percent,
+        "picture": _learning_picture(comparison),
+    }
+
+
+def training_title(comparison: "Comparison") -> str:
+    """What was measured, in a few words."""
+    first, *others = comparison.scores
+    if not others:
+        return f"{percent(first.accuracy)} test accuracy under {first.profile}"
+    best = max(others, key=lambda score: score.accuracy_gain.mean)
+    if not _sure(best.accuracy_gain):
+        return "No difference in accuracy that chance would not make"
+    more = "more" if best.accuracy_gain.mean > 0 else "less"
+    points = abs(100 * best.accuracy_gain.mean)
+    return f"{points:.2f} points {more} accuracy under {best.profile} than under {first.profile}"
+
+
+def setting_sentence(comparison: "Comparison") -> str:
+    """On what was trained, and how."""
+    course = comparison.course
+    data = course.model.dataset
+    slots = count(len(comparison.runs[0].slots), "slot")
+    scale = "" if course.scale == 1 else f"; one example stands for {1 / course.scale:,.4g} samples"
+    return (
+        f"Task {course.model.task.name} on {data.name} ({data.size:,} examples to train on), "
+        f"{count(course.rounds, 'round')} in a slot, {slots}, "
+        f"{count(comparison.seeds, 'seed')}{scale}"
+    )
+
+
+def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
+    """A profile against the first one, and how sure that is."""
+    first, gain = comparison.scores[0].profile, score.accuracy_gain
+    points = f"{100 * gain.mean:+.2f} points"
+    if gain.mean == 0 == gain.half_width:
+        return f"{score.profile} against {first}: the same accuracy with every seed."
+    if not np.isfinite(gain.half_width):
+        return f"{score.profile} against {first}: {points} of accuracy, from a single seed."
+    low, high = 100 * (gain.mean - gain.half_width), 100 * (gain.mean + gain.half_width)
+    between = f"(95 % interval {low:+.2f} to {high:+.2f})"
+    chance = "" if _sure(gain) else ", which may be chance"
+    return f"{score.profile} against {first}: {points} of accuracy {between}{chance}."
+
+
+def percent(estimate: "Estimate", signed: bool = False) -> str:
+    """A part of 1 in per cent, with its interval (of a difference: in points)."""
+    mean = f"{100 * estimate.mean:{'+' if signed else ''}.2f}"
+    width = f" ± {100 * estimate.half_width:.2f}" if np.isfinite(estimate.half_width) else ""
+    return f"{mean}{width}" if signed else f"{mean}{width} %"
+
+
+def _sure(estimate: "Estimate") -> bool:
+    """Whether the interval leaves out 0; of a single seed nobody can tell."""
+    return abs(estimate.mean) > estimate.half_width
+
+
+def _learning_picture(comparison: "Comparison") -> str:
+    from fedaccord import plots
+
+    return as_svg(plots.plot_learning(comparison), "learning")
