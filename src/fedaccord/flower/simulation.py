@@ -108,7 +108,10 @@ def simulate(
                 start = {name: value.numpy() for name, value in course.model.start(seed).items()}
                 coordinator = Coordinator(terms, book, start)
                 if coordinator.state.settled >= slots:
-                    raise FedaccordError(f"{place}: has {coordinator.state.settled} slots already")
+                    raise FedaccordError(
+                        f"{place}: has {coordinator.state.settled} slots already; "
+                        "ask for more slots, or name another ledger"
+                    )
                 run_slots(grid, coordinator, slots, diary.watch)
                 diary.arrays = coordinator.model
 
