@@ -58,6 +58,20 @@ def test_own_rows_of_the_paper_s_clients() -> None:
     rows_agree(fa.solve_agreement(fa.paper_consortium(), "uniform", whole_samples=True))
 
 
+def test_rounding_is_no_reason_to_refuse() -> None:
+    """Nothing can be agreed on, so all stays as it is; the totals differ in the last digit."""
+    consortium = fa.Consortium(
+        valuation=[20.9, 9.9, 39.8, 22.0, 22.6, 9.4, 13.1, 23.7, 17.9],
+        cost_per_sample=1.0,
+        samples=0.7,
+        rounds=1,
+        discount_factor=0.05,
+    )
+    agreement = fa.solve_agreement(consortium, margin=0.02)
+    assert not agreement.exists
+    rows_agree(agreement)
+
+
 def test_who_would_slip_knows_it() -> None:
     consortium = fa.paper_consortium(clients=100)
     agreement = fa.agreement_on(consortium, np.full(100, 10_000.0))

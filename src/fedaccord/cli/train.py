@@ -95,8 +95,10 @@ def train(
         ),
     ] = "vectorised",
     ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", metavar="PATH", help="Flower: where the ledger is, or goes."),
+        str | None,
+        typer.Option(
+            "--ledger", metavar="PATH", help="Flower: where the ledger is, or goes; or its URL."
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,

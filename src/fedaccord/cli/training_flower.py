@@ -14,7 +14,7 @@ _KINDS = ("individual", "uniform")
 
 
 def check_flower_options(
-    profiles: list[str], seeds: int, ledger: Path | None, checkpoint: Path | None
+    profiles: list[str], seeds: int, ledger: str | None, checkpoint: Path | None
 ) -> None:
     """Refuse what does not go with a protocol that one consortium runs once."""
     from fedaccord.flower import check_installed
@@ -27,14 +27,14 @@ def check_flower_options(
         problems.append("--seeds: with --engine flower there is one run, --seeds 1")
     if checkpoint is not None:
         problems.append("--checkpoint: with --engine flower the ledger keeps the state (--ledger)")
-    if ledger is not None and ledger.is_dir():
+    if ledger is not None and Path(ledger).is_dir():
         problems.append(f"--ledger: {ledger} is a directory, not a file")
     if problems:
         raise InvalidInput(problems)
 
 
 def run_on_flower(
-    course: "Course", profile: "PlayedProfile", seed: int, ledger: Path | None
+    course: "Course", profile: "PlayedProfile", seed: int, ledger: str | None
 ) -> "TrainingRun":
     """Report, rank, offer, train and settle, slot after slot."""
     from fedaccord.flower.rules import slips_in

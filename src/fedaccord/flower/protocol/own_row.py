@@ -13,6 +13,10 @@ from fedaccord.agreement.certificate import certify
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
 
+_ROUNDING = 1e-12
+"""Of the total. Totals are added up in different orders; a difference in the last digits is none,
+or else a client that gives nothing either way would see a loss in it."""
+
 
 @dataclass(frozen=True)
 class OwnRow:
@@ -44,6 +48,8 @@ def own_row(
 ) -> OwnRow:
     """The row of the client with these numbers, when all together give `total`."""
     others = np.array([total - contribution, equilibrium_total - equilibrium_contribution])
+    if abs(others[0] - others[1]) <= _ROUNDING * total:
+        others[0] = others[1]
     pair = Consortium(
         valuation=[valuation, 1.0],
         cost_per_sample=[cost_per_sample, 1.0],
