@@ -67,7 +67,7 @@ def render_page(
 def _fill(
     template: str, sections: Sequence[Section], trained: Sequence[Section], **values: Any
 ) -> str:
-    loaders = [PackageLoader("fedaccord", folder) for folder in ("experiments", ".")]
+    loaders = [PackageLoader("fedaccord", folder) for folder in ("experiments", "report")]
     environment = Environment(
         loader=ChoiceLoader(loaders),
         autoescape=template.endswith("html.j2"),
