@@ -135,3 +135,11 @@ def test_wrong_input(story: Run) -> None:
     refused(story("ledger", "show", "nosuch://x"), "Can't load plugin")
     assert story("ledger", "show", "ledger.db", "--last", "0").exit_code == 2
     assert story("ledger", "show").exit_code == 2
+
+
+@pytest.mark.parametrize("words", [("show", "ledger.db"), ("export", "ledger.db", "b.jsonl")])
+def test_a_client_that_there_is_not(story: Run, words: tuple[str, ...]) -> None:
+    result = story("ledger", *words, "--client", "d")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: --client: there is nothing about 'd', only a, b, c\n"
+    assert not Path("b.jsonl").exists()

@@ -46,10 +46,8 @@ def show(
     """
     entries = [
         entry
-        for entry in _load(place)
-        if slot in (None, entry.slot)
-        and kind in (None, entry.kind)
-        and (client is None or entry.client in (None, client))
+        for entry in _about(client, _load(place))
+        if slot in (None, entry.slot) and kind in (None, entry.kind)
     ]
     entries = entries[-last:] if last else entries
     if output_format == "json":
@@ -123,12 +121,22 @@ def export(
     if file.suffix != ".jsonl":
         raise InvalidInput(f"{file}: the file must be called *.jsonl")
     check_writable(file)
-    entries = [entry for entry in _load(place) if client is None or entry.client in (None, client)]
+    entries = _about(client, _load(place))
 
     from fedaccord.flower.ledger.lines import to_lines
 
     write_file(file, "".join(f"{line}\n" for line in to_lines(entries)))
     typer.echo(f"Wrote {len(entries)} entries to {file}.")
+
+
+def _about(client: str | None, entries: "list[Entry]") -> "list[Entry]":
+    """What concerns a client, or everyone; all of it if no client is named."""
+    if client is None:
+        return entries
+    known = sorted({entry.client for entry in entries if entry.client is not None})
+    if client not in known:
+        raise InvalidInput(f"--client: there is nothing about {client!r}, only {', '.join(known)}")
+    return [entry for entry in entries if entry.client in (None, client)]
 
 
 def _load(place: str) -> "list[Entry]":

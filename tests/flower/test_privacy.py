@@ -1,0 +1,112 @@
+"""What leaves a client: no valuation, no cost, no sample."""
+
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Message
+from flwr.common.serde import recorddict_to_proto
+
+from fedaccord.data.dataset import load_dataset
+from fedaccord.flower.app_directory import write_app
+from fedaccord.flower.client_app import app_of_files
+from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.terms import read_terms
+from fedaccord.flower.server_app import first_model, run_slots
+from tests.flower.consortia import (
+    START_MODEL,
+    Members,
+    ledger_at,
+    privates_of,
+    run,
+)
+from tests.flower.grids import NAMES, TERMS
+
+
+class Listening(InProcessGrid):
+    """Keeps the bytes of everything that clients send."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.heard: list[bytes] = []
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        replies = super().pull_messages(message_ids)
+        self.heard += [recorddict_to_proto(r.content).SerializeToString() for r in replies]
+        return replies
+
+
+def forms_of(number: float) -> list[bytes]:
+    """How a number could be written in a message."""
+    texts = {repr(number), f"{number:g}", f"{number:.6g}", str(number)}
+    return [
+        *(text.encode() for text in texts),
+        struct.pack("<d", number),
+        struct.pack(">d", number),
+        struct.pack("<f", number),
+        struct.pack(">f", number),
+    ]
+
+
+def test_no_message_has_a_valuation_a_cost_or_a_sample(tmp_path: Path) -> None:
+    """A whole consortium with real training: two slots, one slip, one refusal, one failure."""
+    digits = load_dataset("digits")
+    terms = read_terms(
+        TERMS.model_dump(mode="json") | {"rounds": 2, "training": {"shape": [8, 8], "classes": 10}},
+        "test",
+    )
+    privates = privates_of(NAMES, communication_cost=0.123456789)
+    privates[0] = replace(privates[0], discount_factor=0.0123456789)
+    privates[2] = replace(privates[2], slips={1: 3})
+    write_app(tmp_path / "app", terms, privates, digits)
+    app = app_of_files(tmp_path / "app" / "fedaccord_app" / "terms.toml")
+    files = [str(tmp_path / "app" / "clients" / name / "client.toml") for name in NAMES]
+    grid = Listening(app, [{"client-file": file} for file in files])
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 2)
+    said = b"\0".join(grid.heard)
+    assert len(grid.heard) > 20
+    for private in privates:
+        secrets = (private.valuation, private.cost_per_sample, private.communication_cost)
+        for secret in (*secrets, private.discount_factor):
+            for form in forms_of(secret):
+                if len(form) > 3:  # "17" or "34" may be anything
+                    assert form not in said
+        data = tmp_path / "app" / "clients" / private.name / "data"
+        with np.load(data / f"{private.name}.npz") as held:
+            examples = held["inputs"]
+        for example in examples:
+            assert example.tobytes() not in said
+            assert example[example.any(axis=1)][0].tobytes() not in said  # nor a row of one
+    ratio = repr(privates[1].ratio).encode()
+    assert ratio in said  # the test would see it
+
+
+def test_the_fields_that_clients_send_are_these_and_no_others(tmp_path: Path) -> None:
+    import json
+
+    privates = privates_of(NAMES)
+    privates[0] = replace(privates[0], tells_discount_factor=True)
+    members, sent = Members(TERMS, privates), dict[str, set[str]]()
+
+    def listen(ask: Any) -> Any:
+        replies = members(ask)
+        for reply in replies:
+            json.dumps(reply.body)
+            sent.setdefault(ask.stage, set()).update(reply.body)
+        return replies
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run(Coordinator(TERMS, ledger, START_MODEL), listen, 2)
+    place = {"stage", "slot", "turn", "token"}
+    assert sent == {
+        "report": place | {"ratio", "samples", "discount_factor"},
+        "rank": place | {"contribution"},
+        "offer": place | {"accepts"},
+        "train": place | {"samples"},
+        "settle": place,
+    }
