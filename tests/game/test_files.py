@@ -364,11 +364,12 @@ def test_a_file_that_is_too_large_is_not_even_read(
     for name, size in (("huge.toml", 100_000_000), ("huge.csv", 65_000_000)):
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)  # sparse: takes no room
-    monkeypatch.setattr(Path, "open", lambda *_: pytest.fail("it was opened"))
+    consortium = example_consortium()  # before opening is forbidden: it is a file too
+    monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("it was opened"))
     with pytest.raises(fa.InvalidInput, match=r"too large: 100\.0 MB, at most 10 MB"):
         fa.load_consortium(tmp_path / "huge.toml")
     with pytest.raises(fa.InvalidInput, match=r"too large: 65\.0 MB, at most 64 MB"):
-        load_profile(tmp_path / "huge.csv", example_consortium())
+        load_profile(tmp_path / "huge.csv", consortium)
 
 
 def test_a_pipe_of_unknown_size_is_read_up_to_the_limit() -> None:
