@@ -76,6 +76,17 @@ def test_each_choice_is_an_option() -> None:
     assert Contract(valuation=10.0, menu="graded").outcome(consortium).contributors > 0
     # for nothing it waits for everyone: at this rate every sample is worth its price
     assert Contract(delay_price=0.0, valuation=200.0).outcome(consortium).contributors == 100
+    # the ten that are ready first, and the thirty that are cheap to pay
+    early = Contract(delay=(1.0,) * 10 + (9.0,) * 90).outcome(consortium)
+    assert np.flatnonzero(early.contributions).tolist() == list(range(10))
+    cheap = Contract(classes=1, cost_per_sample=(1e-9,) * 30 + (1e-6,) * 70).outcome(consortium)
+    assert np.flatnonzero(cheap.contributions).tolist() == list(range(30))
+    assert cheap.paid == pytest.approx(30 * 1e-9 * 10_000)
+
+
+def test_types_are_for_all_clients() -> None:
+    with pytest.raises(fa.InvalidInput, match="delay: must have 3 numbers, one for each client"):
+        Contract(delay=(1.0, 2.0)).outcome(fa.paper_consortium(clients=3))
 
 
 def test_the_unit_of_money_does_not_matter() -> None:

@@ -95,6 +95,65 @@ def test_the_options_of_the_contract(run: Run) -> None:
     assert contract("--contract-information", "strong")["total"] == 200_000
 
 
+TYPES = """name,delay,cost_per_sample
+St Mary,1,0.001
+Children's Hospital,1,0.001
+Lakeside Clinic,1,0.003
+University Hospital,2,0.004
+Northern General,1,0.004
+Riverside,3,0.004
+"""
+
+
+def test_the_types_of_the_contract_from_a_file(run: Run) -> None:
+    """Lots go by ascending price among those in time, and are paid the prices in the file."""
+    run("init")
+    Path("types.csv").write_text(TYPES)
+    words = ("consortium.toml", "--mechanism", "contract", "--contract-types", "types.csv")
+    [contract] = compare_json(run, *words)["mechanisms"]
+    assert contract["total"] == 18_000 + 12_000 + 16_000
+    assert contract["payments"] == pytest.approx(0.001 * 18_000 + 0.001 * 12_000 + 0.003 * 16_000)
+
+
+def test_a_file_of_types_may_give_costs_or_delays_alone(run: Run) -> None:
+    run("init")
+    rows = [line.split(",") for line in TYPES.splitlines()]
+    words = ("consortium.toml", "--mechanism", "contract", "--contract-types", "types.csv")
+
+    Path("types.csv").write_text("".join(f"{name},{cost}\n" for name, _, cost in rows))
+    classes = ("--contract-classes", "1")  # all in time, so the three cheapest lots and no more
+    [contract] = compare_json(run, *words, *classes)["mechanisms"]
+    assert contract["total"] == 18_000 + 12_000 + 16_000
+
+    Path("types.csv").write_text("".join(f"{name},{delay}\n" for name, delay, _ in rows))
+    [contract] = compare_json(run, *words)["mechanisms"]
+    # Of the four in time the three cheapest by the consortium's costs: St Mary, Northern General,
+    # Children's Hospital.
+    assert contract["total"] == 18_000 + 20_000 + 12_000
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        ("name\nSt Mary\n", [], "line 1: column 'delay' or 'cost_per_sample' is missing"),
+        (TYPES.replace("St Mary", "St Mari"), [], "did you mean 'St Mary'?"),
+        (TYPES.replace("Mary,1", "Mary,-1"), [], "delay: must be 0 or more, got -1 (St Mary)"),
+        (TYPES.replace("Mary,1", "Mary,"), [], "delay: must be 0 or more, got none (St Mary)"),
+        (TYPES.replace("0.003", "0"), [], "cost_per_sample: must be more than 0, got 0"),
+        (TYPES.replace("0.003", "x"), [], "cost_per_sample: must be a number, got 'x'"),
+        (TYPES, ["--contract-classes", "3"], "types.csv gives the delays already"),
+        (TYPES, ["--mechanism", "uniform"], "--contract-types: goes with --mechanism contract"),
+    ],
+)
+def test_types_that_are_refused(run: Run, text: str, more: list[str], said: str) -> None:
+    run("init")
+    Path("types.csv").write_text(text)
+    result = run("compare", "consortium.toml", "--contract-types", "types.csv", *more)
+    assert result.exit_code == 2
+    assert said in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
 def test_a_file_with_unequal_data(run: Run) -> None:
     run("init")
     answer = compare_json(run, "consortium.toml", "--contract-information", "strong")

@@ -82,6 +82,10 @@ class Contract:
 
     classes: int = 5
     """Delay classes of equal size: client n has delay 1 + (n - 1) mod classes."""
+    delay: tuple[float, ...] | None = None
+    """t_n of each client, in the order of the consortium; None: by the classes."""
+    cost_per_sample: tuple[float, ...] | None = None
+    """theta_n of each client, in that order; None: E_n, what a sample costs it in the game."""
     valuation: float | None = None
     """gamma; None: the largest valuation among the clients, 100 in the paper's setting."""
     delay_price: float | None = None
@@ -124,8 +128,10 @@ class Contract:
 
     def _design(self, consortium: Consortium) -> tuple[Menu, Positions]:
         """The menu, and the position of each client's type in it."""
-        delay = 1.0 + np.arange(consortium.size) % self.classes
-        theta, data = consortium.cost_per_sample, consortium.samples
+        by_class = 1.0 + np.arange(consortium.size, dtype=np.float64) % self.classes
+        delay = _one_each("delay", self.delay, by_class)
+        theta = _one_each("cost_per_sample", self.cost_per_sample, consortium.cost_per_sample)
+        data = consortium.samples
         order = np.lexsort((data, theta, delay))
         columns = np.stack([delay, theta, data])[:, order]
         fresh = np.append(True, (np.diff(columns, axis=1) != 0).any(axis=0))
@@ -143,6 +149,18 @@ class Contract:
             delay_price=valuation / 100.0 if self.delay_price is None else self.delay_price,
         )
         return design_menu(model, self.information, self.menu), type_of
+
+
+def _one_each(field: str, given: tuple[float, ...] | None, otherwise: FloatArray) -> FloatArray:
+    """The numbers that were given, which must be one for each client, or the others."""
+    if given is None:
+        return otherwise
+    if len(given) != otherwise.size:
+        raise InvalidInput(
+            f"{field}: must have {count(otherwise.size, 'number')}, one for each client, "
+            f"got {len(given)}"
+        )
+    return np.array(given, dtype=np.float64)
 
 
 def _what_is_bought(menu: Menu, amounts: FloatArray) -> str:

@@ -24,6 +24,7 @@ from fedaccord.errors import InvalidInput
 if TYPE_CHECKING:
     from fedaccord.baselines.comparison import MechanismComparison
     from fedaccord.baselines.mechanism import Mechanism
+    from fedaccord.game.consortium import Consortium
     from fedaccord.training.comparison import Estimate
 
 
@@ -41,6 +42,15 @@ def compare(
     ] = None,
     contract_classes: Annotated[
         int | None, typer.Option("--contract-classes", help="Contract: delay classes (5).")
+    ] = None,
+    contract_types: Annotated[
+        Path | None,
+        typer.Option(
+            "--contract-types",
+            metavar="FILE.csv",
+            help="Contract: the columns name, and delay or cost_per_sample or both (delays by "
+            "the classes, costs as in the consortium).",
+        ),
     ] = None,
     contract_valuation: Annotated[
         float | None,
@@ -120,8 +130,10 @@ def compare(
         cost_per_sample=cost_per_sample,
         discount_factor=discount_factor,
     )
+    types = _read_types(contract_types, contract_classes, consortium)
     chosen = _choose(
         mechanism,
+        **types,
         classes=contract_classes,
         valuation=contract_valuation,
         delay_price=contract_delay_price,
@@ -156,6 +168,20 @@ def compare(
         print_mechanisms(output(), comparison, accuracy)
 
 
+def _read_types(
+    path: Path | None, classes: int | None, consortium: "Consortium"
+) -> "dict[str, tuple[float, ...]]":
+    """What the file of types says, if there is one."""
+    if path is None:
+        return {}
+    from fedaccord.baselines.contract_types import load_types
+
+    types = load_types(path, consortium)
+    if classes is not None and "delay" in types:
+        raise InvalidInput(f"--contract-classes: {path} gives the delays already")
+    return types
+
+
 def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
     """The mechanisms with these names, or all, the contract with the options that were given."""
     from fedaccord.baselines.contract import Contract
@@ -177,7 +203,8 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
             listed = ", ".join(each.replace(" ", "-") for each in known)
             raise InvalidInput(f"--mechanism: must be one of {listed}, got {name!r}")
     if given and "contract" not in wanted:
-        flag = next(iter(given)).replace("_", "-")
+        field = next(iter(given))
+        flag = "types" if field in ("delay", "cost_per_sample") else field.replace("_", "-")
         raise InvalidInput(f"--contract-{flag}: goes with --mechanism contract only")
     return [known[name] for name in dict.fromkeys(wanted)]
 

@@ -1,14 +1,14 @@
 """A profile file: who contributes what, matched with the clients of a consortium."""
 
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray, plain
-from fedaccord.game.client_table import ClientTable, check_names, finite_number
+from fedaccord.game.client_table import ClientTable, finite_number
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.matching import rows_in_order
 from fedaccord.game.mistakes import Mistakes, shown
 
 
@@ -49,34 +49,14 @@ def _name(entry: dict[str, Any]) -> str | None:
 
 def in_order(given: ClientTable, consortium: Consortium, mistakes: Mistakes) -> FloatArray:
     """The contributions in the order of the consortium's clients; each must have just one."""
-    positions = {name: n for n, name in enumerate(consortium.names)}
-    profile = np.full(consortium.size, np.nan)
-    check_names(given, mistakes)
-    for k, (name, amount) in enumerate(
-        zip(given.names, given.numbers["contribution"].tolist(), strict=True)
-    ):
-        n = positions.get(name or "")
-        if n is not None:
-            profile[n] = amount
-        elif name:
-            given.add(
-                mistakes, k, "name", f"no client is called {shown(name)}{_hint(name, consortium)}"
-            )
-        if n is not None and not (np.isnan(amount) or 0 <= amount <= consortium.samples[n]):
-            most = plain(consortium.samples[n])
-            wrong = f"must be from 0 to {most}, got {plain(amount)}"
-            given.add(mistakes, k, "contribution", wrong)
-    there = set(given.names)
-    for name in consortium.names:
-        if name not in there:
-            mistakes.add("", f"{shown(name)} has no contribution", len(given.names))
+    rows = rows_in_order(given, consortium, mistakes, "contribution")
+    profile = np.append(given.numbers["contribution"], np.nan)[rows]  # row -1 is the last, NaN
+    outside = (profile < 0) | (profile > consortium.samples)
+    for n in np.flatnonzero(outside).tolist():
+        most = plain(consortium.samples[n])
+        wrong = f"must be from 0 to {most}, got {plain(profile[n])}"
+        given.add(mistakes, int(rows[n]), "contribution", wrong)
     if mistakes:
         raise mistakes.error()
     profile.flags.writeable = False
     return profile
-
-
-def _hint(name: str, consortium: Consortium) -> str:
-    """The client that was meant, perhaps; among very many it would take too long to look."""
-    near = get_close_matches(name, consortium.names, n=1) if consortium.size <= 1000 else []
-    return f"; did you mean {near[0]!r}?" if near else ""
