@@ -1,19 +1,19 @@
 """The ledger in a database: what is appended is there, in order, for good, for one writer."""
 
-import os
-import shutil
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.exc import DBAPIError
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import START, Fact, broken_links
@@ -22,6 +22,7 @@ from fedaccord.flower.ledger.locks import LedgerInUse
 from fedaccord.flower.ledger.migrate import VERSION_TABLE, configuration
 from fedaccord.flower.ledger.store import open_ledger, read_ledger
 from fedaccord.flower.ledger.tables import METADATA
+from tests.flower.postgresql import Databases
 
 FACTS = [Fact("report", 1, name, {"ratio": 2.5}) for name in ("a", "b")]
 
@@ -31,12 +32,32 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
-def test_appends_and_reads_back(path: Path) -> None:
-    with open_ledger(path) as ledger:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, path: Path) -> str:
+    """Where a new ledger may be, in each of the two databases."""
+    if request.param == "sqlite":
+        return str(path)
+    new_database: Databases = request.getfixturevalue("new_postgresql_database")
+    return new_database()
+
+
+@contextmanager
+def connected(place: str) -> Iterator[Connection]:
+    """Past the ledger, to the database itself."""
+    engine = create_engine(place if "://" in place else f"sqlite:///{place}")
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def test_appends_and_reads_back(place: str) -> None:
+    with open_ledger(place) as ledger:
         assert ledger.head == START
         entries = ledger.append(FACTS, b"model")
         assert ledger.head == entries[-1].head
-    with open_ledger(path) as ledger:
+    with open_ledger(place) as ledger:
         assert ledger.head == entries[-1].head
         ledger.append([Fact("slot", 2, None, {})])
         assert [e.number for e in ledger.entries()] == [1, 2, 3]
@@ -48,79 +69,79 @@ def test_appends_and_reads_back(path: Path) -> None:
         assert ledger.append([]) == []
 
 
-def test_many_entries_are_read_in_parts(path: Path) -> None:
-    with open_ledger(path) as ledger:
+def test_many_entries_are_read_in_parts(place: str) -> None:
+    with open_ledger(place) as ledger:
         ledger.append([Fact("slot", n, None, {}) for n in range(2_345)])
         assert [entry.slot for entry in ledger.entries()] == list(range(2_345))
 
 
-def test_only_the_latest_model_is_kept(path: Path) -> None:
-    with open_ledger(path) as ledger:
+def test_only_the_latest_model_is_kept(place: str) -> None:
+    with open_ledger(place) as ledger:
         ledger.append(FACTS[:1], b"old")
         ledger.append(FACTS[1:], b"new")
         assert ledger.checkpoint() == (2, b"new")
 
 
-def test_the_second_writer_is_refused_and_a_reader_is_not(path: Path) -> None:
-    with open_ledger(path) as ledger:
+def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
+    with open_ledger(place) as ledger:
         ledger.append(FACTS)
         with pytest.raises(LedgerInUse, match="another process writes this ledger"):
-            open_ledger(path)
-        with read_ledger(path) as other:
+            open_ledger(place)
+        with read_ledger(place) as other:
             assert len(list(other.entries())) == 2
             with pytest.raises(FedaccordError, match="open for reading only"):
                 other.append(FACTS)
-    open_ledger(path).close()
+    open_ledger(place).close()
 
 
-def test_a_second_writer_may_wait(path: Path) -> None:
-    first = open_ledger(path)
+def test_a_second_writer_may_wait(place: str) -> None:
+    first = open_ledger(place)
     started = time.monotonic()
     with pytest.raises(LedgerInUse):
-        open_ledger(path, wait=0.2)
+        open_ledger(place, wait=0.2)
     assert time.monotonic() - started >= 0.2
     first.close()
-    open_ledger(path, wait=5.0).close()
+    open_ledger(place, wait=5.0).close()
 
 
-def test_the_lock_ends_with_a_killed_process(path: Path) -> None:
+def test_the_lock_ends_with_a_killed_process(place: str) -> None:
     code = (
         "import os, signal; from fedaccord.flower.ledger.store import open_ledger;"
-        f"ledger = open_ledger({str(path)!r}); print('open', flush=True); signal.pause()"
+        f"ledger = open_ledger({place!r}); print('open', flush=True); signal.pause()"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == b"open\n"
         with pytest.raises(LedgerInUse):
-            open_ledger(path)
+            open_ledger(place)
     finally:
         child.kill()
         child.communicate()
-    open_ledger(path).close()
+    open_ledger(place, wait=10.0).close()  # a server may take a moment to notice
 
 
-def test_a_row_can_neither_be_changed_nor_removed(path: Path) -> None:
-    with open_ledger(path) as ledger:
+def test_a_row_can_neither_be_changed_nor_removed(place: str) -> None:
+    with open_ledger(place) as ledger:
         ledger.append(FACTS)
-    with sqlite3.connect(path) as raw:
+    with connected(place) as connection:
         for statement in ("UPDATE entries SET slot = 2", "DELETE FROM entries"):
-            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-                raw.execute(statement)
-    raw.close()
+            with pytest.raises(DBAPIError, match="append-only"):
+                connection.execute(text(statement))
+            connection.rollback()
 
 
-def test_nothing_of_a_failed_append_is_kept(path: Path) -> None:
+def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
     def fail(moment: str) -> None:
         if moment == "within":
             raise RuntimeError
 
-    with open_ledger(path) as ledger:
+    with open_ledger(place) as ledger:
         ledger.append(FACTS[:1], b"old")
         ledger.watch(fail)
         with pytest.raises(RuntimeError):
             ledger.append(FACTS[1:], b"new")
-    with open_ledger(path) as ledger:
+    with open_ledger(place) as ledger:
         assert len(list(ledger.entries())) == 1
         assert ledger.checkpoint() == (1, b"old")
 
@@ -176,68 +197,27 @@ def test_lines_are_the_same_entries(path: Path) -> None:
 # --- Migrations ----------------------------------------------------------------------------
 
 
-def test_the_migrations_make_the_tables(path: Path) -> None:
-    open_ledger(path).close()
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
+def test_the_migrations_make_the_tables(place: str) -> None:
+    open_ledger(place).close()
+    with connected(place) as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, METADATA) == []
-    engine.dispose()
 
 
-def test_down_and_up_again(path: Path) -> None:
-    with open_ledger(path) as ledger:
+def test_down_and_up_again(place: str) -> None:
+    with open_ledger(place) as ledger:
         ledger.append(FACTS)
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
+    with connected(place) as connection:
         command.downgrade(configuration(connection), "base")
-    engine.dispose()
-    with open_ledger(path) as ledger:
+    with open_ledger(place) as ledger:
         assert ledger.head == START
 
 
-def test_a_ledger_of_a_later_version_is_refused(path: Path) -> None:
-    open_ledger(path).close()
-    raw = sqlite3.connect(path)
-    raw.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
-    raw.commit()
-    raw.close()
+def test_a_ledger_of_a_later_version_is_refused(place: str) -> None:
+    open_ledger(place).close()
+    with connected(place) as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+        connection.commit()
     for opening in (open_ledger, read_ledger):
         with pytest.raises(FedaccordError, match="version 9999, this fedaccord knows 0001"):
-            opening(path)
-
-
-# --- PostgreSQL, where there is a server and a driver --------------------------------------
-
-
-@pytest.fixture
-def postgresql(tmp_path: Path) -> Iterator[str]:
-    """A server of its own on a socket in a temporary directory."""
-    pytest.importorskip("psycopg")
-    if not (shutil.which("initdb") and shutil.which("pg_ctl")) or os.getuid() == 0:
-        pytest.skip("no PostgreSQL server, or one that root may not start")
-    data, log = tmp_path / "data", tmp_path / "log"
-    subprocess.run(
-        ["initdb", "-D", data, "-A", "trust", "-U", "me"], check=True, capture_output=True
-    )
-    options = f"-k {tmp_path} -c listen_addresses="
-    subprocess.run(["pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start"], check=True)
-    try:
-        yield f"postgresql+psycopg://me@/postgres?host={tmp_path}"
-    finally:
-        subprocess.run(["pg_ctl", "-D", data, "-m", "immediate", "stop"], check=True)
-
-
-def test_postgresql(postgresql: str) -> None:
-    with open_ledger(postgresql) as ledger:
-        ledger.append(FACTS, b"model")
-        with pytest.raises(LedgerInUse):
-            open_ledger(postgresql)
-        with read_ledger(postgresql) as other:
-            assert broken_links(other.entries()) == []
-    with open_ledger(postgresql) as ledger:
-        assert ledger.checkpoint() == (2, b"model")
-    engine = create_engine(postgresql)
-    with engine.connect() as connection, pytest.raises(Exception, match="append-only"):
-        connection.execute(text("DELETE FROM entries"))
-    engine.dispose()
+            opening(place)
