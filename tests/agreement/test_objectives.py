@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.agreement.agreement import Objective
 from fedaccord.agreement.enforcement import scale_one
 from fedaccord.agreement.individual import Bounds
 from tests.consortia import with_satiation
@@ -128,3 +129,27 @@ def test_in_whole_samples_those_who_would_give_all_are_asked_for_all() -> None:
     )
     agreement = fa.solve_agreement(consortium, objective="fairest", whole_samples=True)
     assert fa.certify(agreement).holds
+
+
+@pytest.mark.parametrize("objective", ["least total cost", "fairest"])
+@pytest.mark.parametrize(
+    ("valuation", "samples", "patience"),
+    [
+        (16.0, [10.0, 10.0, 10.0, 10.0], [0.05, 0.05, 0.05, 0.05]),
+        (0.09374433, [10.0, 10.0, 10.0, 100.0], [0.05, 0.216, 0.216, 0.922]),
+    ],
+)
+def test_amounts_below_one_sample_round_down_to_nothing(
+    objective: Objective, valuation: float, samples: list[float], patience: list[float]
+) -> None:
+    """Then the total falls below the equilibrium's, where no agreement is looked for."""
+    consortium = fa.Consortium(
+        valuation=np.full(4, valuation),
+        cost_per_sample=1.0,
+        samples=samples,
+        discount_factor=patience,
+        rounds=1,
+    )
+    agreement = fa.solve_agreement(consortium, objective=objective, whole_samples=True)
+    assert fa.certify(agreement).holds
+    assert not agreement.exists

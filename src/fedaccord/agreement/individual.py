@@ -179,10 +179,12 @@ def round_down(game: ScaledGame, profile: FloatArray) -> FloatArray:
     whole = _floor(profile)
     for _ in range(_MOST_STEPS):
         total = whole.sum(axis=-1, keepdims=True)
+        if not (total > game.alone_total).all():  # no agreement, and it only goes down
+            break
         lower = np.minimum(whole, _floor(bounds.at(total)))
         lower = np.where(game.satiation >= total, game.samples, lower)
         if (lower == whole).all():
-            if (total > game.alone_total).all() and not game.broken(whole, total).any():
+            if not game.broken(whole, total).any():
                 return whole
             break
         whole = lower
