@@ -153,3 +153,13 @@ def test_amounts_below_one_sample_round_down_to_nothing(
     agreement = fa.solve_agreement(consortium, objective=objective, whole_samples=True)
     assert fa.certify(agreement).holds
     assert not agreement.exists
+
+
+def test_totals_that_no_profile_reaches_do_not_upset_the_search() -> None:
+    """The client without patience makes gaps between the totals that can be had."""
+    consortium = with_satiation(
+        [50.0] * 4 + [40.0] * 3, [10.0] * 7, [0.05, 0.05, 0.05, 0.0, 0.327, 0.35, 0.655]
+    )
+    agreement = fa.solve_agreement(consortium, objective="fairest")
+    assert fa.certify(agreement).holds
+    assert agreement.exists

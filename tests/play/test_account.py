@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fedaccord as fa
@@ -21,6 +21,7 @@ from fedaccord.play.strategies import (
     Myopic,
     OneByOne,
     Selfish,
+    slips_of,
 )
 from fedaccord.play.tolerance import find_tolerance
 
@@ -96,7 +97,13 @@ twice = st.builds(DeviateOnce, st.integers(1, 20), st.none(), slips)
 def test_saved_and_lost_add_up(
     strategies: dict[str, AnyStrategy], agreement: fa.Agreement, chance: dict[str, float]
 ) -> None:
-    check_sums(play(agreement, strategies, 20, **chance))  # type: ignore[arg-type]
+    match = play(agreement, strategies, 20, **chance)  # type: ignore[arg-type]
+    assert match.client_punishing is not None
+    for n, strategy in enumerate(match.strategies):
+        for slip in slips_of(strategy):  # in a punishment it is no slip, but may cost something
+            assume(not match.client_punishing[slip.slot - 1, n])
+    assume(np.isfinite(match.discounted_cost).all())  # somebody trained in every slot
+    check_sums(match)
 
 
 def test_a_late_slip_loses_as_much_as_an_early_one() -> None:
@@ -139,11 +146,14 @@ def test_slips_that_come_to_nothing() -> None:
             RIVERSIDE: DeviateOnce(7),
             "St Mary": DeviateOnce(3, amount=18_000.0),
             "University Hospital": DeviateOnce(2, amount=28_000.0),
+            "Northern General": DeviateOnce(8, amount=0.0),
         }
     )
     assert len(account.slips) == 1
     assert account.slips_that_were_none == [
         "slot 2: University Hospital did not slip: what it was to give is no less than agreed",
+        "slot 8: Northern General did not slip: it was punishing then, and trained on 0 where "
+        "20,000 is cheapest for it",
         "slot 3: St Mary did not slip: what it was to give is no less than agreed",
         "slot 7: Riverside did not slip: it was punishing then",
     ]

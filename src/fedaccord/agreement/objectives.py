@@ -118,7 +118,13 @@ def _best_total(loss: Callable[[float], float], low: float, high: float) -> floa
     losses = [loss(float(total)) for total in grid]
     n = int(np.argmin(losses))
     around = (float(grid[max(n - 1, 0)]), float(grid[min(n + 1, grid.size - 1)]))
-    if around[0] == around[1]:
+    if around[0] == around[1] or losses[n] == np.inf:
         return float(grid[n])
-    close = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-9 * high})
+    worst = max(value for value in losses if value < np.inf)
+
+    def finite(total: float) -> float:
+        """Where there is no profile, as bad as the worst: the search does sums with losses."""
+        return min(loss(total), worst)
+
+    close = minimize_scalar(finite, bounds=around, method="bounded", options={"xatol": 1e-9 * high})
     return float(close.x) if close.fun < losses[n] else float(grid[n])

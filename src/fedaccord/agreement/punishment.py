@@ -15,10 +15,10 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import certify
-from fedaccord.agreement.enforcement import ROUNDING, scale_one
+from fedaccord.agreement.enforcement import scale_one
 
-_NO_SLACK = 1e-9
-"""As the certificate's tolerance: less slack than this is none."""
+_NOTHING = 1e-9
+"""As the certificate's tolerance: less slack than this is none, and a lesser gain tempts nobody."""
 
 
 def shortest_punishment(agreement: Agreement) -> int | None:
@@ -43,12 +43,12 @@ def _slots_needed(agreement: Agreement) -> int | None:
     game = scale_one(agreement.equilibrium)
     contribution, total = agreement.profile[np.newaxis], np.array([[agreement.total]])
     gain, saving = game.gain(contribution, total), game.saving(contribution, total)
-    tempted = gain > ROUNDING * (contribution + game.alone)
+    tempted = gain > _NOTHING * (contribution + game.alone)
     delta, gain, saving = game.patience[tempted], gain[tempted], saving[tempted]
     if (saving <= 0).any() or (delta <= 0).any():
         return None
     spare = 1.0 - (gain / saving) * (1.0 - delta) / delta
-    if (spare <= _NO_SLACK).any():
+    if (spare <= _NOTHING).any():
         return None
     slots = np.log(spare) / np.log(delta)
     return max(1, int(np.ceil(slots.max(initial=1.0))))

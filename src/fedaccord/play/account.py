@@ -218,10 +218,21 @@ class Account:
         if not match.agreement.exists:
             return "there is no agreement to slip from"
         if match.client_punishing[slip.slot - 1, n]:
-            return "it was punishing then"
+            return f"it was punishing then{self._out_of_line(n, slip)}"
         if slip.amount is not None:
             return "what it was to give is no less than agreed"
         return "what was agreed is what suits it best"
+
+    def _out_of_line(self, n: int, slip: DeviateOnce) -> str:
+        """What it did in a punishment in place of what suits it best; nobody answers that."""
+        match = self.match
+        assert match.contributions is not None
+        trained_on = float(match.contributions[slip.slot - 1, n])
+        best = float(match.agreement.equilibrium.profile[n])
+        if trained_on == best:
+            return ""
+        written, best_written = write([trained_on, best])
+        return f", and trained on {written} where {best_written} is cheapest for it"
 
     def _false_alarms(self) -> str:
         match = self.match

@@ -6,7 +6,8 @@ same match without that client's slips, and discounted to the slot of the slip:
     saved = what it would have paid in the slots of the slip, less what it paid;
     lost  = what it paid from then on, up to its next slip or for ever, less what it would have.
 
-So all slips of a client, each discounted to the first slot, add up to what the slips cost it.
+So all slips of a client, each discounted to the first slot, add up to what the slips cost it. (What
+it does in a punishment, however odd, is no slip, and what that costs it is in none of them.)
 """
 
 from collections.abc import Iterable
