@@ -162,6 +162,26 @@ def test_one_client_of_one_type() -> None:
     assert menu.amounts[0] == pytest.approx(10_000.0 - 1.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("probability", [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.1] * 10])
+def test_one_client_of_many_types(probability: list[float]) -> None:
+    """Probabilities that add up to 1 but for rounding; every lot is worth its price here."""
+    costs = 1e-3 * np.arange(1.0, len(probability) + 1.0)
+    model = ContractModel(
+        cost_per_sample=costs,
+        delay=0,
+        clients=probability,
+        samples=100,
+        rounds=1,
+        valuation=1000,
+        delay_price=0,
+    )
+    assert model.all_clients == 1.0
+    menu = design_menu(model, "strong")
+    assert menu.amounts == pytest.approx(100.0)
+    paid = 100 * costs[-1]  # to whichever type, so that none passes for a dearer one
+    assert menu.expected_cost == pytest.approx(1000 / np.sqrt(101) + 1000 + paid, rel=1e-9)
+
+
 def test_to_serve_nobody_may_be_cheapest() -> None:
     model = ContractModel(
         cost_per_sample=1.0, delay=1, clients=2, rounds=1, valuation=10.0, delay_price=100.0

@@ -99,6 +99,16 @@ def test_a_comparison_of_the_paper_s_setting() -> None:
 
 @settings(max_examples=30)
 @given(consortia(extreme=False))
+def test_the_price_of_anarchy_is_that_of_the_costs(consortium: fa.Consortium) -> None:
+    """Whatever mechanisms are compared; both are sums of a few costs, each rounded."""
+    comparison = compare(consortium)
+    selfish, least = (comparison[name].total_cost for name in ("equilibrium", "social optimum"))
+    assert comparison.price_of_anarchy == pytest.approx(selfish / least, rel=1e-12)
+    assert compare(consortium, [Everything()]).price_of_anarchy == comparison.price_of_anarchy
+
+
+@settings(max_examples=30)
+@given(consortia(extreme=False))
 def test_the_certificate_speaks_of_the_contributions(consortium: fa.Consortium) -> None:
     comparison = compare(consortium)
     assert comparison["equilibrium"].self_enforcing

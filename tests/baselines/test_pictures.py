@@ -1,5 +1,7 @@
 """The picture and the page about mechanisms side by side."""
 
+from itertools import pairwise
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -37,6 +39,20 @@ def test_the_bars_show_the_numbers() -> None:
     assert saved == sorted(alone - entry.total_cost for entry in comparison.entries)
     labels = [text.get_text() for text in people.get_yticklabels()]
     assert labels == [entry.name for entry in comparison.entries[::-1]]
+
+
+def test_ticks_of_neighbouring_panels_keep_apart() -> None:
+    figure = plot_mechanisms(compare(fa.paper_consortium()))
+    assert figure.axes[2].get_xlabel().endswith("(unit of the valuations)")
+    figure.draw_without_rendering()
+    ends = []
+    for axes in figure.axes:
+        low, high = sorted(axes.get_xlim())
+        ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        boxes = [text.get_window_extent() for at, text in ticks if low <= at <= high]
+        ends.append((min(box.x0 for box in boxes), max(box.x1 for box in boxes)))
+    letter = 10.0 * figure.dpi / 72.0  # as wide as one is high
+    assert all(left[1] + letter < right[0] for left, right in pairwise(ends))
 
 
 def test_where_nobody_trains_the_picture_says_so() -> None:

@@ -84,6 +84,18 @@ def test_each_choice_is_an_option() -> None:
     assert cheap.paid == pytest.approx(30 * 1e-9 * 10_000)
 
 
+@pytest.mark.parametrize(("valuation", "delay_price"), [(None, 1.0), (50.0, 0.5)])
+def test_a_unit_of_delay_costs_a_hundredth_of_the_valuation(
+    valuation: float | None, delay_price: float
+) -> None:
+    """The menu's cost has it: gamma (1/sqrt(G B) + 1/G) + alpha * 1 + what is paid."""
+    consortium = fa.paper_consortium(rounds=10)
+    menu = Contract(valuation=valuation).design(consortium)
+    assert (menu.deadline, menu.total) == (1.0, 200_000.0)
+    loss = (valuation or 100.0) * (1 / np.sqrt(10 * 200_000) + 1 / 10)
+    assert menu.expected_cost == pytest.approx(loss + delay_price + 200_000 * 0.985e-8, rel=1e-12)
+
+
 def test_types_are_for_all_clients() -> None:
     with pytest.raises(fa.InvalidInput, match="delay: must have 3 numbers, one for each client"):
         Contract(delay=(1.0, 2.0)).outcome(fa.paper_consortium(clients=3))

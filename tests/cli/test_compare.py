@@ -221,3 +221,16 @@ def test_measured_accuracy(run: Run) -> None:
     with Path("m.csv").open(newline="") as file:
         [first, _] = csv.DictReader(file)
     assert float(first["accuracy"]) == answer["mechanisms"][0]["accuracy"]["mean"]
+
+
+def test_seeds_count_from_the_first(run: Run) -> None:
+    """The mean over seeds 4 and 5 is that of a run with 4 and a run with 5."""
+    words = ("--clients", "3", "--rounds", "2", "--train", "digits", "--mechanism", "equilibrium")
+
+    def accuracy(seed: int, seeds: int) -> float:
+        more = ("--seed", str(seed), "--seeds", str(seeds))
+        return float(compare_json(run, *words, *more)["mechanisms"][0]["accuracy"]["mean"])
+
+    alone = [accuracy(seed, 1) for seed in (0, 4, 5)]
+    assert len(set(alone)) == 3
+    assert accuracy(4, 2) == pytest.approx((alone[1] + alone[2]) / 2, rel=1e-12)

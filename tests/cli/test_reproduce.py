@@ -2,13 +2,20 @@
 
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fedaccord.cli.figure_files import PartFile
+from fedaccord.cli.reproduction import trained_sections
 from fedaccord.data import mnist
-from fedaccord.experiments.presets import figure_titles
+from fedaccord.experiments import presets
+from fedaccord.experiments.presets import TrainingPreset, figure_titles
 from tests.cli.conftest import Run
+from tests.experiments.presets_for_tests import small_training
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 ENDINGS = ("csv", "svg", "png", "json")
@@ -134,6 +141,113 @@ def test_a_picture_of_another_width_needs_no_training(run: Run, tmp_path: Path) 
     assert made(run(*words)) == [("law", True)]
     assert run(*words, "--force").exit_code == 2
     assert made(run(*words)) == [("law", True)]  # nothing was lost
+
+
+@pytest.mark.usefixtures("no_mnist")
+def test_without_mnist_the_rest_still_runs(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    words = ("reproduce", "fig16", "law", "--out", "out")
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "fig16     made" in result.output
+    assert "Left out: law. " in result.output
+    assert "Verdicts on 4 statements" in result.output
+    record = json.loads(run(*words, "--format", "json").stdout)
+    assert [note.partition(". ")[0] for note in record["notes"]] == ["Left out: law"]
+    assert record["measured"] == []
+
+
+@pytest.mark.usefixtures("no_mnist")
+def test_claims_of_another_seed_are_not_shown(run: Run, tmp_path: Path) -> None:
+    """What was measured for the docs has seed 1."""
+    pytest.importorskip("torch")
+    shutil.copytree(DOCS, tmp_path / "out")
+    for seed in (None, 1):
+        assert [part.name for part in trained_sections(DOCS, seed)] == ["accuracy", "law"]
+    result = run("reproduce", "claims", "--seed", "7", "--out", "out", "--format", "json")
+    assert json.loads(result.stdout)["measured"] == []
+    assert "accuracy.png" not in (tmp_path / "out" / "evaluation.md").read_text()
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law that is measured in a moment, without MNIST: six runs."""
+    pytest.importorskip("torch")
+    options = {"law": {"samples": [20, 100, 500], "rounds": [1, 2, 5]}}
+    small = {name: small_training(name, **options.get(name, {})) for name in ("accuracy", "law")}
+
+    def find(name: str, seed: int | None = None) -> TrainingPreset:
+        return small[name] if seed is None else replace(small[name], seed=seed)
+
+    monkeypatch.setattr(presets, "find_training", find)
+
+
+def break_off_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let training be broken off once so many runs are finished; gives those that were begun."""
+    from fedaccord.training import course
+
+    real: Callable[..., Any] = course.train
+    begun: list[int] = []
+
+    def train(*words: Any, seed: int, **more: Any) -> Any:
+        if len(begun) == runs:
+            raise KeyboardInterrupt
+        begun.append(seed)
+        return real(*words, seed=seed, **more)
+
+    monkeypatch.setattr(course, "train", train)
+    return begun
+
+
+@pytest.mark.usefixtures("small")
+def test_training_that_was_broken_off_goes_on(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("reproduce", "law", "--out", "whole")
+    words = ("reproduce", "law", "--out", "out")
+    with monkeypatch.context() as patch:
+        break_off_after(4, patch)
+        assert run(*words).exit_code != 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["law.part.json"]
+    with monkeypatch.context() as patch:
+        begun = break_off_after(99, patch)
+        assert run(*words, "--width", "two-columns").exit_code == 0
+        assert begun == [1, 2]  # of six
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == sorted(f"law.{e}" for e in ENDINGS)
+    whole, resumed = (tmp_path / folder / "law.csv" for folder in ("whole", "out"))
+    assert resumed.read_bytes() == whole.read_bytes()
+
+
+def test_parts_are_those_of_the_same_settings(tmp_path: Path) -> None:
+    parts = PartFile(tmp_path, "law", {"rate": 0.5})
+    parts["seed 1"] = [0.1 + 0.2, 1 / 3]
+    assert PartFile(tmp_path, "law", {"rate": 0.5}) == {"seed 1": [0.1 + 0.2, 1 / 3]}
+    assert PartFile(tmp_path, "law", {"rate": 0.4}) == {}
+    assert PartFile(tmp_path, "accuracy", {"rate": 0.5}) == {}
+    for text in ("[]", "{}", '{"settings": {"rate": 0.5}, "parts": [1]}'):
+        parts.path.write_text(text)
+        assert PartFile(tmp_path, "law", {"rate": 0.5}) == {}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("otherwise", ["--force", "--seed", "half"])
+def test_parts_that_are_not_taken_over(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, otherwise: str
+) -> None:
+    words = ["reproduce", "law", "--out", "out"]
+    with monkeypatch.context() as patch:
+        break_off_after(4, patch)
+        run(*words)
+    if otherwise == "half":
+        path = tmp_path / "out" / "law.part.json"
+        path.write_text(path.read_text()[:-9])
+    else:
+        words += {"--force": ["--force"], "--seed": ["--seed", "5"]}[otherwise]
+    begun = break_off_after(99, monkeypatch)
+    assert run(*words).exit_code == 0
+    assert len(begun) == 6
+    assert not (tmp_path / "out" / "law.part.json").exists()
 
 
 @pytest.mark.slow

@@ -1,16 +1,21 @@
 """Every figure: its table, its picture at both widths, and files that repeat to the byte."""
 
 from dataclasses import replace
+from types import MappingProxyType
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+import fedaccord as fa
 from fedaccord.experiments import fig17
 from fedaccord.experiments.figures import find_figure
 from fedaccord.experiments.pictures import INCHES, Width, save
 from fedaccord.experiments.presets import figure_titles, find_preset
+from fedaccord.experiments.table import Column
 from tests.experiments.presets_for_tests import few
 
 NAMES = list(figure_titles())
@@ -21,7 +26,9 @@ def legend_is_clear_of_the_data(figure: Figure) -> bool:
     [legend] = figure.legends
     outside = legend.get_window_extent()
     inside = figure.bbox.padded(1.0)
-    apart = not any(outside.overlaps(axes.get_window_extent()) for axes in figure.axes)
+    labels = [text for axes in figure.axes for text in (axes.yaxis.label, axes.title)]
+    parts = [*figure.axes, *(text for text in labels if text.get_text())]
+    apart = not any(outside.overlaps(part.get_window_extent()) for part in parts)
     return apart and outside.x1 <= inside.x1 and outside.y1 <= inside.y1
 
 
@@ -62,6 +69,102 @@ def test_files_repeat_to_the_byte(name: str) -> None:
     assert first["png"].startswith(b"\x89PNG")
 
 
+def lines_of(axes: Axes) -> dict[str, Line2D]:
+    return {str(line.get_label()): line for line in axes.get_lines()}
+
+
+def data(line: Line2D) -> Column:
+    return np.asarray(line.get_xydata())
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "unit"),
+    [("fig4", "ratio", 1.0), ("fig5", "removed", 1.0), ("fig13", "removed", 1e-8)],
+)
+def test_points_and_line_are_those_of_the_table(name: str, column: str, unit: float) -> None:
+    preset, module = few(name, 60), find_figure(name)
+    table = module.run(preset)
+    lines = lines_of(module.draw(table, preset, "one-column").axes[0])
+    individual = lines.pop("individual")
+    # within rounding, an E of 1e-8 stands at 1 on the axis
+    x = table.swept / unit
+    np.testing.assert_allclose(
+        data(individual), np.column_stack([x, table[f"individual_{column}"]]), rtol=1e-12
+    )
+    points = np.vstack([data(line) for line in lines.values()])
+    np.testing.assert_allclose(
+        points[points[:, 0].argsort()],
+        np.column_stack([x, table[f"uniform_{column}"]]),
+        rtol=1e-12,
+    )
+    assert all(line.get_zorder() < individual.get_zorder() for line in lines.values())
+    for words, case in (("critical client", "I"), ("no critical client", "II")):
+        there = table["case"] == case
+        if there.any():
+            np.testing.assert_allclose(data(lines[f"uniform, {words}"])[:, 0], x[there], rtol=1e-12)
+
+
+def test_a_zoom_shows_the_points_of_its_part() -> None:
+    preset, module = find_preset("fig6"), find_figure("fig6")
+    table = module.run(preset)
+    axes = module.draw(table, preset, "one-column").axes[1]
+    shown = np.vstack([data(line) for line in axes.get_lines()])
+    there = (table.swept >= 9_000) & (table.swept <= 11_000)
+    assert sorted(shown[:, 0]) == table.swept[there].tolist()
+    assert sorted(shown[:, 1]) == sorted(table["uniform_ratio"][there])
+    assert axes.get_ylabel() == "Data ratio (uniform)"
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "unit"), [("fig7", "contributors", 1.0), ("fig8", "total", 1000.0)]
+)
+def test_each_mechanism_has_the_line_of_its_column(name: str, what: str, unit: float) -> None:
+    preset, module = few(name), find_figure(name)
+    table = module.run(preset)
+    [axes] = module.draw(table, preset, "one-column").axes
+    lines = lines_of(axes)
+    for words, mechanism in {
+        "individual": "individual",
+        "uniform (the paper's)": "uniform",
+        "detection": "detection",
+        "contract design": "contract",
+    }.items():
+        np.testing.assert_array_equal(
+            data(lines[words]), np.column_stack([table.swept, table[f"{mechanism}_{what}"] / unit])
+        )
+    assert ("thousand" in axes.get_ylabel()) == (unit == 1000.0)
+
+
+def test_figure_17_has_a_panel_for_each_distribution() -> None:
+    preset = few("fig17")
+    table = fig17.run(preset)
+    figure = fig17.draw(table, preset, "one-column")
+    for axes, (name, low) in zip(figure.axes, fig17.DISTRIBUTIONS.items(), strict=True):
+        assert axes.get_title().startswith(f"{low} % low")
+        lines = lines_of(axes)
+        for words, column in {
+            "uniform (the paper's)": "uniform",
+            "uniform, first willing client": "feasible",
+            "individual": "individual",
+        }.items():
+            np.testing.assert_array_equal(data(lines[words])[:, 1], table[f"{name}_{column}"])
+        [band] = axes.collections
+        heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
+        assert heights.min() == table[f"{name}_uniform_low"].min()
+        assert heights.max() == table[f"{name}_uniform_high"].max()
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+
+
+@pytest.mark.parametrize("name", ["fig4", "fig5", "fig6", "fig13", "fig14"])
+def test_markers_in_the_legend_can_be_told_apart(name: str) -> None:
+    """However many points there are; a letter of the legend is about 4 points high."""
+    preset = find_preset(name)
+    figure = find_figure(name).draw(find_figure(name).run(preset), preset, "one-column")
+    [legend] = figure.legends
+    sizes = [line.get_markersize() for line in legend.get_lines() if line.get_marker() != "None"]
+    assert sizes == pytest.approx([4.0] * len(sizes))
+
+
 def test_cases_differ_in_marker_as_well_as_in_colour() -> None:
     preset = find_preset("fig4")
     figure = find_figure("fig4").draw(find_figure("fig4").run(preset), preset, "one-column")
@@ -91,3 +194,31 @@ def test_a_seed_decides_the_band_of_figure_17() -> None:
         low, middle, high = (table[f"{name}_uniform{end}"] for end in ("_low", "", "_high"))
         assert ((low <= middle) & (middle <= high)).all()
         assert (table[f"{name}_individual"] <= table[f"{name}_free_riders"]).all()
+
+
+def test_figure_17_has_the_papers_uniform_agreement() -> None:
+    """And the one of the first client that would keep to a level, where the paper's would not."""
+    preset = few("fig17", 4)
+    preset = replace(preset, options=MappingProxyType({"draws": 1}))
+    differ = 0
+    for seed in range(6):
+        table = fig17.run(replace(preset, seed=seed))
+        for k, rounds in enumerate(preset.values):
+            for name, low in fig17.DISTRIBUTIONS.items():
+                [valuation] = fig17.draw_valuations(low, draws=1, seed=seed)
+                alone = fa.solve_equilibrium(
+                    fa.Consortium(
+                        valuation=valuation,
+                        cost_per_sample=0.985e-8,
+                        samples=10_000.0,
+                        rounds=int(rounds),
+                        discount_factor=0.8,
+                    )
+                )
+                papers = fa.solve_agreement(alone, "uniform")
+                other = fa.solve_agreement(alone, "uniform", first_converted="feasible")
+                assert table[f"{name}_uniform"][k] == papers.free_riders_removed
+                assert table[f"{name}_feasible"][k] == other.free_riders_removed
+                assert table[f"{name}_without"][k] == (0.0 if papers.exists else 100.0)
+                differ += papers.free_riders_removed != other.free_riders_removed
+    assert differ

@@ -1,6 +1,7 @@
 """Accuracy and the law, on a small dataset: shapes, seeds, intervals, and fits that are known."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -8,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from fedaccord.baselines.oracle_detection import OracleDetection
 from fedaccord.experiments import accuracy, law
 from fedaccord.experiments.figures import find_training_module
 from fedaccord.experiments.pictures import save
 from fedaccord.experiments.table import Table, read_table
+from fedaccord.game.equilibrium import solve_equilibrium
+from fedaccord.game.paper import paper_consortium
+from fedaccord.training.law import fit_law
 from tests.experiments.presets_for_tests import small_training
 
 pytest.importorskip("torch")
@@ -19,6 +24,7 @@ pytest.importorskip("sklearn")
 
 ACCURACY = small_training("accuracy", scales=[1.0, 0.1])
 LAW = small_training("law", samples=[20, 100, 500], rounds=[1, 2, 5])
+WIDER_LAW = small_training("law", samples=[20, 50, 100, 500], rounds=[1, 2, 5])
 
 
 def test_accuracy_has_a_row_a_round_and_repeats() -> None:
@@ -32,7 +38,89 @@ def test_accuracy_has_a_row_a_round_and_repeats() -> None:
             assert (table[f"{name}_{size}_accuracy"] > 0.0).all()
             assert np.isfinite(table[f"{name}_{size}_loss_half"]).all()
         assert (table[f"equilibrium_{size}_gain"] == 0.0).all()
+        alone = table[f"equilibrium_{size}_accuracy"]
+        for name in accuracy.MECHANISMS:
+            # the mean of differences is the difference of means, but for rounding
+            gain = table[f"{name}_{size}_accuracy"] - alone
+            np.testing.assert_allclose(table[f"{name}_{size}_gain"], gain, atol=1e-12)
+            assert gain.any() == (name != "equilibrium")
+        for key in ("accuracy", "loss", "gain"):
+            for end in ("", "_half"):
+                detection, papers = (
+                    table[f"{name}_{size}_{key}{end}"] for name in ("detection", "equilibrium")
+                )
+                np.testing.assert_array_equal(detection, papers)
     assert accuracy.run(ACCURACY).as_csv() == table.as_csv()
+
+
+def test_detection_trains_on_what_the_equilibrium_has() -> None:
+    """So its columns need no runs of their own."""
+    consortium = paper_consortium(**asdict(ACCURACY.setting))
+    kept = OracleDetection().outcome(consortium).contributions
+    np.testing.assert_array_equal(kept, solve_equilibrium(consortium).profile)
+
+
+def test_a_gain_has_the_sign_of_its_verdict() -> None:
+    def told(gain: float) -> list[str]:
+        names = ("equilibrium", "detection", "uniform", "individual", "contract")
+        columns = {f"{name}_{size}_accuracy": 0.9 for name in names for size in (100, 10)}
+        for size in (100, 10):
+            columns |= {f"{name}_{size}_gain": gain for name in names}
+            columns |= {f"{name}_{size}_gain_half": 0.01 for name in names}
+        table = Table({name: np.array([value]) for name, value in columns.items()})
+        return [claim.verdict for claim in accuracy.claims(table, ACCURACY)]
+
+    no = "does not hold"
+    assert told(0.02) == ["holds", "holds", no, no] * 2
+    assert told(-0.02) == [no, no, "holds", "holds"] * 2
+    assert told(0.005) == [no, no, no, no] * 2
+    assert told(0.0) == [no, no, no, "holds"] * 2
+
+
+def test_rounds_are_drawn_as_measured() -> None:
+    table = accuracy.run(ACCURACY)
+    figure = accuracy.draw(table, ACCURACY, "two-columns")
+    shown = ("100_accuracy", "100_loss", "10_accuracy", "10_loss")
+    for axes, column in zip(figure.axes, shown, strict=True):
+        lines = {line.get_label(): line for line in axes.get_lines()}
+        for words, name in {
+            "individual": "individual",
+            "uniform (the paper's)": "uniform",
+            "equilibrium, detection": "equilibrium",
+            "contract design": "contract",
+        }.items():
+            drawn = lines[words].get_xydata()
+            np.testing.assert_array_equal(
+                drawn, np.column_stack([table.swept, table[f"{name}_{column}"]])
+            )
+
+
+def test_the_law_is_drawn_beside_what_was_measured() -> None:
+    table = law.run(WIDER_LAW)
+    figure = law.draw(table, WIDER_LAW, "one-column")
+    figure.draw_without_rendering()
+    [legend] = figure.legends
+    handles = legend.get_lines()
+    assert [handle.get_label() for handle in handles] == [f"X = {x}" for x in (20, 50, 100, 500)]
+    for key in ("get_marker", "get_linestyle", "get_color"):
+        assert len({getattr(handle, key)() for handle in handles}) == 4
+    for axes, column in zip(figure.axes, ("law", "separate"), strict=True):
+        curves = [line for line in axes.get_lines() if line.get_linestyle() != "None"]
+        points = [line for line in axes.get_lines() if line.get_marker() in list("o^sD")]
+        for size, curve, dots in zip((20, 50, 100, 500), curves, points, strict=True):
+            part = table.where(table["samples"] == size)
+            drawn = np.column_stack([part["rounds"], part[column]])
+            np.testing.assert_array_equal(curve.get_xydata(), drawn)
+            x, y = np.asarray(dots.get_xydata()).T
+            np.testing.assert_array_equal(y, part["loss"])
+            # aside by less than a fifth, so that none hides another
+            np.testing.assert_allclose(x, part["rounds"], rtol=0.2)
+        assert len({np.asarray(dots.get_xdata())[0] for dots in points}) == 4
+        label, title = axes.yaxis.label.get_window_extent(), axes.title.get_window_extent()
+        assert label.height < axes.get_window_extent().height
+        outside = legend.get_window_extent()
+        assert not outside.overlaps(label)
+        assert not outside.overlaps(title)
 
 
 @pytest.mark.parametrize(("name", "preset"), [("accuracy", ACCURACY), ("law", LAW)])
@@ -65,7 +153,8 @@ def test_a_loss_of_separate_terms_is_found(a: float, b: float, c: float) -> None
 
 def made_up(loss: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Table:
     X, G = (grid.ravel() for grid in np.meshgrid([1e2, 1e3, 1e4], [1.0, 9.0, 81.0], indexing="ij"))
-    return Table({"samples": X, "rounds": G, "loss": loss(X, G)})
+    half = np.full(X.shape, 0.05)
+    return Table({"samples": X, "rounds": G, "loss": loss(X, G), "loss_half": half})
 
 
 def test_the_verdict_on_the_law_follows_the_losses() -> None:
@@ -77,6 +166,20 @@ def test_the_verdict_on_the_law_follows_the_losses() -> None:
         "does not hold",
         "holds",
     ]
+
+
+def test_why_the_law_fails_is_computed() -> None:
+    """Here data makes it worse after one round, first by 0.1 and then by 0.2."""
+    fails = made_up(lambda X, G: 1 / G + np.where(G == 1, 0.1, -0.1) * (np.log10(X) + (X == 1e4)))
+    [fit, matters, helps] = law.claims(fails, LAW)
+    assert fit.why == "; ".join(
+        fit_law(*(fails[c] for c in ("samples", "rounds", "loss"))).objections
+    )
+    assert matters.why == "the difference grows by 0.60"  # from -0.3 to 0.3
+    assert helps.why == (
+        "not at G = 1; it rises by up to 0.2 (from X = 1,000 to 10,000), and is known to ± 0.05 "
+        "there"
+    )
 
 
 def test_a_half_width_is_students() -> None:

@@ -91,7 +91,7 @@ class ContractModel:
     @property
     def all_clients(self) -> float:
         """N, the number of clients of all types."""
-        return float(self.clients.sum())
+        return float(round(self.clients.sum()))  # probabilities may add up to nearly 1
 
     def eligible(self, deadline: float) -> BoolArray:
         """Which types are ready in time."""
@@ -115,7 +115,7 @@ class ContractModel:
             high = ~np.isnan(values) if below is None else values < below
             for n in np.flatnonzero(~(low & high)).tolist():
                 yield f"types[{n}].{field}: must be {words}, got {plain(values[n])}"
-        number = self.all_clients
+        number = float(self.clients.sum())
         if not abs(number - round(number)) <= 1e-9 * number < np.inf:
             yield f"clients: must add up to a whole number, got {plain(number)}"
         for field in ("valuation", "own_samples"):

@@ -44,7 +44,8 @@ def reproduce(
     verdicts; all for everything and one HTML page of it. With no FIGURE they get listed.
 
     Each figure becomes FIGURE.csv, FIGURE.svg, FIGURE.png and FIGURE.json (its settings). A
-    figure that is there already, made with the same settings, is kept.
+    figure that is there already, made with the same settings, is kept. Training that was broken
+    off goes on where it was.
     """
     from fedaccord.experiments.presets import figure_titles, training_titles
 

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from fedaccord.cli.console import counting
-from fedaccord.cli.figure_files import is_current, read_settings, write_figure
+from fedaccord.cli.figure_files import (
+    PartFile,
+    is_current,
+    part_path,
+    read_settings,
+    write_figure,
+)
 from fedaccord.cli.outputs import write_file
 from fedaccord.errors import FedaccordError
 
@@ -77,6 +83,7 @@ class Reproduction:
         """What takes longest."""
         from fedaccord.experiments.presets import find_training, training_titles
 
+        nothing_else = set(self.words) <= set(training_titles())
         left_out: dict[str, list[str]] = {}
         for name in training_titles():
             if not self._is_asked(name):
@@ -84,14 +91,14 @@ class Reproduction:
             try:
                 self._make(find_training(name, self.seed), self._trained)
             except FedaccordError as error:
-                if ALL not in self.words:
+                if nothing_else:
                     raise
                 left_out.setdefault(str(error), []).append(name)
         self.notes += [f"Left out: {', '.join(names)}. {why}" for why, names in left_out.items()]
 
     def write_pages(self) -> None:
         """The pages about the whole evaluation, if they were asked for."""
-        self.trained = trained_sections(self.out)
+        self.trained = trained_sections(self.out, self.seed)
         if self._is_asked(CLAIMS):
             from fedaccord.experiments.page import render_markdown
 
@@ -119,6 +126,7 @@ class Reproduction:
         kept = not self.force and is_current(self.out, preset.name, settings)
         if not kept:
             write_figure(self.out, preset.name, produce(preset, self.width), settings)
+            part_path(self.out, preset.name).unlink(missing_ok=True)
         self.made.append(Made(preset.name, preset.title, kept))
 
     def _trained(self, preset: "TrainingPreset", width: Width) -> dict[str, bytes]:
@@ -128,9 +136,24 @@ class Reproduction:
 
         table = None if self.force else _measured(self.out, preset)
         if table is None:
-            table = _measure(preset)
+            table = self._measure(preset)
         figure = find_training_module(preset.name).draw(table, preset, width)
         return {"csv": table.as_csv().encode(), **save(figure, preset.name)}
+
+    def _measure(self, preset: "TrainingPreset") -> "Table":
+        """Train, with a progress bar; broken off, it goes on with the run that it was at."""
+        import fedaccord
+        from fedaccord.cli.training_options import check_installed
+        from fedaccord.experiments.figures import find_training_module
+
+        check_installed()
+        if self.force:
+            part_path(self.out, preset.name).unlink(missing_ok=True)
+        settings = {**preset.as_json(), "fedaccord": fedaccord.__version__}
+        parts = PartFile(self.out, preset.name, settings)
+        module = find_training_module(preset.name)
+        with counting("Training", module.steps(preset)) as reach:
+            return module.run(preset, reach, parts)
 
     def _write_page(self, name: str, text: str) -> None:
         write_file(self.out / name, text)
@@ -148,34 +171,27 @@ def _draw(preset: "Preset", width: Width) -> dict[str, bytes]:
     return {"csv": table.as_csv().encode(), **save(figure.draw(table, preset, width), preset.name)}
 
 
-def _measure(preset: "TrainingPreset") -> "Table":
-    """Train, with a progress bar."""
-    from fedaccord.cli.training_options import check_installed
-    from fedaccord.experiments.figures import find_training_module
-
-    check_installed()
-    part = find_training_module(preset.name)
-    with counting("Training", part.steps(preset)) as reach:
-        return part.run(preset, reach)
-
-
 def _measured(out: Path, preset: "TrainingPreset") -> "Table | None":
-    """What was measured before with this preset; a picture of another width needs no training."""
+    """What was measured before with this preset; another picture of it needs no training."""
     from fedaccord.experiments.table import read_table
 
-    if not preset.as_json().items() <= read_settings(out, preset.name).items():
+    if not preset.as_json().items() <= read_settings(out, preset.name, "csv").items():
         return None
     return read_table((out / f"{preset.name}.csv").read_text(encoding="utf-8"))
 
 
-def trained_sections(out: Path) -> "list[Section]":
-    """What was measured in training, now or before, with the presets as they are."""
+def trained_sections(out: Path, seed: int | None = None) -> "list[Section]":
+    """What was measured in training, now or before, with the presets as they are.
+
+    With this seed; None: with any.
+    """
     from fedaccord.experiments.evaluation import training_section
     from fedaccord.experiments.presets import find_training, training_titles
 
     sections = []
     for name in training_titles():
-        preset = find_training(name, read_settings(out, name).get("seed"))
+        before = read_settings(out, name, "csv").get("seed")
+        preset = find_training(name, before if seed is None else seed)
         table = _measured(out, preset)
         if table is not None:
             sections.append(training_section(name, table, preset))

@@ -5,7 +5,7 @@ anew. Runs with the same seed share their data and their start. Free-rider detec
 that carry nothing, so its model is the equilibrium's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MECHANISMS = ("equilibrium", "uniform", "individual", "contract")
 Progress = Callable[[int, str], None]
 """Told how many steps are done, and what comes next."""
+Parts = MutableMapping[str, Any]
+"""What was measured, run by run: runs that are in it already are not trained again."""
 
 
 def steps(preset: TrainingPreset) -> int:
@@ -34,8 +36,11 @@ def steps(preset: TrainingPreset) -> int:
     return len(preset.options["scales"]) * preset.seeds * len(MECHANISMS)
 
 
-def run(preset: TrainingPreset, progress: Progress = lambda *_: None) -> Table:
+def run(
+    preset: TrainingPreset, progress: Progress = lambda *_: None, parts: Parts | None = None
+) -> Table:
     """One row a round: mean and half the 95 % interval of each mechanism's accuracy and loss."""
+    parts = {} if parts is None else parts
     contributions = _contributions(preset)
     seeds = range(preset.seed, preset.seed + preset.seeds)
     scales = preset.options["scales"]
@@ -49,7 +54,10 @@ def run(preset: TrainingPreset, progress: Progress = lambda *_: None) -> Table:
         for seed in seeds:
             for name, profile in contributions.items():
                 progress(done, f"Training, {name}, seed {seed}")
-                scores[name].append(_train(course, profile, slots, seed))
+                run_name = f"scale {scale}, seed {seed}, {name}"
+                if run_name not in parts:
+                    parts[run_name] = _train(course, profile, slots, seed).tolist()
+                scores[name].append(np.array(parts[run_name]))
                 done += 1
         columns |= _columns(_size(preset, scale), {k: np.array(v) for k, v in scores.items()})
     turns = np.arange(1, rounds * slots + 1)
@@ -68,7 +76,14 @@ def draw(table: Table, preset: TrainingPreset, width: pictures.Width) -> Figure:
 def claims(table: Table, preset: TrainingPreset) -> list[Claim]:
     """What the paper takes for granted: more data, a better model."""
     sizes = [_size(preset, scale) for scale in preset.options["scales"]]
-    return [_difference(table, size, name) for size in sizes for name in MECHANISMS[1:]]
+    return [
+        claim
+        for size in sizes
+        for claim in (
+            *(_difference(table, size, name) for name in MECHANISMS[1:]),
+            _detection(table, size),
+        )
+    ]
 
 
 def _difference(table: Table, size: int, name: str) -> Claim:
@@ -89,6 +104,17 @@ def _difference(table: Table, size: int, name: str) -> Claim:
         gain < -half if less else gain > half,
         f"accuracy {accuracy:.2f} % against {alone:.2f} %: {gain:+.2f} ± {half:.2f} points",
         "no more than chance" if abs(gain) <= half else "it is the other way round",
+    )
+
+
+def _detection(table: Table, size: int) -> Claim:
+    gain = table[f"detection_{size}_gain"]
+    accuracy = 100.0 * float(table[f"detection_{size}_accuracy"][-1])
+    return statement(
+        f"With {size:,} images a client the model is no better under detection than at the "
+        "equilibrium.",
+        not (gain > 0).any(),
+        f"accuracy {accuracy:.2f} % under both, by construction: what is dropped carries nothing",
     )
 
 
@@ -139,10 +165,13 @@ def _train(course: "Course", profile: Column, slots: int, seed: int) -> Column:
 
 
 def _columns(size: int, scores: dict[str, Column]) -> dict[str, Column]:
-    """Means and intervals; a gain is taken seed by seed, against the equilibrium."""
+    """Means and intervals; a gain is taken seed by seed, against the equilibrium.
+
+    Detection has columns of its own, but no runs: they would be the equilibrium's.
+    """
     columns: dict[str, Column] = {}
     alone = scores["equilibrium"]
-    for name, values in scores.items():
+    for name, values in (scores | {"detection": alone}).items():
         for key, of_seeds in (
             ("accuracy", values[:, 0]),
             ("loss", values[:, 1]),

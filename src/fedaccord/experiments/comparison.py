@@ -46,17 +46,8 @@ def _contracts(setting: Setting, parameter: str, values: tuple[float, ...]) -> d
     }
 
 
-def contributors_only(table: Table) -> Table:
-    """What the figures about contributors show."""
-    return _of_all(table, "contributors")
-
-
-def totals_only(table: Table) -> Table:
-    """What the figures about training data show."""
-    return _of_all(table, "total")
-
-
-def _of_all(table: Table, what: str) -> Table:
+def of_each_mechanism(table: Table, what: str) -> Table:
+    """The contributors, or the total, under each."""
     names = ("individual", "uniform", *_OTHERS)
     return table.choose("case", *(f"{name}_{what}" for name in names))
 
@@ -80,12 +71,23 @@ def most_data(table: Table) -> Claim:
     ours = table["uniform_total"]
     best = np.maximum(*(table[f"{name}_total"] for name in _OTHERS))
     more = ours > best
+    others = table.where(~more)
     return statement(
         "The agreement has a larger amount of training data than the other two.",
         more.all(),
         f"more at {int(more.sum())} of {len(table):,} values",
-        f"at the others, the last {plain(table.swept[~more].max(initial=0.0))}, nobody free-rides "
-        "or there is no uniform agreement: what is left is the equilibrium, as under detection",
+        f"at the {len(others)} others, the last {plain(others.swept.max(initial=0.0))}: "
+        f"{_none_converted(others)}. What is left is the equilibrium, as under detection",
+    )
+
+
+def _none_converted(table: Table) -> str:
+    """At how many values, and why."""
+    riders = table["free_riders"]
+    without = (riders > 0) & (table["uniform_level"] == 0)
+    return (
+        f"nobody free-rides at {int((riders == 0).sum())}, there is no uniform agreement at "
+        f"{int(without.sum())}"
     )
 
 
@@ -128,14 +130,15 @@ def almost_all(table: Table, symbol: str) -> Claim:
     """The claim that nearly everyone contributes, always equally many."""
     values = table["uniform_contributors"]
     changes = np.flatnonzero(np.diff(values))
-    start = table.swept[changes[-1] + 1] if changes.size else table.swept[0]
+    first = changes[-1] + 1 if changes.size else 0
+    start, before = table.swept[first], table.where(np.arange(len(table)) < first)
     return statement(
         "Under the agreement the number of contributors remains unchanged, almost all.",
         changes.size == 0,
         f"{values[-1]:.0f} of 100 from {symbol} = {plain(start)} on"
-        + (f", {_one_or_range(values[: changes[-1] + 1])} before" if changes.size else ""),
-        f"below {symbol} = {plain(start)} hardly anyone free-rides, and for so few there is no "
-        "uniform agreement, or a different client l",
+        + (f", {_one_or_range(values[:first])} before" if first else ""),
+        f"at the {first} values below {symbol} = {plain(start)} at most "
+        f"{before['free_riders'].max(initial=0):.0f} free-ride: {_none_converted(before)}",
     )
 
 

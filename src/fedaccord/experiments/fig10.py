@@ -1,23 +1,12 @@
 """Figure 10: training data under each mechanism, by the discount factor."""
 
-from matplotlib.figure import Figure
-
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, number, statement, unchanged
-from fedaccord.experiments.comparison import compare, contract_unchanged, most_data, totals_only
+from fedaccord.experiments.comparison import compare, contract_unchanged, most_data
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.shapes import steps_down
-from fedaccord.experiments.table import Table
+from fedaccord.experiments.totals import draw, run
 
-
-def run(preset: Preset) -> Table:
-    """All samples trained on in a slot, under each mechanism."""
-    return totals_only(compare(preset))
-
-
-def draw(table: Table, _: Preset, width: pictures.Width) -> Figure:
-    """One line a mechanism."""
-    return pictures.plot_mechanisms(table, "total", pictures.DATA, width)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:

@@ -1,11 +1,10 @@
 """Figure 12: how much more data the agreements bring, by the rounds in a slot G."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, statement
 from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.ratios import draw, run
 from fedaccord.experiments.shapes import (
     falls_in_case_ii,
     generally_increases,
@@ -17,18 +16,10 @@ from fedaccord.experiments.shapes import (
     steps_up,
     within_a_stretch,
 )
-from fedaccord.experiments.sweep import ratios_only, sweep
+from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Table
 
-
-def run(preset: Preset) -> Table:
-    """The data ratio under either agreement."""
-    return ratios_only(sweep(preset))
-
-
-def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
-    """Points by case, as in the paper, and the individual agreement."""
-    return pictures.plot_cases(table, "ratio", pictures.RATIO, width, preset.zoom)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:
@@ -47,7 +38,7 @@ def claims(preset: Preset) -> list[Claim]:
         _total_in_case_i(table),
         falls_in_case_ii(table, "G"),
         less_in_case_ii(table, "G"),
-        _triangles_above_dots(table),
+        triangles_above_dots(table),
         most_more_data(preset, 80.9),
         increases_data(table, "G", large=1),
     ]
@@ -64,7 +55,7 @@ def _total_in_case_i(table: Table) -> Claim:
     )
 
 
-def _triangles_above_dots(table: Table) -> Claim:
+def triangles_above_dots(table: Table) -> Claim:
     """Who gives all is counted, not the critical client."""
     full = table["contributors"] - (table["case"] == "I")
     pairs = above = 0

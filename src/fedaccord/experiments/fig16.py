@@ -1,23 +1,13 @@
 """Figure 16: how much more data the agreements bring, by the discount factor."""
 
-from matplotlib.figure import Figure
-
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, number, statement, unchanged
 from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.ratios import draw, run
 from fedaccord.experiments.shapes import steps_down
-from fedaccord.experiments.sweep import ratios_only, sweep
+from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Table
 
-
-def run(preset: Preset) -> Table:
-    """The data ratio under either agreement."""
-    return ratios_only(sweep(preset))
-
-
-def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
-    """Points by case, as in the paper, and the individual agreement."""
-    return pictures.plot_cases(table, "ratio", pictures.RATIO, width, preset.zoom)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:

@@ -1,22 +1,11 @@
 """Figure 18: contributors under each mechanism, by the number of clients N."""
 
-from matplotlib.figure import Figure
-
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, statement
-from fedaccord.experiments.comparison import compare, contributors_only, most_contributors
+from fedaccord.experiments.comparison import compare, most_contributors
+from fedaccord.experiments.contributors import draw, run
 from fedaccord.experiments.presets import Preset
-from fedaccord.experiments.table import Table
 
-
-def run(preset: Preset) -> Table:
-    """Clients that train on anything, under each mechanism."""
-    return contributors_only(compare(preset))
-
-
-def draw(table: Table, _: Preset, width: pictures.Width) -> Figure:
-    """One line a mechanism."""
-    return pictures.plot_mechanisms(table, "contributors", pictures.CONTRIBUTORS, width)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:

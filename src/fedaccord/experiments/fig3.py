@@ -1,28 +1,17 @@
 """Figure 3: how many free riders the agreements remove, by the number of clients N."""
 
-from matplotlib.figure import Figure
-
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, number
 from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.removed import draw, run
 from fedaccord.experiments.shapes import (
     converts_most,
     more_free_riders,
     more_removed,
     removed_share,
 )
-from fedaccord.experiments.sweep import removed_only, sweep
-from fedaccord.experiments.table import Table
+from fedaccord.experiments.sweep import sweep
 
-
-def run(preset: Preset) -> Table:
-    """Free riders removed by either agreement."""
-    return removed_only(sweep(preset))
-
-
-def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
-    """Points by case, as in the paper, and the individual agreement."""
-    return pictures.plot_cases(table, "removed", pictures.REMOVED, width, preset.zoom)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:

@@ -1,11 +1,10 @@
 """Figure 4: how much more data the agreements bring, by the number of clients N."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, number
 from fedaccord.experiments.presets import Preset
+from fedaccord.experiments.ratios import draw, run
 from fedaccord.experiments.shapes import (
     falls_in_case_ii,
     generally_increases,
@@ -13,18 +12,9 @@ from fedaccord.experiments.shapes import (
     less_in_case_ii,
     most_more_data,
 )
-from fedaccord.experiments.sweep import ratios_only, sweep
-from fedaccord.experiments.table import Table
+from fedaccord.experiments.sweep import sweep
 
-
-def run(preset: Preset) -> Table:
-    """The data ratio under either agreement."""
-    return ratios_only(sweep(preset))
-
-
-def draw(table: Table, preset: Preset, width: pictures.Width) -> Figure:
-    """Points by case, as in the paper, and the individual agreement."""
-    return pictures.plot_cases(table, "ratio", pictures.RATIO, width, preset.zoom)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:

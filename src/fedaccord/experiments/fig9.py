@@ -1,28 +1,16 @@
 """Figure 9: contributors under each mechanism, by the discount factor."""
 
-from matplotlib.figure import Figure
-
-from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, statement, unchanged
 from fedaccord.experiments.comparison import (
     compare,
     contract_unchanged,
-    contributors_only,
     most_contributors,
 )
+from fedaccord.experiments.contributors import draw, run
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.sweep import least_patience
-from fedaccord.experiments.table import Table
 
-
-def run(preset: Preset) -> Table:
-    """Clients that train on anything, under each mechanism."""
-    return contributors_only(compare(preset))
-
-
-def draw(table: Table, _: Preset, width: pictures.Width) -> Figure:
-    """One line a mechanism."""
-    return pictures.plot_mechanisms(table, "contributors", pictures.CONTRIBUTORS, width)
+__all__ = ["claims", "draw", "run"]
 
 
 def claims(preset: Preset) -> list[Claim]:

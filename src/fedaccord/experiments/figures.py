@@ -1,11 +1,15 @@
-"""The figures by name. Each is a module of this package with `run`, `draw` and `claims`."""
+"""The figures by name. Each is a module of this package with `run`, `draw` and `claims`.
+
+Figures of one kind, by different parameters, share `run` and `draw`: see `removed`, `ratios`,
+`contributors` and `totals`.
+"""
 
 from importlib import import_module
 from typing import Protocol, cast
 
 from matplotlib.figure import Figure
 
-from fedaccord.experiments.accuracy import Progress
+from fedaccord.experiments.accuracy import Parts, Progress
 from fedaccord.experiments.claims import Claim
 from fedaccord.experiments.pictures import Width
 from fedaccord.experiments.presets import Preset, TrainingPreset, find_preset, find_training
@@ -37,8 +41,10 @@ class TrainingModule(Protocol):
     def steps(self, preset: TrainingPreset) -> int:
         """How much there is to do, for a progress bar."""
 
-    def run(self, preset: TrainingPreset, progress: Progress = ...) -> Table:
-        """The data."""
+    def run(
+        self, preset: TrainingPreset, progress: Progress = ..., parts: Parts | None = ...
+    ) -> Table:
+        """The data; runs that are among the parts are not trained again."""
 
     def draw(self, table: Table, preset: TrainingPreset, width: Width) -> Figure:
         """The picture."""

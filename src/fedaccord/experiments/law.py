@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from fedaccord.experiments import pictures
-from fedaccord.experiments.accuracy import Progress, half_width, simple_course
+from fedaccord.experiments.accuracy import Parts, Progress, half_width, simple_course
 from fedaccord.experiments.claims import Claim, listed, statement
 from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.experiments.table import Column, Table
@@ -28,16 +28,24 @@ def steps(preset: TrainingPreset) -> int:
     return len(preset.options["samples"])
 
 
-def run(preset: TrainingPreset, progress: Progress = lambda *_: None) -> Table:
+def run(
+    preset: TrainingPreset, progress: Progress = lambda *_: None, parts: Parts | None = None
+) -> Table:
     """One row a pair of X and G: mean loss over seeds, and two laws fitted to it."""
+    parts = {} if parts is None else parts
     sizes, turns = preset.options["samples"], preset.options["rounds"]
     seeds = range(preset.seed, preset.seed + preset.seeds)
     losses = []
     for k, size in enumerate(sizes):
         progress(k, f"Training on {size:,} samples")
         course = simple_course(preset, [size], max(turns))
-        losses.append([_losses(course, size, seed)[np.array(turns) - 1] for seed in seeds])
-    measured = np.array(losses).transpose(1, 0, 2).reshape(len(seeds), -1)
+        for seed in seeds:
+            run_name = f"{size} samples, seed {seed}"
+            if run_name not in parts:
+                parts[run_name] = _losses(course, size, seed)[np.array(turns) - 1].tolist()
+            losses.append(parts[run_name])
+    by_size = np.array(losses).reshape(len(sizes), len(seeds), len(turns))
+    measured = by_size.transpose(1, 0, 2).reshape(len(seeds), -1)
     X, G = (grid.ravel().astype(float) for grid in np.meshgrid(sizes, turns, indexing="ij"))
     loss = measured.mean(axis=0)
     return Table(
@@ -70,8 +78,7 @@ def claims(table: Table, _: TrainingPreset) -> list[Claim]:
             f"{law.data:.3g}/sqrt(X G) + {law.rounds:.3g}/G + {law.floor:.3g} explains "
             f"{100 * law.explained:.0f} % of the variance; a/sqrt(X) + b/sqrt(G) + c explains "
             f"{100 * explained:.0f} %",
-            f"{'; '.join(law.objections)}; the term in G falls more slowly than that, and the term "
-            "in X does not fall with G",
+            "; ".join(law.objections),
         ),
         _data_matters_less(table),
         _more_data_helps(table),
@@ -87,18 +94,24 @@ def _data_matters_less(table: Table) -> Claim:
         last < first,
         f"between {samples.min():,.0f} and {samples.max():,.0f} samples the loss differs by "
         f"{first:.2f} after {rounds.min():.0f} round and by {last:.2f} after {rounds.max():.0f}",
-        "more rounds fit the samples better, and then it matters more how many there are",
+        f"the difference grows by {last - first:.2f}",
     )
 
 
 def _more_data_helps(table: Table) -> Claim:
     turns = np.unique(table["rounds"])
-    falls = [bool((np.diff(table["loss"][table["rounds"] == g]) < 0).all()) for g in turns]
+    parts = [table.where(table["rounds"] == g) for g in turns]
+    rises = np.array([np.diff(part["loss"]).max() for part in parts])
+    fails = rises >= 0
+    worst = parts[int(rises.argmax())]
+    k = int(np.diff(worst["loss"]).argmax())
+    before, after = worst["samples"][k : k + 2]
     return statement(
         "More data never hurts: the loss falls with X at every G.",
-        all(falls),
-        f"at {sum(falls)} of {turns.size} numbers of rounds",
-        f"not at G = {listed(turns[~np.array(falls)])}, where chance still decides",
+        not fails.any(),
+        f"at {int((~fails).sum())} of {turns.size} numbers of rounds",
+        f"not at G = {listed(turns[fails])}; it rises by up to {rises.max():.2g} (from X = "
+        f"{before:,.0f} to {after:,.0f}), and is known to ± {worst['loss_half'][k + 1]:.2g} there",
     )
 
 

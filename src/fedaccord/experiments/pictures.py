@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fedaccord.experiments.table import Table
@@ -62,6 +63,7 @@ SCALES = {
 }
 REMOVED = "Free riders removed (clients)"
 RATIO = "Data ratio to equilibrium"
+RATIO_NEARER = "Data ratio (uniform)"
 CONTRIBUTORS = "Contributors (clients)"
 DATA = "Training data in a slot\n(thousand samples)"
 
@@ -77,7 +79,9 @@ _CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"marker": "s", "color": "#666666", "markerfacecolor": "white"},
     ),
 }
-_INDIVIDUAL: dict[str, Any] = {"color": "black", "linewidth": 1.0}
+_INDIVIDUAL: dict[str, Any] = {"color": "black", "linewidth": 0.7}
+_LEGEND_MARKER = 4.0
+"""Points: markers of a size that their shapes can be told by."""
 MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
     "individual": ("individual", {"color": "black", "linestyle": "-", "marker": "s"}),
     "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-", "marker": "o"}),
@@ -92,6 +96,25 @@ TRAINED: dict[str, tuple[str, dict[str, Any]]] = {
     "contract": ("contract design", {"color": "#009E73", "linestyle": ":"}),
 }
 """The same for what is trained; detection's model is the equilibrium's."""
+_REMOVE: dict[str, tuple[str, dict[str, Any]]] = {
+    "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linewidth": 1.3}),
+    "feasible": (
+        "uniform, first willing client",
+        {"color": "#0072B2", "linestyle": "--", "linewidth": 1.0},
+    ),
+    "individual": ("individual", {"color": "black", "linestyle": ":", "linewidth": 1.0}),
+}
+"""And for agreements in consortia drawn by chance."""
+_BAND: dict[str, Any] = {"color": "#D55E00", "alpha": 0.2, "linewidth": 0.0, "label": "all draws"}
+_SIZES: tuple[dict[str, Any], ...] = (
+    {"marker": "o", "markersize": 3.0, "color": "#D55E00", "linestyle": "-"},
+    {"marker": "^", "markersize": 3.0, "color": "#0072B2", "linestyle": "--"},
+    {"marker": "s", "markersize": 3.0, "color": "#009E73", "linestyle": "-."},
+    {"marker": "D", "markersize": 3.0, "color": "black", "linestyle": ":"},
+)
+"""How the numbers of samples look, from the least to the most."""
+_ASIDE = 1.12
+"""From a number of samples to the next, along an axis of logarithms."""
 
 
 def plot_cases(
@@ -99,19 +122,28 @@ def plot_cases(
     column: str,
     label: str,
     width: Width,
+    *,
     zoom: tuple[float, float] | None = None,
+    zoom_label: str = "",
 ) -> Figure:
-    """The uniform agreement as points, by the equilibrium's case, and the individual as a line."""
+    """The uniform agreement as points, by the equilibrium's case, and the individual as a line.
+
+    A second panel shows a part of the points from near.
+    """
+    size = 2.6 if len(table) <= 250 else 1.6
     with rc_context(_STYLE):
         figure, panels = _panels(width, 1 if zoom is None else 2)
-        legend = _draw_cases(panels[0], table, column)
+        legend = _draw_cases(panels[0], table, column, size)
+        # above the points, or it could not be seen where they are nearly the same
+        x, individual = table.swept * SCALES[table.parameter].factor, table[f"individual_{column}"]
+        legend += panels[0].plot(x, individual, label="individual", zorder=3, **_INDIVIDUAL)
         panels[0].set_ylabel(label)
         if zoom is not None:
             low, high = zoom
             near = table.where((table.swept >= low) & (table.swept <= high))
-            _draw_cases(panels[1], near, column, individual=False)
-            panels[1].set_ylabel("The same, uniform only")
-        return _finish(figure, panels, table.parameter, legend)
+            _draw_cases(panels[1], near, column, 2.6)
+            panels[1].set_ylabel(zoom_label)
+        return _finish(figure, panels, table.parameter, legend, markerscale=_LEGEND_MARKER / size)
 
 
 def plot_mechanisms(table: Table, what: str, label: str, width: Width) -> Figure:
@@ -132,27 +164,23 @@ def plot_mechanisms(table: Table, what: str, label: str, width: Width) -> Figure
 
 
 def plot_bands(table: Table, groups: Mapping[str, str], width: Width) -> Figure:
-    """Above a line and a band for each group, the individual agreement dotted; below a share."""
-    looks = zip(("#D55E00", "#0072B2", "#009E73"), ("-", "--", "-."), strict=True)
-    dotted: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9}
+    """A panel for each group: both uniform agreements, the paper's with a band, the individual."""
     with rc_context(_STYLE):
-        figure, (above, below) = _panels(width, 2)
-        legend: list[Any] = []
-        for (name, words), (color, dashes) in zip(groups.items(), looks, strict=True):
-            uniform = f"{name}_uniform"
-            band = (table[f"{uniform}_low"], table[f"{uniform}_high"])
-            above.fill_between(table.swept, *band, color=color, alpha=0.2, linewidth=0.0)
-            style: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.3}
-            legend += above.plot(table.swept, table[uniform], label=words, **style)
-            below.plot(table.swept, table[f"{name}_without"], **style)
-            last = above.plot(
-                table.swept, table[f"{name}_individual"], label="individual", **dotted
-            )
-        above.set_ylabel(REMOVED)
-        below.set_ylabel("No agreement from the\npaper's client l (% of draws)")
-        for axes in (above, below):
-            axes.set_ylim(bottom=0.0)
-        return _finish(figure, [above, below], table.parameter, [*legend, *last])
+        figure, panels = _panels(width, len(groups))
+        for axes, (name, title) in zip(panels, groups.items(), strict=True):
+            lines = [
+                axes.plot(table.swept, table[f"{name}_{kind}"], label=words, **look)[0]
+                for kind, (words, look) in _REMOVE.items()
+            ]
+            band = (table[f"{name}_uniform_low"], table[f"{name}_uniform_high"])
+            shade = axes.fill_between(table.swept, *band, **_BAND)
+            legend = [lines[0], shade, *lines[1:]]
+            axes.set_title(title, fontsize=8.0)
+            axes.set_ylabel(REMOVED)
+        highest = max(axes.get_ylim()[1] for axes in panels)
+        for axes in panels:
+            axes.set_ylim(0.0, highest)
+        return _finish(figure, panels, table.parameter, legend)
 
 
 def plot_rounds(table: Table, sizes: Mapping[int, str], rounds: int, width: Width) -> Figure:
@@ -191,42 +219,34 @@ def _draw_rounds(axes: Axes, table: Table, name: str, column: str) -> Any:
 
 
 def plot_law(table: Table, width: Width) -> Figure:
-    """Loss by rounds for a few numbers of samples: measured as points, the law as lines."""
-    looks = (
-        ("o", "#D55E00", "-"),
-        ("^", "#0072B2", "--"),
-        ("s", "#009E73", "-."),
-        ("D", "black", ":"),
-    )
+    """Loss by rounds for a few numbers of samples: measured as points, two laws as lines."""
     sizes = np.unique(table["samples"])
-    chosen = sizes[np.linspace(0, sizes.size - 1, len(looks)).round().astype(int)]
+    chosen = sizes[np.linspace(0, sizes.size - 1, len(_SIZES)).round().astype(int)]
+    formulas = {"law": "a/√(XG) + b/G + c", "separate": "a/√X + b/√G + c"}
     with rc_context(_STYLE):
         figure, panels = _panels(width, 2)
-        legend: list[Any] = []
-        for size, (marker, color, dashes) in zip(chosen, looks, strict=True):
-            part = table.where(table["samples"] == size)
-            style: dict[str, Any] = {"marker": marker, "color": color, "markersize": 3.5}
-            for axes, law in zip(panels, ("law", "separate"), strict=True):
-                points = axes.errorbar(
-                    part["rounds"],
-                    part["loss"],
-                    part["loss_half"],
-                    linestyle="",
-                    elinewidth=0.8,
-                    label=f"X = {size:,.0f}",
-                    **style,
-                )
-                line: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 0.9}
-                axes.plot(part["rounds"], part[law], **line)
-            legend.append(points)
-        for axes, formula in zip(panels, ("√(XG) + b/G", "√X + b/√G"), strict=True):
-            axes.set_ylabel(f"Test loss; line: a/{formula} + c")
-        _finish(figure, panels, "rounds", legend)
+        for axes, (law, formula) in zip(panels, formulas.items(), strict=True):
+            legend = [
+                _draw_law(axes, table.where(table["samples"] == size), law, look, place)
+                for place, (size, look) in enumerate(zip(chosen, _SIZES, strict=True))
+            ]
+            axes.set_title(f"Lines: {formula}", fontsize=8.0)
+            axes.set_ylabel("Test loss")
+        _finish(figure, panels, "rounds", legend, handlelength=3.0)
         for axes in panels:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(_with_commas)
             axes.xaxis.set_minor_formatter("")
         return figure
+
+
+def _draw_law(axes: Axes, part: Table, law: str, look: dict[str, Any], place: int) -> Line2D:
+    """One number of samples; its points stand aside a little, or they would hide one another."""
+    points, line = look | {"linestyle": ""}, look | {"marker": ""}
+    aside = part["rounds"] * _ASIDE ** (place - (len(_SIZES) - 1) / 2)
+    axes.errorbar(aside, part["loss"], part["loss_half"], elinewidth=0.8, **points)
+    axes.plot(part["rounds"], part[law], linewidth=0.9, **line)
+    return Line2D([], [], label=f"X = {part['samples'][0]:,.0f}", linewidth=0.9, **look)
 
 
 def save(figure: Figure, name: str) -> dict[str, bytes]:
@@ -240,20 +260,15 @@ def save(figure: Figure, name: str) -> dict[str, bytes]:
     return saved
 
 
-def _draw_cases(axes: Axes, table: Table, column: str, individual: bool = True) -> list[Any]:
+def _draw_cases(axes: Axes, table: Table, column: str, size: float) -> list[Any]:
     x = table.swept * SCALES[table.parameter].factor
     legend: list[Any] = []
-    size = 2.6 if len(table) <= 250 else 1.6
     style: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0.5}
     for case, (words, look) in _CASES.items():
         there = table["case"] == case
         if there.any():
             values = table[f"uniform_{column}"][there]
             legend += axes.plot(x[there], values, label=words, **style, **look)
-    if individual:
-        legend += axes.plot(
-            x, table[f"individual_{column}"], label="individual", zorder=1, **_INDIVIDUAL
-        )
     return legend
 
 
@@ -271,7 +286,10 @@ def _panels(width: Width, count: int, across: int | None = None) -> tuple[Figure
     return figure, list(grid.flat)
 
 
-def _finish(figure: Figure, panels: list[Axes], parameter: str, legend: list[Any]) -> Figure:
+def _finish(
+    figure: Figure, panels: list[Axes], parameter: str, legend: list[Any], **options: Any
+) -> Figure:
+    """Axes and a legend of all; `options` are the legend's."""
     for axes in panels:
         axes.set_xlabel(SCALES[parameter].label)
         axes.margins(x=0.02)
@@ -280,7 +298,8 @@ def _finish(figure: Figure, panels: list[Axes], parameter: str, legend: list[Any
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(_with_commas)
     columns = 2 if figure.get_figwidth() < 5 else len(legend)
-    figure.legend(handles=legend, loc="outside upper left", ncols=columns, frameon=False)
+    place: dict[str, Any] = {"loc": "outside upper left", "ncols": columns, "frameon": False}
+    figure.legend(handles=legend, **place, **options)
     return figure
 
 

@@ -68,13 +68,14 @@ def more_free_riders(table: Table, symbol: str) -> Claim:
 def more_removed(table: Table, symbol: str) -> Claim:
     """By the uniform agreement."""
     removed = table["uniform_removed"]
-    falls = table.swept[1:][steps_down(removed)]
+    falls = table.where(np.append(False, steps_down(removed)))
+    none = int((falls["uniform_level"] == 0).sum())
     return statement(
         f"The number of reduced free riders increases with {symbol}.",
-        falls.size == 0 and removed[-1] > removed[0],
-        f"{removed[0]:.0f} to {removed[-1]:.0f}, down at {falls.size} of {len(table) - 1} steps",
-        f"at {symbol} = {listed(falls)} there are so few free riders that the paper's client l "
-        "would keep to no level above 0: no uniform agreement exists there",
+        len(falls) == 0 and removed[-1] > removed[0],
+        f"{removed[0]:.0f} to {removed[-1]:.0f}, down at {len(falls)} of {len(table) - 1} steps",
+        f"down to {symbol} = {listed(falls.swept)}; at {none} of {len(falls)} there is no uniform "
+        "agreement, since the paper's client l would keep to no level above 0",
     )
 
 
@@ -151,33 +152,44 @@ def falls_in_case_ii(table: Table, symbol: str) -> Claim:
     """The falling side of a tooth; where it ends, since past it there may be no such steps."""
     inside = within_a_stretch(table, "II")
     ratio = table["uniform_ratio"]
-    up, down = int((steps_up(ratio) & inside).sum()), steps_down(ratio) & inside
-    flat = int(inside.sum()) - up - int(down.sum())
+    up, down = steps_up(ratio) & inside, steps_down(ratio) & inside
+    flat = inside & ~up & ~down
+    none = int((flat & _both_ends(table["uniform_level"] == 0)).sum())
     last = plain(table.swept[1:][down].max(initial=0.0))
     return statement(
         "Without a critical client, under the same number of free riders, the data ratio "
         f"decreases with {symbol}.",
-        up == 0 and down.any(),
-        f"down at {int(down.sum())} steps, the last to {symbol} = {last}; up at {up}, the same at "
-        f"{flat} (all give all, or no agreement)",
+        not up.any() and down.any(),
+        f"down at {int(down.sum())} steps, the last to {symbol} = {last}; up at {int(up.sum())}, "
+        f"the same at {int(flat.sum())}"
+        + (f", {none} of them without an agreement" if flat.any() else ""),
+        "a step up refutes it" if up.any() else "it never falls",
     )
 
 
 def less_in_case_ii(table: Table, symbol: str) -> Claim:
-    """The paper's reason for the falling side: the level falls, once it is a part only."""
-    part = (table["uniform_level"] > 0) & ~_all_given(table)
-    inside = within_a_stretch(table, "II") & part[1:] & part[:-1]
-    falls = steps_down(table["uniform_level"])[inside]
+    """The paper's reason for the falling side: converted clients, if there are any, give less."""
+    level = table["uniform_level"]
+    inside = within_a_stretch(table, "II") & (level[:-1] > 0)
+    up, down = steps_up(level) & inside, steps_down(level) & inside
+    other = inside & ~down
+    everything = int((other & _both_ends(_all_given(table))).sum())
     return statement(
-        "Without a critical client, under the same number of free riders, converted clients that "
-        f"give a part of their data give less as {symbol} grows.",
-        falls.all() and falls.any(),
-        f"at {int(falls.sum())} of {falls.size} steps within a stretch",
-        "the level does not fall at the other steps"
-        if falls.any()
-        else f"no two neighbouring values of {symbol} have the same number of free riders where "
-        "converted clients give a part: the ratio falls only where they give all",
+        "Without a critical client, under the same number of free riders, converted clients "
+        f"choose less data as {symbol} grows.",
+        down.any() and not other.any(),
+        f"less at {int(down.sum())}, the same at {int((other & ~up).sum())}, more at "
+        f"{int(up.sum())} of {int(inside.sum())} steps within a stretch",
+        f"at {everything} of the {int(other.sum())} steps at which it is not less they give all "
+        "they have, before and after"
+        if inside.any()
+        else "there is no step with converted clients",
     )
+
+
+def _both_ends(there: Column) -> Column:
+    """Which steps start and end at such a point."""
+    return np.asarray(there[1:] & there[:-1])
 
 
 def level_in_case_i(table: Table, text: str, why: str) -> Claim:

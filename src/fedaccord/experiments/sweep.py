@@ -73,17 +73,6 @@ def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:
     return columns
 
 
-def removed_only(table: Table) -> Table:
-    """N_f: free riders at the equilibrium less those under an agreement."""
-    return table.choose("case", "free_riders", "uniform_removed", "individual_removed")
-
-
-def ratios_only(table: Table) -> Table:
-    """R_d: all training data under an agreement over that at the equilibrium."""
-    totals = ("total", "uniform_total", "individual_total", "uniform_level")
-    return table.choose("case", "free_riders", "uniform_ratio", "individual_ratio", *totals)
-
-
 @cache
 def least_patience() -> float:
     """The discount factor below which the paper's setting has no uniform agreement."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from fedaccord.game.arrays import BoolArray, FloatArray
@@ -19,7 +20,8 @@ def plot_mechanisms(comparison: "MechanismComparison") -> Figure:
     """Mechanisms side by side: who contributes, how much, and what all clients save by it."""
     entries = comparison.entries[::-1]  # rows are counted from below
     places = np.arange(len(entries))
-    figure = Figure(figsize=(8.0, 1.5 + 0.42 * len(entries)), layout="constrained")
+    layout = ConstrainedLayoutEngine(wspace=0.08)  # apart, so that the panels' ticks are
+    figure = Figure(figsize=(8.0, 1.7 + 0.42 * len(entries)), layout=layout)
     people, data, money = figure.subplots(1, 3, sharey=True, width_ratios=[1.2, 1.0, 1.0])
     looks = ROLE_LOOK | {Role.FREE_RIDER: {"facecolor": "white", "edgecolor": INK}}
     start = np.zeros(len(entries))
@@ -42,7 +44,7 @@ def plot_mechanisms(comparison: "MechanismComparison") -> Figure:
         money.annotate("nobody trains", (0.0, place), fontsize=8, **at)
     money.axvline(0.0, color=INK, linewidth=0.8)
     people.set_yticks(places, [entry.name for entry in entries])
-    labels = ("Clients", "Samples in a slot", "Saved by all clients")
+    labels = ("Clients", "Samples in a slot", "Saved by all clients\n(unit of the valuations)")
     for axes, label in zip((people, data, money), labels, strict=True):
         plain(axes, "x")
         axes.set_xlabel(label)

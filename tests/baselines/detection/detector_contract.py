@@ -115,6 +115,11 @@ class DetectorContract:
             self.make().fit(updates)
         with pytest.raises(fa.InvalidInput, match=r"clients\[4\]"):
             self.make().fit(honest(6)).scores(updates)
+        names = ["A", "B", "C", "D", "St Mary", "F"]
+        with pytest.raises(fa.InvalidInput, match="update of St Mary has 1 value"):
+            self.make().fit(updates, names)
+        with pytest.raises(fa.InvalidInput, match="update of St Mary has 1 value"):
+            self.make().fit(honest(6), names).scores(updates, names)
 
     @pytest.mark.parametrize("updates", [[], [[]], [1.0, 2.0]])
     def test_what_is_no_table_is_refused(self, updates: Any) -> None:

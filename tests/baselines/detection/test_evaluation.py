@@ -1,6 +1,7 @@
 """Real rounds with free riders in them, and how detectors do there."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,10 @@ class Shortest:
 
     seed: int
 
-    def fit(self, updates: npt.ArrayLike) -> "Shortest":
+    def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "Shortest":
         return self
 
-    def scores(self, updates: npt.ArrayLike) -> FloatArray:
+    def scores(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
         lengths: FloatArray = np.linalg.norm(np.asarray(updates), axis=1)
         return -lengths
 
@@ -77,6 +78,36 @@ def test_a_detector_of_ones_own() -> None:
     assert all(one.verdict.precision == 1.0 for one in outcomes if one.fitted_on == "round")
 
 
+@dataclass
+class Watched:
+    """A detector that remembers what it was given."""
+
+    fitted: list[FloatArray] = field(default_factory=list)
+    scored: list[FloatArray] = field(default_factory=list)
+
+    def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "Watched":
+        self.fitted.append(np.asarray(updates))
+        return self
+
+    def scores(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
+        self.scored.append(np.asarray(updates))
+        return np.arange(len(self.scored[-1]), dtype=np.float64)
+
+
+@pytest.mark.parametrize("reference", [40, 41])
+def test_the_threshold_is_from_updates_that_were_not_fitted(reference: int) -> None:
+    """Else the detector finds them too usual, and drops more than the promised 5 %."""
+    setting, watched = replace(SMALL, reference=reference), Watched()
+    list(evaluate(setting, {"watched": lambda _: watched}, {"none": Nothing()}, [2]))
+    given = setting.play(2, Nothing())
+    on_round, on_reference = watched.fitted
+    _, held_out, judged = watched.scored
+    assert np.array_equal(on_round, given.updates)
+    assert np.array_equal(on_reference, given.reference[:20])
+    assert np.array_equal(held_out, given.reference[20:])
+    assert np.array_equal(judged, given.updates)
+
+
 def test_without_a_reference_there_is_one_way() -> None:
     alone = replace(SMALL, reference=0)
     (outcome,) = evaluate(alone, {"shortest": Shortest}, {"none": Nothing()}, [2])
@@ -90,11 +121,22 @@ def test_refused_before_anything_is_trained() -> None:
 
     with pytest.raises(fa.InvalidInput, match="from 1 to 9 of 10 clients, got 10"):
         first(SMALL, [1, 10])
-    with pytest.raises(fa.InvalidInput, match="at least 19 honest updates, got 10"):
-        first(replace(SMALL, reference=20), [1])
+    for few in (1, 19, 36):
+        with pytest.raises(fa.InvalidInput, match=f"must be 37 or more, or 0, got {few}: half"):
+            first(replace(SMALL, reference=few), [1])
+    with pytest.raises(fa.InvalidInput, match="must be 2 or more, or 0, got 1"):
+        first(replace(SMALL, reference=1), [1], false_alarms=0.5)
+    with pytest.raises(fa.InvalidInput, match="false_alarms: must be between 0 and 1"):
+        first(SMALL, [1], false_alarms=1.0)
     with pytest.raises(fa.InvalidInput) as caught:
         Setting(clients=1, samples=0, turn=0, reference=-1, seed=-1)
     assert len(caught.value.problems) == 5
+
+
+def test_the_reference_that_a_refusal_asks_for_is_enough() -> None:
+    enough = replace(SMALL, reference=37)
+    outcomes = list(evaluate(enough, {"shortest": Shortest}, {"none": Nothing()}, [1]))
+    assert [one.fitted_on for one in outcomes] == ["round", "reference"]
 
 
 @pytest.mark.slow

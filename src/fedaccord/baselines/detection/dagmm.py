@@ -6,6 +6,7 @@ z belongs; both are trained together. The score of an update is the energy of it
 logarithm of its density. STD-DAGMM appends the standard deviation of the update's values to z.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy.typing as npt
@@ -52,9 +53,9 @@ class Dagmm:
         if not 0 < self.rate < float("inf"):
             raise InvalidInput(f"rate: must be more than 0, got {self.rate}")
 
-    def fit(self, updates: npt.ArrayLike) -> "FittedDagmm":
+    def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "FittedDagmm":
         """Train both networks on these updates."""
-        rows = check_updates(updates)
+        rows = check_updates(updates, names)
         span = all_parameters(rows) if self.whole else span_of(rows)
         seen = span.see(rows)
         with torch.random.fork_rng(devices=[]):
@@ -122,9 +123,9 @@ class FittedDagmm:
     networks: Networks
     mixture: Mixture
 
-    def scores(self, updates: npt.ArrayLike) -> FloatArray:
+    def scores(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
         """The energy of each update."""
-        seen = self.span.see(check_updates(updates))
+        seen = self.span.see(check_updates(updates, names))
         with torch.no_grad():
             points, _, _ = self.networks(seen)
             energies: FloatArray = self.mixture.energy(points).numpy()

@@ -6,6 +6,7 @@ themselves ECOD would look for large ones, and an update of nothing has none.)
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,9 @@ class Ecod:
         """Say at once if PyOD is missing."""
         _pyod_ecod()
 
-    def fit(self, updates: npt.ArrayLike) -> "FittedEcod":
+    def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "FittedEcod":
         """Keep the features of these updates."""
-        rows = check_updates(updates)
+        rows = check_updates(updates, names)
         span = all_parameters(rows)
         mean = span.see(rows).inside.mean(dim=0, keepdim=True)
         model = _pyod_ecod()
@@ -52,13 +53,13 @@ class FittedEcod:
     mean: Tensor
     model: Any
 
-    def scores(self, updates: npt.ArrayLike) -> FloatArray:
+    def scores(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
         """How far out in the tails each update is, summed over the features.
 
         One at a time, since PyOD ranks all that it is given together with what it was fitted on:
         many free riders would hide one another.
         """
-        features = _features(self.span, self.mean, check_updates(updates))
+        features = _features(self.span, self.mean, check_updates(updates, names))
         one_by_one = [_quietly(self.model.decision_function, row[None]) for row in features]
         return np.concatenate(one_by_one)
 

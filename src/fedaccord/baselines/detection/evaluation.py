@@ -19,7 +19,7 @@ from fedaccord.baselines.detection.detector import Detector
 from fedaccord.baselines.detection.disguises import Disguise
 from fedaccord.baselines.detection.ecod import Ecod
 from fedaccord.baselines.detection.setting import Round, Setting
-from fedaccord.baselines.detection.threshold import by_percentile, by_reference
+from fedaccord.baselines.detection.threshold import by_percentile, by_reference, fewest_scores
 from fedaccord.baselines.detection.verdict import Verdict, judge
 from fedaccord.errors import InvalidInput
 from fedaccord.game.mistakes import unknown
@@ -54,8 +54,7 @@ def evaluate(
     """
     for count in free_riders:
         setting.check(count)
-    if setting.reference:  # refuse at once what would be refused after the first training
-        by_reference(range(setting.reference - setting.reference // 2), false_alarms)
+    _check_reference(setting.reference, false_alarms)
     for seed in range(setting.seed, setting.seed + repeats):
         made = {name: make(seed) for name, make in detectors.items()}
         for disguise, count in product(disguises, free_riders):
@@ -63,6 +62,17 @@ def evaluate(
             for name, detector in made.items():
                 for fitted_on, verdict in _verdicts(detector, given, false_alarms):
                     yield Outcome(name, fitted_on, disguise, count, seed, verdict)
+
+
+def _check_reference(updates: int, false_alarms: float) -> None:
+    """Refuse at once what would be refused after the first training."""
+    fewest = fewest_scores(false_alarms)
+    needed = max(2 * fewest - 1, 2)  # the half for the threshold is the larger one
+    if 0 < updates < needed:
+        raise InvalidInput(
+            f"reference: must be {needed} or more, or 0, got {updates}: half of these updates set "
+            f"the threshold, which takes at least {fewest} for {false_alarms:.3g} false alarms"
+        )
 
 
 def _verdicts(

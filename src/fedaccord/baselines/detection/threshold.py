@@ -24,6 +24,17 @@ def by_percentile(scores: npt.ArrayLike, percentile: float) -> float:
     return float(ordered[max(1, place) - 1])
 
 
+def fewest_scores(false_alarms: float) -> int:
+    """How many honest scores a threshold with so few false alarms takes at least.
+
+    >>> fewest_scores(0.05)
+    19
+    """
+    if not 0 < false_alarms < 1:
+        raise InvalidInput(f"false_alarms: must be between 0 and 1, got {false_alarms}")
+    return ceil(round(1.0 / false_alarms, 9)) - 1
+
+
 def by_reference(scores: npt.ArrayLike, false_alarms: float = 0.05) -> float:
     """A threshold from scores of updates that are known to be honest.
 
@@ -34,15 +45,13 @@ def by_reference(scores: npt.ArrayLike, false_alarms: float = 0.05) -> float:
     >>> by_reference(range(1, 40), false_alarms=0.05)
     38.0
     """
-    ordered = _sorted(scores)
-    if not 0 < false_alarms < 1:
-        raise InvalidInput(f"false_alarms: must be between 0 and 1, got {false_alarms}")
-    place = ceil(round((len(ordered) + 1) * (1.0 - false_alarms), 9))
-    if place > len(ordered):
+    ordered, fewest = _sorted(scores), fewest_scores(false_alarms)
+    if len(ordered) < fewest:
         raise InvalidInput(
-            f"a threshold with {false_alarms:.3g} false alarms takes at least "
-            f"{ceil(round(1.0 / false_alarms, 9)) - 1} honest updates, got {len(ordered)}"
+            f"a threshold with {false_alarms:.3g} false alarms takes at least {fewest} honest "
+            f"updates, got {len(ordered)}"
         )
+    place = ceil(round((len(ordered) + 1) * (1.0 - false_alarms), 9))
     return float(ordered[place - 1])
 
 
