@@ -27,9 +27,10 @@ from fedaccord.training.engine import LocalEpochs
 from fedaccord.training.task import Model, find_task
 
 CLIENTS, SAMPLES, ROUNDS = 100, 400, 20
-CLOSE = 1e-5
-"""How far the two models may be apart, relative to the largest parameter: what engines may differ
-by. Models that are not alike were not trained alike, and their times mean nothing."""
+CLOSE = 1e-4
+"""How far the two models may be apart, relative to the largest parameter. Models that are not alike
+were not trained alike, and their times mean nothing. Flower adds up in float32, in the order in
+which it drew its nodes: 1e-5 to 3e-5, from run to run. One sample less at one client is 2e-4."""
 LOCAL = LocalEpochs(rate=0.05, batch=32)
 
 

@@ -71,6 +71,9 @@ def test_new_writes_an_app(three: Run) -> None:
     folders = sorted(path.parent.name for path in Path("app").glob("clients/*/client.toml"))
     assert folders == ["St-Mary", "St.-Mary", "Łódź"]
     files = {f.name: f for f in map(load_client_file, Path("app").glob("clients/*/client.toml"))}
+    for path in Path("app").glob("clients/*/client.toml"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert load_terms(path.with_name("terms.toml")) == terms  # what the client signs
     assert files["St Mary"].private.valuation == 20.5
     assert files["Łódź"].private.communication_cost == 0.25
     assert [f.tell_discount_factor for f in files.values()].count(True) == 1
@@ -168,6 +171,10 @@ def test_one_key_at_a_client(three: Run) -> None:
         assert refused.exit_code == 2
         assert message in refused.stderr
         assert not Path(place).exists()
+    for place in (".", "..", "/"):
+        refused = three("flower", "key", place)
+        assert refused.exit_code == 2
+        assert refused.stderr == f"Error: {place}: is a directory; a key goes into a file\n"
 
 
 @pytest.mark.parametrize(
@@ -215,11 +222,46 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
     assert "--host: the server needs a name or an address" in result.stderr
 
 
+HOSTS = ("sérver", "", " ", "https://server:8000", "server:8000", "a..b", "10.0.0.256", "-x", "a/b")
+
+
 def test_hosts_that_are_none(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
-    assert three("flower", "keys", "app", "--host", "sérver").exit_code == 2
+    for host in HOSTS:
+        result = three("flower", "keys", "app", "--host", "good.example", "--host", host)
+        assert result.exit_code == 2
+        assert f"--host: {host!r} is neither a name nor an address" in result.stderr
     assert three("flower", "keys", "app", "--host", "x", "--days", "9999").exit_code == 2
     assert not Path("app/keys").exists()
+
+
+@pytest.mark.parametrize("host", ["server", "my_server", "a-1.b.example", "127.0.0.1", "::1"])
+def test_hosts(host: str, three: Run) -> None:
+    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
+    assert three("flower", "keys", "app", "--host", host).exit_code == 0
+
+
+def test_where_no_key_can_go(three: Run) -> None:
+    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
+    Path("app/keys/ca.pem").mkdir(parents=True)
+    result = three("flower", "keys", "app", "--host", "server")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: app/keys/ca.pem: is a directory, where a file is to go\n",
+    )
+    assert [path.name for path in Path("app/keys").iterdir()] == ["ca.pem"]
+    shutil.rmtree("app/keys")
+    Path("app/keys").write_text("mine")
+    result = three("flower", "keys", "app", "--host", "server")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: app/keys: cannot be made: File exists\n",
+    )
+    Path("app/keys").unlink()
+    Path("app/clients/St-Mary/ca.pem").mkdir()
+    result = three("flower", "keys", "app", "--host", "server")
+    assert result.exit_code == 2
+    assert "app/clients/St-Mary/ca.pem: cannot be written: Is a directory" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def test_verify(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
     assert result.exit_code == 0
     assert "the chain of digests is whole" in result.stdout
-    assert "Every agreement is proved, every verdict and phase follows." in result.stdout
+    assert "Every agreement is proved, every rank, verdict and phase follows." in result.stdout
+    assert "The model beside it is the one that it speaks of." in result.stdout
     assert "copy.db agrees with it." in result.stdout
     assert story("ledger", "verify", "copy.db").exit_code == 0
 
@@ -96,10 +97,80 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
     assert len(record["problems"]) == 1
 
 
-def test_verify_finds_an_end_that_was_cut_off_by_a_copy(story: Run) -> None:
-    edit(Path("ledger.db"), "DELETE FROM entries WHERE slot = 2")
-    assert story("ledger", "verify", "ledger.db").exit_code == 0
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE entries SET text = x'00ff' WHERE number = 18", "its text is of another type"),
+        ("UPDATE entries SET text = '{' WHERE number = 18", "its text is no JSON"),
+        ("UPDATE entries SET text = '[1]' WHERE number = 18", "its text is no object"),
+        ("UPDATE entries SET slot = 'x' WHERE number = 18", "its slot is of another type"),
+        ("UPDATE entries SET slot = 9e999 WHERE number = 18", "its slot is of another type"),
+        ("UPDATE entries SET digest = x'00' WHERE number > 1", "its digest is of another type"),
+        (
+            "INSERT INTO entries SELECT -5, at, kind, slot, client, text, previous, digest "
+            "FROM entries WHERE number = 18",
+            "entry -5 stands where entry 1 should",
+        ),
+        ("DELETE FROM entries", "it has no entries"),
+        (
+            "DELETE FROM entries WHERE number > 27",
+            "it ends where verdict of slot 1 should follow",
+        ),
+        ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
+        ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
+    ],
+)
+def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story: Run) -> None:
+    edit(Path("ledger.db"), statement)
+    for options in ([], ["--against", "copy.db"], ["--format", "json"]):
+        result = story("ledger", "verify", "ledger.db", *options)
+        assert result.exit_code == 1
+        assert isinstance(result.exception, SystemExit)
+        assert problem in result.stdout
+
+
+def test_what_cannot_be_read_is_not_shown(story: Run) -> None:
+    edit(Path("ledger.db"), "UPDATE entries SET text = '{' WHERE number = 18")
+    message = "ledger.db: entry 18 cannot be read: its text is no JSON"
+    refused(story("ledger", "show", "ledger.db"), message)
+    refused(story("ledger", "export", "ledger.db", "all.jsonl"), message)
+
+
+def test_verify_a_part_of_a_ledger(story: Run) -> None:
+    """What `export --client` writes is no chain: that is said, and not that it was edited."""
+    story("ledger", "export", "ledger.db", "b.jsonl", "--client", "b")
+    result = story("ledger", "verify", "b.jsonl")
+    assert result.exit_code == 1
+    first, second = result.stdout.splitlines()
+    assert first.startswith("b.jsonl is a part of a ledger: ")
+    assert second.endswith("only a whole ledger can be verified.")
+    lines = Path("b.jsonl").read_text()
+    Path("b.jsonl").write_text(lines.replace("deviation", "kept"))
+    result = story("ledger", "verify", "b.jsonl")
+    assert "b.jsonl is the server's ledger" in result.stdout
+    assert "is not what was written: its digest differs." in result.stdout
+
+
+def test_verify_against_an_empty_or_a_cut_copy(story: Run) -> None:
+    open_ledger("empty.db").close()
+    result = story("ledger", "verify", "ledger.db", "--against", "empty.db")
+    assert result.exit_code == 1
+    assert "Wrong: empty.db: it has no entries." in result.stdout
+    assert "Wrong: it has no entries." in story("ledger", "verify", "empty.db").stdout
+    edit(Path("copy.db"), "DELETE FROM entries WHERE slot = 2 AND kind = 'settlement'")
     result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
+    assert result.exit_code == 1
+    assert "Wrong: copy.db: b knows nothing of the server's entry 49 (told" in result.stdout
+
+
+def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run) -> None:
+    edit(Path("ledger.db"), "DELETE FROM entries WHERE slot = 2")
+    result = story("ledger", "verify", "ledger.db")
+    assert result.exit_code == 1
+    assert "Wrong: the model beside it is not the one that it speaks of." in result.stdout
+    story("ledger", "export", "ledger.db", "cut.jsonl")
+    assert story("ledger", "verify", "cut.jsonl").exit_code == 0
+    result = story("ledger", "verify", "cut.jsonl", "--against", "copy.db")
     assert result.exit_code == 1
     assert "Wrong: copy.db: b's entry" in result.stdout
 

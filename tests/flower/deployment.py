@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.store import read_ledger
+from fedaccord.flower.ledger.store import open_ledger, read_ledger
 
 BIN = Path(sys.executable).parent
 QUIET = {
@@ -125,12 +125,34 @@ class Deployment:
             *("--max-retries", "3"),
         )
 
-    def run_slots(self, last_slot: int, seconds: float) -> None:
-        """Run until a slot is settled and everyone was told, which the ledger says."""
+    def run_slots(self, last_slot: int, seconds: float) -> str:
+        """Run until a slot is settled and everyone was told, as the ledger says; the run's log."""
+        run = self._start_run(last_slot)
+        until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
+        return self._log(run, f"slot {last_slot} is settled")
+
+    def run_beside_another(self, awaited: str) -> str:
+        """The log of a run while somebody else writes the ledger."""
+        with open_ledger(self.app / "ledger.db"):
+            return self._log(self._start_run(last_slot=9), awaited)
+
+    def _start_run(self, last_slot: int) -> str:
         words = ("run", ".", "consortium", "--format", "json")
         answer = json.loads(self.run("flwr", *words, "--run-config", f"last-slot={last_slot}"))
         assert answer["success"], answer
-        until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
+        return str(answer["run-id"])
+
+    def _log(self, run: str, awaited: str) -> str:
+        """What the stream of a run says, when it says what is awaited."""
+        said = ""
+
+        def there() -> bool:
+            nonlocal said
+            said = self.run("flwr", "log", run, "consortium", "--show")
+            return awaited in said
+
+        until(there, 60, f"{awaited!r} in the log")
+        return said
 
     def _told(self, slot: int) -> bool:
         path = self.app / "ledger.db"

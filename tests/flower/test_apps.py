@@ -1,6 +1,8 @@
 """The apps on a grid in this process: nodes and names, and messages that are no replies."""
 
-from collections.abc import Callable
+import io
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,11 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.app.error import Error
 from flwr.proto.node_pb2 import NodeInfo
+from flwr.serverapp import ServerApp
+from flwr.supercore import log
 
+from fedaccord.errors import FedaccordError
+from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.ledger.lines import load_entries
@@ -17,6 +23,9 @@ from fedaccord.flower.nodes import Directory
 from fedaccord.flower.protocol.audit import contradictions
 from fedaccord.flower.protocol.client import Participant
 from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.state import State
+from fedaccord.flower.server_app import run_slots, server_app
 from fedaccord.flower.wire import pack, unpack
 from tests.flower.consortia import (
     START_MODEL,
@@ -24,6 +33,8 @@ from tests.flower.consortia import (
     ledger_at,
     privates_of,
     run,
+    terms_of,
+    verdicts,
 )
 from tests.flower.grids import NAMES, TERMS, faults, grid_of, member, slots_on
 
@@ -120,6 +131,88 @@ def test_who_cannot_say_its_name_is_nobody(tmp_path: Path) -> None:
 
     grid = grid_of(app=mute)  # type: ignore[arg-type]
     assert slots_on(grid, tmp_path / "ledger.db")["b"] == "absence"
+
+
+def test_who_comes_between_two_slots_takes_part_in_the_second(tmp_path: Path) -> None:
+    grid = grid_of()
+    late = grid.contexts.pop(1_001)
+
+    def watch(state: State, arrays: Arrays) -> None:
+        if state.settled == 1:
+            grid.contexts[1_001] = late
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(grid, Coordinator(TERMS, ledger, START_MODEL), 2, watch)
+        assert verdicts(ledger, 1) == {"a": "kept", "b": "absence", "c": "kept"}
+        assert set(verdicts(ledger, 2).values()) == {"kept"}
+
+
+def test_how_long_it_waits_is_what_the_terms_say(tmp_path: Path) -> None:
+    waited: set[tuple[str, float | None]] = set()
+
+    class Timed(InProcessGrid):
+        def send_and_receive(
+            self, messages: Iterable[Message], *, timeout: float | None = None
+        ) -> list[Message]:
+            messages = list(messages)
+            waited.update((message.metadata.message_type, timeout) for message in messages)
+            return super().send_and_receive(messages, timeout=timeout)
+
+    terms = terms_of(NAMES, answer_seconds=7.0, training_seconds=99.0)
+    grid = Timed(client_app(member(privates_of(NAMES), terms)), [{"name": name} for name in NAMES])
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(grid, Coordinator(terms, ledger, START_MODEL), 1)
+    questions = {f"query.{stage}" for stage in ("name", "report", "rank", "offer", "settle")}
+    assert waited == {("train", 99.0), *((question, 7.0) for question in questions)}
+
+
+# --- What the server says ------------------------------------------------------------------
+
+
+@pytest.fixture
+def streamed() -> Iterator[io.StringIO]:
+    """What is in the stream of `flwr run`: what Flower's own logger says."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger("flwr").addHandler(handler)
+    yield stream
+    logging.getLogger("flwr").removeHandler(handler)
+
+
+def served(home: Path) -> tuple[ServerApp, Context]:
+    home.mkdir()
+    (home / "terms.toml").write_text(terms_text(TERMS))
+    config: dict[str, bool | float | int | str] = {
+        "ledger": str(home / "ledger.db"),
+        "last-slot": 2,
+    }
+    app = server_app(home / "terms.toml", start=lambda _: START_MODEL)
+    return app, Context(1, 1, {}, RecordDict(), config)
+
+
+def test_the_stream_says_which_slots_are_settled(tmp_path: Path, streamed: io.StringIO) -> None:
+    app, context = served(tmp_path / "app")
+    app(grid_of(), context)
+    assert streamed.getvalue().splitlines() == [
+        "slot 1 is settled; the next is cooperating",
+        "slot 2 is settled; the next is cooperating",
+    ]
+
+
+def test_what_the_server_refuses_is_one_sentence_in_the_stream(
+    tmp_path: Path, streamed: io.StringIO
+) -> None:
+    """Flower logs whatever a server app raises with a traceback; a sentence is enough for ours."""
+    app, context = served(tmp_path / "app")
+    with ledger_at(tmp_path / "app" / "ledger.db"), pytest.raises(FedaccordError) as refused:
+        app(grid_of(), context)
+    log(logging.ERROR, "%s raised an exception", "ServerApp", exc_info=refused.value)
+    log(logging.ERROR, "%s raised an exception", "ServerApp", exc_info=ValueError("a mistake"))
+    assert streamed.getvalue().splitlines() == [
+        f"{tmp_path}/app/ledger.db: another process writes this ledger; only one may",
+        "ServerApp raised an exception",
+        "ValueError: a mistake",
+    ]
 
 
 # --- Messages that are no replies ----------------------------------------------------------

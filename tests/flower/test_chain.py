@@ -1,12 +1,22 @@
 """The chain of digests: whatever is changed in it is found."""
 
+import hashlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.flower.ledger.chain import START, Entry, Fact, broken_links, canonical, extend
+from fedaccord.flower.ledger.chain import (
+    START,
+    Entry,
+    Fact,
+    broken_links,
+    canonical,
+    extend,
+    is_part,
+)
 
 TEXTS = st.text(max_size=8)
 BODIES = st.dictionaries(
@@ -61,6 +71,38 @@ def test_an_entry_that_is_made_anew_breaks_the_one_after_it() -> None:
     (forged,) = extend(entries[0].head, [Fact("slot", 1, None, {"n": 9})], entries[1].at)
     problems = broken_links([entries[0], forged, entries[2]])
     assert problems == ["entry 3 does not follow the one before it"]
+
+
+@pytest.mark.parametrize("field", Entry._fields)
+@pytest.mark.parametrize("value", [b"x", 1.0, float("inf"), True, [], {}, "\ud800", "x", None, 7])
+def test_a_field_may_be_anything_in_a_file_that_was_edited(field: str, value: Any) -> None:
+    """Every field of another type or content is a problem of that entry, never an error."""
+    entries = chain([Fact("slot", 1, "a", {"n": n}) for n in range(3)])
+    entries[1] = entries[1]._replace(**{field: value})
+    assert broken_links(entries)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", "1", "null", '"x"', "[" * 99_999, '{"a":' * 9_999]
+)
+def test_a_text_that_is_no_object_is_found_also_under_a_right_digest(text: str) -> None:
+    (entry,) = chain([Fact("slot", 1, None, {})])
+    content = entry._replace(text=text)[:-1]
+    digest = hashlib.sha256(canonical(list(content)).encode()).hexdigest()
+    (problem,) = broken_links([Entry(*content, digest=digest)])
+    assert problem.startswith("entry 1 is no entry: its text is no ")
+
+
+@given(FACTS, st.data())
+def test_a_part_is_told_from_a_change(facts: list[Fact], data: st.DataObject) -> None:
+    entries = chain([*facts, *facts])
+    gone = data.draw(st.sets(st.integers(0, len(entries) - 2), min_size=1))
+    part = [entry for n, entry in enumerate(entries) if n not in gone]
+    assert is_part(part)
+    assert not is_part(entries)
+    assert not is_part([])
+    assert not is_part([part[0]._replace(at="later"), *part[1:]])
+    assert not is_part([part[-1], *part])
 
 
 def test_canonical_json_has_one_form_and_no_nan() -> None:

@@ -1,19 +1,23 @@
 """Clients by their files."""
 
+import hashlib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from fedaccord.data.dataset import load_dataset
-from fedaccord.flower.app_directory import write_app
+from fedaccord.flower.app_directory import terms_text, write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.ledger.chain import canonical
 from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.protocol.audit import audit, contradictions
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.parameters import digest, from_bytes
-from fedaccord.flower.protocol.terms import read_terms
+from fedaccord.flower.protocol.terms import load_terms, read_terms
 from fedaccord.flower.server_app import first_model, run_slots
 from tests.flower.consortia import (
     ledger_at,
@@ -22,12 +26,13 @@ from tests.flower.consortia import (
 )
 from tests.flower.grids import NAMES, TERMS
 
+TRAINING = {"shape": [30], "classes": 2}
+
 
 def test_clients_by_their_files(tmp_path: Path) -> None:
     """As in a deployment, where each message may find a new process: all is in the files."""
     terms = read_terms(
-        TERMS.model_dump(mode="json")
-        | {"training": {"shape": [30], "classes": 2, "local": "epochs"}},
+        TERMS.model_dump(mode="json") | {"training": TRAINING | {"local": "epochs"}},
         "test",
     )
     home = tmp_path / "app"
@@ -49,6 +54,109 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
         assert contradictions(server, copy) == []
         kept = from_bytes((home / "clients" / name / "model.npz").read_bytes())
         assert digest(kept) == digest(coordinator.model)
+
+
+def clients_of(home: Path, change: dict[str, Any] | None = None) -> InProcessGrid:
+    """An app whose clients are by their files; then the server changes its terms."""
+    terms = read_terms(TERMS.model_dump(mode="json") | {"training": TRAINING}, "test")
+    write_app(home, terms, privates_of(NAMES), load_dataset("breast-cancer"))
+    (home / "fedaccord_app" / "terms.toml").write_text(
+        terms_text(read_terms(terms.model_dump(mode="json") | (change or {}), "test"))
+    )
+    files = [str(home / "clients" / name / "client.toml") for name in NAMES]
+    app = app_of_files(home / "fedaccord_app" / "terms.toml")
+    return InProcessGrid(app, [{"client-file": file} for file in files])
+
+
+def slot_of(home: Path, grid: InProcessGrid) -> dict[str, str]:
+    terms = load_terms(home / "fedaccord_app" / "terms.toml")
+    with ledger_at(home / "ledger.db") as ledger:
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 1)
+        return verdicts(ledger, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"rounds": 1}, "rounds: 2 was signed, but the server's app has 1"),
+        ({"tolerance": 0.9}, "tolerance: 0.0 was signed, but the server's app has 0.9"),
+        ({"punishment_slots": None}, "punishment_slots: 2 was signed, but the server's app has No"),
+        (
+            {"training": TRAINING | {"rate": 9.0}},
+            "training.rate: 0.5 was signed, but the server's app has 9.0",
+        ),
+    ],
+)
+def test_no_client_goes_along_with_terms_that_it_did_not_sign(
+    change: dict[str, Any], told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / "app"
+    grid = clients_of(home, change)
+    assert set(slot_of(home, grid).values()) == {"absence"}
+    assert told in caplog.text
+    for name in NAMES:
+        assert not (home / "clients" / name / "ledger.db").exists()
+
+
+def test_one_client_with_the_old_terms_is_absent_and_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others have put the new ones into their directories."""
+    home = tmp_path / "app"
+    grid = clients_of(home, {"tolerance": 0.1})
+    for name in ("a", "c"):
+        (home / "clients" / name / "terms.toml").write_text(
+            (home / "fedaccord_app" / "terms.toml").read_text()
+        )
+    assert slot_of(home, grid) == {"a": "kept", "b": "absence", "c": "kept"}
+    assert "clients/b/terms.toml: tolerance: 0.0 was signed" in caplog.text
+
+
+def test_a_client_that_signed_nothing_takes_no_part(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / "app"
+    grid = clients_of(home)
+    (home / "clients" / "b" / "terms.toml").unlink()
+    assert slot_of(home, grid)["b"] == "absence"
+    assert "clients/b/terms.toml: cannot be read" in caplog.text
+
+
+def test_a_copy_says_which_terms_were_in_force(tmp_path: Path) -> None:
+    """So that nobody can say afterwards that the slot was under others."""
+    home = tmp_path / "app"
+    assert set(slot_of(home, clients_of(home)).values()) == {"kept"}
+    (signed,) = [e for e in load_entries(str(home / "ledger.db")) if e.kind == "terms"]
+    digest = hashlib.sha256(canonical(signed.body["terms"]).encode()).hexdigest()
+    for name in NAMES:
+        copy = load_entries(str(home / "clients" / name / "ledger.db"))
+        assert [e.body["terms"] for e in copy if e.kind == "report"] == [digest]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("samples = 50", "samples = 51", "samples: 51, but its data has 50"),
+        ('data = "data"', 'data = "none"', "none: there is no such directory"),
+        ('data = "data"', 'data = "../../../digits"', "its examples have the shape (8, 8)"),
+    ],
+)
+def test_who_could_not_train_does_not_report(
+    old: str, new: str, told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Or else it would be offered a part in the slot, and be missed in every round of it."""
+    home, digits = tmp_path / "app", load_dataset("digits")
+    grid = clients_of(home)
+    (tmp_path / "digits").mkdir()
+    for name in ("b", "test"):
+        np.savez(tmp_path / f"digits/{name}.npz", inputs=digits.inputs, labels=digits.labels)
+    file = home / "clients" / "b" / "client.toml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    assert slot_of(home, grid) == {"a": "kept", "b": "absence", "c": "kept"}
+    assert told in caplog.text
+    entries = [e for e in load_entries(str(home / "ledger.db")) if e.client == "b"]
+    assert [e.kind for e in entries] == ["fault", "absence", "verdict"]
 
 
 @pytest.mark.parametrize(

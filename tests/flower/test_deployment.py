@@ -59,20 +59,35 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         assert "Activated" not in unknown_log.read_text()
 
         deployment.register("clients/a/node.pub", "a")
-        for name in NAMES:
-            deployment.start_node(name, name)
-        deployment.run_slots(last_slot=2, seconds=240)
+        logs = {name: deployment.start_node(name, name)[1] for name in NAMES}
+        said = deployment.run_slots(last_slot=2, seconds=240)
+        assert "slot 1 is settled; the next is punishing" in said
+        refused = deployment.run_beside_another("another process writes this ledger; only one may")
+        assert "Traceback" not in refused
 
+        # a server that changes the terms finds nobody who goes along, and is told nothing
+        terms = home / "fedaccord_app" / "terms.toml"
+        terms.write_text(terms.read_text().replace("tolerance = 0.0", "tolerance = 0.9"))
+        deployment.run_slots(last_slot=3, seconds=120)
+        changed = "tolerance: 0.0 was signed, but the server's app has 0.9"
+        assert all(changed in log.read_text() for log in logs.values())
+
+    check_ledgers(home)
+
+
+def check_ledgers(home: Path) -> None:
+    """Two slots under the terms that were signed, and one without anybody."""
     server = load_entries(str(home / "ledger.db"))
     assert audit(server) == []
-    assert [e.body["phase"] for e in server if e.kind == "slot"] == ["cooperating", "punishing"]
+    phases = [e.body["phase"] for e in server if e.kind == "slot"]
+    assert phases == ["cooperating", "punishing", "punishing"]
     verdicts = {(e.slot, e.client): e.body["verdict"] for e in server if e.kind == "verdict"}
     assert verdicts == {
-        (slot, name): "deviation" if (slot, name) == (1, "b") else "kept"
-        for slot in (1, 2)
-        for name in NAMES
+        **{(slot, name): "kept" for slot in (1, 2) for name in NAMES},
+        (1, "b"): "deviation",
+        **{(3, name): "absence" for name in NAMES},
     }
-    assert not [e for e in server if e.kind in ("fault", "absence")]
+    assert not [e for e in server if e.kind in ("fault", "absence") and e.slot < 3]
     for name in NAMES:
         copy = load_entries(str(home / "clients" / name / "ledger.db"))
         assert {entry.slot for entry in copy} == {1, 2}

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.parameters import average
 from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, run, terms_of
 
 Spoil = Callable[[Reply, Ask], list[Reply]]
@@ -210,6 +213,28 @@ def test_all_zeros_crash_nothing(tmp_path: Path) -> None:
         assert [e.body["averaged"] for e in ledger.entries(kind="round")] == [False]
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"deviation"}
     assert all((coordinator.model[k] == START_MODEL[k]).all() for k in START_MODEL)
+
+
+@given(
+    st.lists(st.integers(1, 2**53), min_size=1, max_size=8),
+    st.sampled_from([np.float16, np.float32, np.float64]),
+    st.sampled_from([-1.0, 1.0]),
+)
+def test_the_average_of_finite_parameters_is_finite(
+    counts: list[int], dtype: type[np.floating[Any]], sign: float
+) -> None:
+    """Also of the largest that there are: then it is that number, but for rounding."""
+    most = np.full(2, sign * np.finfo(dtype).max, dtype)
+    averaged = average([(count, {"w": most}) for count in counts])["w"]
+    assert averaged.dtype == dtype
+    np.testing.assert_allclose(averaged, most, rtol=1e-14)  # of float64, as it is added up
+
+
+def test_the_average_of_whole_parameters_is_whole() -> None:
+    updates = [(1, {"n": np.array([0, 4, -9])}), (2, {"n": np.array([2, 4, 9])})]
+    averaged = average(updates)["n"]
+    assert averaged.dtype == updates[0][1]["n"].dtype
+    assert averaged.tolist() == [1, 4, 3]
 
 
 def test_an_answer_to_an_old_question_is_not_taken(tmp_path: Path) -> None:

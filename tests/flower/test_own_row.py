@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.flower.protocol.own_row import own_row
+from fedaccord.flower.protocol.own_row import OwnRow, own_row
 from fedaccord.flower.protocol.standing import Standing, own_equilibrium, standings_of
 from tests.consortia import consortia
 
@@ -78,6 +78,34 @@ def test_who_would_slip_knows_it() -> None:
     certificate = fa.certify(agreement)
     assert not certificate.holds
     rows_agree(agreement)
+
+
+def row_of(equilibrium_contribution: float, equilibrium_total: float) -> OwnRow:
+    """A client that contributes nothing when the others give more than h = 34.2."""
+    return own_row(
+        valuation=20.0,
+        cost_per_sample=0.05,
+        samples=120,
+        discount_factor=0.9,
+        contribution=5,
+        total=97,
+        equilibrium_contribution=equilibrium_contribution,
+        equilibrium_total=equilibrium_total,
+        rounds=1,
+    )
+
+
+def test_a_punishment_that_it_would_leave_is_none() -> None:
+    """However bad a punishment is for a client, if it would not stick to it, it is no threat."""
+    told, forged = row_of(0.0, 67.0), row_of(20.0, 67.0)
+    assert told.keeps
+    assert forged.threshold < told.threshold < 0.9  # by the threat alone it would keep on
+    assert not forged.keeps
+
+
+def test_whole_numbers_are_numbers() -> None:
+    assert row_of(0, 67) == row_of(0.0, 67.0)
+    assert row_of(20, 67) == row_of(20.0, 67.0)
 
 
 @given(consortia(whole_data=True))

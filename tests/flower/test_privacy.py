@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from flwr.app import Message
 from flwr.common.serde import recorddict_to_proto
 
@@ -14,17 +15,23 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.terms import read_terms
+from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.server_app import first_model, run_slots
+from fedaccord.flower.wire import unpack
 from tests.flower.consortia import (
     START_MODEL,
     Members,
     ledger_at,
     privates_of,
     run,
+    terms_of,
+    verdicts,
 )
 from tests.flower.grids import NAMES, TERMS
+
+PLACE = {"stage", "slot", "turn", "token"}
 
 
 class Listening(InProcessGrid):
@@ -33,10 +40,12 @@ class Listening(InProcessGrid):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.heard: list[bytes] = []
+        self.bodies: list[dict[str, Any]] = []
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         replies = super().pull_messages(message_ids)
         self.heard += [recorddict_to_proto(r.content).SerializeToString() for r in replies]
+        self.bodies += [unpack(reply)[0] for reply in replies]
         return replies
 
 
@@ -52,22 +61,39 @@ def forms_of(number: float) -> list[bytes]:
     ]
 
 
-def test_no_message_has_a_valuation_a_cost_or_a_sample(tmp_path: Path) -> None:
-    """A whole consortium with real training: two slots, one slip, one refusal, one failure."""
-    digits = load_dataset("digits")
-    terms = read_terms(
-        TERMS.model_dump(mode="json") | {"rounds": 2, "training": {"shape": [8, 8], "classes": 10}},
-        "test",
-    )
-    privates = privates_of(NAMES, communication_cost=0.123456789)
+def test_no_message_has_a_valuation_a_cost_or_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A whole consortium with real training: three slots, one slip, one refusal, one failure.
+
+    The failure is of the kind that tells most: it carries all that the client knows.
+    """
+    terms = terms_of(answer_seconds=0.01, training={"shape": [8, 8], "classes": 10})
+    privates = privates_of(communication_cost=0.123456789)
     privates[0] = replace(privates[0], discount_factor=0.0123456789)
-    privates[2] = replace(privates[2], slips={1: 3})
-    write_app(tmp_path / "app", terms, privates, digits)
+    write_app(tmp_path / "app", terms, privates, load_dataset("digits"))
+    file = tmp_path / "app" / "clients" / "e" / "client.toml"
+    file.write_text(file.read_text() + "\n[slips]\n1 = 3\n")
+    train = LocalTraining.__call__
+
+    def fail_in_slot_3(self: LocalTraining, slot: int, *given: Any) -> Arrays:
+        if slot == 3:
+            raise ValueError(f"{privates} {self.partition.dataset.inputs[0].tolist()}")
+        return train(self, slot, *given)
+
+    monkeypatch.setattr(LocalTraining, "__call__", fail_in_slot_3)
     app = app_of_files(tmp_path / "app" / "fedaccord_app" / "terms.toml")
-    files = [str(tmp_path / "app" / "clients" / name / "client.toml") for name in NAMES]
+    files = [str(tmp_path / "app" / "clients" / name / "client.toml") for name in terms.clients]
     grid = Listening(app, [{"client-file": file} for file in files])
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 2)
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 3)
+        assert {"refused", "deviation"} < set(verdicts(ledger, 1).values())
+        reasons = {entry.body["reason"] for entry in ledger.entries(slot=3, kind="fault")}
+        assert reasons == {"says that it failed"}
+    assert repr(privates[1].valuation) in caplog.text  # the failure told it, at home
+    problems = [body for body in grid.bodies if "problem" in body]
+    assert {body["problem"] for body in problems} == {"failure"}
+    assert all(set(body) == PLACE | {"problem"} for body in problems)
     said = b"\0".join(grid.heard)
     assert len(grid.heard) > 20
     for private in privates:
@@ -102,11 +128,10 @@ def test_the_fields_that_clients_send_are_these_and_no_others(tmp_path: Path) ->
 
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run(Coordinator(TERMS, ledger, START_MODEL), listen, 2)
-    place = {"stage", "slot", "turn", "token"}
     assert sent == {
-        "report": place | {"ratio", "samples", "discount_factor"},
-        "rank": place | {"contribution"},
-        "offer": place | {"accepts"},
-        "train": place | {"samples"},
-        "settle": place,
+        "report": PLACE | {"ratio", "samples", "discount_factor"},
+        "rank": PLACE | {"contribution"},
+        "offer": PLACE | {"accepts"},
+        "train": PLACE | {"samples"},
+        "settle": PLACE,
     }

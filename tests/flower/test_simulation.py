@@ -2,20 +2,25 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from flwr.serverapp import Grid
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.ledger.chain import Fact
 from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.protocol.audit import audit
+from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import digest, from_bytes
 from fedaccord.flower.rules import slips_in
+from fedaccord.flower.server_app import exchange
 from fedaccord.flower.simulation import simulate, terms_for
 from fedaccord.game.arrays import FloatArray
 from fedaccord.play import DeviateOnce, play
@@ -106,6 +111,67 @@ def test_it_goes_on_where_the_ledger_ends(tmp_path: Path) -> None:
     assert whole.slots[1:] == rest.slots
     with pytest.raises(FedaccordError, match="has 3 slots already"):
         simulate(consortium, course, terms, slots=3, ledger=place, in_process=True)
+
+
+class Ended(Exception):
+    """As if the process were killed: whatever was not committed is gone, and so are the clients."""
+
+
+PLACES = [
+    (2, "report", 0),
+    (2, "rank", 0),
+    (2, "offer", 1),
+    (2, "train", 1),
+    (2, "train", 2),
+    (2, "settle", 0),
+    (3, "train", 2),  # a slot of punishment, at the equilibrium
+    (3, "settle", 0),  # all that was asked for, but nobody was told
+]
+
+
+def three_slots(ledger: Path) -> TrainingRun:
+    consortium, course = setting()
+    terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+    return simulate(consortium, course, terms, slots=3, ledger=ledger, slips=SLIP, in_process=True)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingRun, list[Fact]]:
+    """A run that was not ended, and what is in its ledger."""
+    place = tmp_path_factory.mktemp("whole") / "ledger.db"
+    return three_slots(place), [entry.fact for entry in load_entries(str(place))]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_ended_within_a_slot_it_goes_on_with_it(
+    place: tuple[int, str, int],
+    whole: tuple[TrainingRun, list[Fact]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ended at a question that the clients answered, of which the server wrote nothing down."""
+
+    def ending(grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float) -> list[Reply]:
+        replies = exchange(grid, nodes, ask, seconds)
+        if (ask.slot, ask.stage, ask.turn) == place:
+            raise Ended
+        return replies
+
+    ledger = tmp_path / "ledger.db"
+    monkeypatch.setattr("fedaccord.flower.server_app.exchange", ending)
+    with pytest.raises(Ended):
+        three_slots(ledger)
+    monkeypatch.undo()
+    rest, (run, facts) = three_slots(ledger), whole
+    assert [entry.fact for entry in load_entries(str(ledger))] == facts
+    slot, stage, turn = place
+    assert [record.slot for record in rest.slots] == list(range(slot, 4))
+    assert rest.slots[1:] == run.slots[slot:]
+    over = turn > 1 or stage == "settle"  # the scores of rounds that were over are gone
+    rounds = () if over else run.slots[slot - 1].rounds
+    assert rest.slots[0] == replace(run.slots[slot - 1], rounds=rounds)
+    for name, value in run.parameters.items():
+        assert torch.equal(rest.parameters[name], value)
 
 
 def test_who_is_told_the_discount_factor(tmp_path: Path) -> None:

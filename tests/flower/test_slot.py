@@ -1,5 +1,7 @@
 """A slot as messages, from reports to the settlement, without Flower."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.protocol.client import Refusal
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import average
+from fedaccord.flower.protocol.parameters import average, to_bytes
 from tests.flower.consortia import (
     START_MODEL,
     Members,
@@ -102,6 +104,28 @@ def test_a_slip_within_the_tolerance_is_put_up_with(path: Path) -> None:
         with ledger_at(path.with_name(f"{tolerance}.db")) as ledger:
             run(Coordinator(terms, ledger, START_MODEL), Members(terms, privates), 1)
             assert verdicts(ledger, 1)["e"] == verdict
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_slip_in_one_round_counts_for_the_slot(turn: int, path: Path) -> None:
+    """A contribution is the least of all rounds, whichever it was given in."""
+    members = Members(terms_of(), privates_of())
+
+    def less_in_one(ask: Ask) -> list[Reply]:
+        replies = members(ask)
+        if (ask.stage, ask.turn) != ("train", turn):
+            return replies
+        return [
+            replace(reply, body=reply.body | {"samples": 3}) if reply.client == "c" else reply
+            for reply in replies
+        ]
+
+    with ledger_at(path) as ledger:
+        run(Coordinator(terms_of(), ledger, START_MODEL), less_in_one, 1)
+        assert verdicts(ledger, 1) == {n: "deviation" if n == "c" else "kept" for n in "abcde"}
+        (entry,) = (e for e in ledger.entries(kind="verdict") if e.client == "c")
+        assert entry.body["contributed"] == 3
+        assert entry.body["agreed"] > 3
 
 
 def test_slipping_in_a_punishment_changes_nothing(path: Path) -> None:
@@ -313,23 +337,65 @@ def test_terms_may_change_between_slots_only(path: Path) -> None:
             Coordinator(other, ledger, START_MODEL)
 
 
-def test_the_model_beside_the_ledger_must_be_its_own(path: Path) -> None:
-    from sqlalchemy import create_engine, text
+def edited(path: Path, *statements: str, **values: Any) -> None:
+    """Change a ledger as someone with the file in hand would."""
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("DROP TRIGGER entries_no_update")
+        raw.execute("DROP TRIGGER entries_no_delete")
+        for statement in statements:
+            raw.execute(statement, values)
+        raw.commit()
 
-    from fedaccord.flower.protocol.parameters import to_bytes
 
+OTHER = to_bytes({name: array + 1 for name, array in START_MODEL.items()})
+NUMBER = "(SELECT max(number) FROM entries WHERE kind = '{}')"
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE checkpoints SET parameters = :other", "is not the one that it speaks of"),
+        ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
+        ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
+        ("DELETE FROM entries", "is not the one that it speaks of"),
+        (
+            "UPDATE entries SET text = replace(text, 'punishing', 'cooperating')",
+            "its digest differs",
+        ),
+        ("UPDATE entries SET slot = 'x' WHERE number = 5", "entry 5 is no entry: its slot"),
+        ("DELETE FROM entries WHERE number = 5", "entry 5 is missing"),
+        (
+            f"DELETE FROM entries WHERE number > {NUMBER.format('verdict')}",
+            "ends where settlement of slot 1 should follow",
+        ),
+        (
+            f"DELETE FROM entries WHERE number > {NUMBER.format('round')}",
+            "ends where verdict of slot 1 should follow",
+        ),
+        (
+            f"DELETE FROM entries WHERE number >= {NUMBER.format('offer')}",
+            "ends where offer of slot 1 should follow",
+        ),
+        (
+            f"DELETE FROM entries WHERE number >= {NUMBER.format('report')}",
+            "ends in the middle of the answers to report of slot 1",
+        ),
+        ("DELETE FROM entries WHERE number > 1", "ends before the model to begin with"),
+    ],
+)
+def test_nothing_is_added_to_a_ledger_that_was_changed(
+    statement: str, message: str, path: Path
+) -> None:
+    privates = privates_of()
+    privates[2] = replace(privates[2], slips={1: 0})
     with ledger_at(path) as ledger:
-        Coordinator(terms_of(), ledger, START_MODEL)
-    other = {name: array + 1 for name, array in START_MODEL.items()}
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE checkpoints SET parameters = :p"), {"p": to_bytes(other)})
-    engine.dispose()
-    with (
-        ledger_at(path) as ledger,
-        pytest.raises(FedaccordError, match="is not the one that it speaks of"),
-    ):
-        Coordinator(terms_of(), ledger, START_MODEL)
+        run(Coordinator(terms_of(), ledger, START_MODEL), Members(terms_of(), privates), 1)
+    edited(path, statement, other=OTHER)
+    with ledger_at(path) as ledger:
+        before = list(ledger.entries())
+        with pytest.raises(FedaccordError, match=message):
+            Coordinator(terms_of(), ledger, START_MODEL)
+        assert list(ledger.entries()) == before
 
 
 def test_another_model_than_the_ledger_s_is_refused(path: Path) -> None:

@@ -1,5 +1,6 @@
 """The ledger in a database: what is appended is there, in order, for good, for one writer."""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -17,10 +18,10 @@ from sqlalchemy.exc import DBAPIError
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import START, Fact, broken_links
-from fedaccord.flower.ledger.lines import load_entries, to_lines
+from fedaccord.flower.ledger.lines import load_entries, load_with_model, to_lines
 from fedaccord.flower.ledger.locks import LedgerInUse
 from fedaccord.flower.ledger.migrate import VERSION_TABLE, configuration
-from fedaccord.flower.ledger.store import open_ledger, read_ledger
+from fedaccord.flower.ledger.store import Ledger, open_ledger, read_ledger
 from fedaccord.flower.ledger.tables import METADATA
 from tests.flower.postgresql import Databases
 
@@ -73,6 +74,51 @@ def test_many_entries_are_read_in_parts(place: str) -> None:
     with open_ledger(place) as ledger:
         ledger.append([Fact("slot", n, None, {}) for n in range(2_345)])
         assert [entry.slot for entry in ledger.entries()] == list(range(2_345))
+
+
+@pytest.mark.parametrize("number", [0, -5])
+def test_an_entry_before_the_first_is_seen(number: int, place: str) -> None:
+    with open_ledger(place) as ledger:
+        (entry, *_) = ledger.append(FACTS)
+    forged = ", ".join(f":{field}" for field in entry._fields)
+    with connected(place) as connection:
+        row = entry._asdict() | {"number": number}
+        connection.execute(text(f"INSERT INTO entries VALUES ({forged})"), row)
+        connection.commit()
+    with read_ledger(place) as ledger:
+        assert [entry.number for entry in ledger.entries()] == [number, 1, 2]
+        assert broken_links(ledger.entries())
+
+
+def test_a_model_that_comes_while_the_entries_are_read_is_that_of_the_last(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads a ledger that grows gets entries and a model that belong together."""
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS, b"old")
+        read, appended = Ledger.checkpoint, list[int]()
+
+        def later(reader: Ledger) -> tuple[int, bytes] | None:
+            if not appended:
+                appended.append(ledger.append(FACTS, b"new")[-1].number)
+            found = read(reader)
+            ledger.append(FACTS)  # and goes on
+            return found
+
+        monkeypatch.setattr(Ledger, "checkpoint", later)
+        entries, model = load_with_model(str(path))
+    assert (len(entries), model) == (4, b"new")
+
+
+@pytest.mark.parametrize("value", ["'x'", "1.5"])
+def test_a_model_that_is_none_is_refused(value: str, path: Path) -> None:
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS, b"model")
+    with connected(str(path)) as connection:
+        connection.execute(text(f"UPDATE checkpoints SET parameters = {value}"))
+        connection.commit()
+    with read_ledger(path) as ledger, pytest.raises(FedaccordError, match="is no model"):
+        ledger.checkpoint()
 
 
 def test_only_the_latest_model_is_kept(place: str) -> None:
@@ -187,8 +233,15 @@ def test_lines_are_the_same_entries(path: Path) -> None:
         lines.write_text("\n".join(to_lines(ledger.entries())) + "\n")
     assert load_entries(str(lines)) == load_entries(str(path))
     (entry, *_) = load_entries(str(path))
-    wrong = ["{}", "[]", *to_lines([entry._replace(slot=None)])]  # type: ignore[arg-type]
-    for line in [*wrong, *to_lines([entry._replace(text="[]")])]:
+    spoilt = [
+        entry._replace(slot=None),  # type: ignore[arg-type]
+        entry._replace(number=True),
+        entry._replace(text="[]"),
+        entry._replace(text="[" * 99_999),
+    ]
+    surrogate = json.dumps(entry._replace(client="\ud800")._asdict())
+    wrong = ["{}", "[]", "[" * 99_999, surrogate, *to_lines(spoilt)]
+    for line in wrong:
         lines.write_text(f"{line}\n")
         with pytest.raises(FedaccordError, match="line 1 is no entry"):
             load_entries(str(lines))

@@ -154,7 +154,7 @@ def keys(
     from fedaccord.flower import check_installed
 
     check_installed("cryptography")
-    from fedaccord.flower.keys import make_certificates, make_node_key
+    from fedaccord.flower.keys import make_certificates, make_node_key, write_file
 
     if not (directory / "fedaccord_app" / "terms.toml").is_file():
         raise InvalidInput(f"{directory}: is no directory that `fedaccord flower new` wrote")
@@ -162,7 +162,7 @@ def keys(
     authority = directory / "keys" / "ca.pem"
     made = 0
     for client in sorted(path.parent for path in directory.glob("clients/*/client.toml")):
-        (client / "ca.pem").write_bytes(authority.read_bytes())
+        write_file(client / "ca.pem", authority.read_bytes())
         if not ((client / "node.key").exists() or (client / "node.pub").exists()):
             make_node_key(client / "node.key")
             made += 1

@@ -73,36 +73,39 @@ def verify(
     """Verify that a ledger is what was written, and that it says what follows from it.
 
     The chain of digests must be whole. In a server's ledger every agreement must be proved by the
-    certificate from the clients' reports, and every verdict and phase must follow from what was
-    contributed. Against a client's copy, the two must agree, and the server's past must be the one
-    that the client was shown.
+    certificate from the clients' reports, every rank, verdict and phase must follow from what was
+    reported and contributed, and the model beside it must be the one that it speaks of. Against a
+    client's copy, the two must agree, and the server's past must be the one that the client was
+    shown.
 
     The exit code is 0 when all is well, and 1 when something is not.
     """
-    entries = _load(place)
+    _check_installed()
+    from fedaccord.flower.ledger.lines import load_with_model
 
-    from fedaccord.flower.ledger.chain import broken_links
-    from fedaccord.flower.protocol.audit import audit, contradictions
-
-    servers = bool(entries) and entries[0].kind == "terms"
-    problems = audit(entries) if servers else broken_links(entries)
+    entries, model = load_with_model(place)
+    what = _what_it_is(place, entries)
+    problems = _problems(place, what, entries, model)
     for copy in against or []:
-        theirs = _load(copy)
-        found = broken_links(theirs) or contradictions(entries, theirs)
-        problems += [f"{copy}: {problem}" for problem in found]
+        problems += [f"{copy}: {problem}" for problem in _disagreement(entries, copy)]
+    slots = max((entry.slot for entry in entries if type(entry.slot) is int), default=0)
+    head = str(entries[-1].digest) if entries else None
     if output_format == "json":
         import json
 
         record = {
             "entries": len(entries),
-            "head": entries[-1].digest if entries else None,
-            "slots": max((entry.slot for entry in entries), default=0),
+            "head": head,
+            "slots": slots,
             "holds": not problems,
             "problems": problems,
         }
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
     else:
-        _print_verdict(place, entries, servers, against or [], problems)
+        last = "" if head is None else f", the last with the digest {head[:16]}..."
+        typer.echo(f"{place} is {what}: {len(entries)} entries, {slots} slots{last}.")
+        for line in [f"Wrong: {problem}." for problem in problems] or _praise(place, what, against):
+            typer.echo(line)
     if problems:
         raise typer.Exit(1)
 
@@ -140,12 +143,22 @@ def _about(client: str | None, entries: "list[Entry]") -> "list[Entry]":
 
 
 def _load(place: str) -> "list[Entry]":
+    """Entries to look at, all of them readable."""
+    _check_installed()
+    from fedaccord.flower.ledger.chain import unreadable
+    from fedaccord.flower.ledger.lines import load_entries
+
+    entries = load_entries(place)
+    for entry in entries:
+        if (why := unreadable(entry)) is not None:
+            raise InvalidInput(f"entry {entry.number} cannot be read: {why}", place)
+    return entries
+
+
+def _check_installed() -> None:
     from fedaccord.flower import check_installed
 
     check_installed("sqlalchemy", "alembic")
-    from fedaccord.flower.ledger.lines import load_entries
-
-    return load_entries(place)
 
 
 def _record(entry: "Entry") -> dict[str, Any]:
@@ -183,18 +196,70 @@ def _short(value: Any) -> str:
     return text[:12] + "..." if len(text) == 64 and text.isalnum() else text
 
 
-def _print_verdict(
-    place: str, entries: "list[Entry]", servers: bool, against: list[str], problems: list[str]
-) -> None:
-    what = "the server's ledger" if servers else "a client's copy"
-    slots = max((entry.slot for entry in entries), default=0)
-    head = f", the last with the digest {entries[-1].digest[:16]}..." if entries else ""
-    typer.echo(f"{place} is {what}: {len(entries)} entries, {slots} slots{head}.")
-    if not problems:
-        typer.echo("Nothing in it was changed: the chain of digests is whole.")
-        if servers:
-            typer.echo("Every agreement is proved, every verdict and phase follows.")
-        for copy in against:
-            typer.echo(f"{copy} agrees with it.")
-    for problem in problems:
-        typer.echo(f"Wrong: {problem}.")
+# --- Verifying -----------------------------------------------------------------------------
+
+_SERVERS, _COPY = "the server's ledger", "a client's copy"
+_PART, _NOTHING = "a part of a ledger", "an empty ledger"
+
+
+def _what_it_is(place: str, entries: "list[Entry]") -> str:
+    from fedaccord.flower.ledger.chain import is_part
+
+    if not entries:
+        return _NOTHING
+    if _is_file_of_lines(place) and is_part(entries):
+        return _PART
+    # in a copy all is about one client, in the server's ledger some is about everyone
+    return _SERVERS if any(entry.client is None for entry in entries) else _COPY
+
+
+def _is_file_of_lines(place: str) -> bool:
+    from fedaccord.flower.ledger.lines import SUFFIX
+
+    return place.endswith(SUFFIX)
+
+
+def _problems(
+    place: str, what: str, entries: "list[Entry]", model: bytes | None = None
+) -> list[str]:
+    """What is wrong with a ledger by itself."""
+    from fedaccord.flower.ledger.chain import broken_links
+    from fedaccord.flower.protocol.audit import EMPTY, audit, wrong_model
+
+    if what == _NOTHING:
+        return [EMPTY]
+    if what == _PART:
+        missing = entries[-1].number - len(entries)
+        return [
+            f"{missing} entries are missing, as in a part that export --client writes; "
+            "only a whole ledger can be verified"
+        ]
+    if what == _COPY:
+        return broken_links(entries)
+    problems = audit(entries)
+    if problems or _is_file_of_lines(place):
+        return problems
+    return wrong_model(entries, model)
+
+
+def _disagreement(entries: "list[Entry]", copy: str) -> list[str]:
+    """What is wrong with a client's copy, or where it and the ledger disagree."""
+    from fedaccord.flower.ledger.chain import broken_links
+    from fedaccord.flower.ledger.lines import load_entries
+    from fedaccord.flower.protocol.audit import contradictions
+
+    theirs = load_entries(copy)
+    if problems := broken_links(theirs):
+        return problems
+    if not entries or broken_links(entries):
+        return ["cannot be compared with what is no whole ledger"]
+    return contradictions(entries, theirs)
+
+
+def _praise(place: str, what: str, against: list[str] | None) -> list[str]:
+    lines = ["Nothing in it was changed: the chain of digests is whole."]
+    if what == _SERVERS:
+        lines.append("Every agreement is proved, every rank, verdict and phase follows.")
+        if not _is_file_of_lines(place):
+            lines.append("The model beside it is the one that it speaks of.")
+    return lines + [f"{copy} agrees with it." for copy in against or []]

@@ -36,7 +36,7 @@ def write_app(
             made = Path(folder) / "app"
             _write_shared(made, terms, folders, directory)
             for private in privates:
-                _write_client(made / "clients" / folders[private.name], private)
+                _write_client(made / "clients" / folders[private.name], private, terms)
             if dataset is not None:
                 _write_data(made / "clients", folders, privates, dataset)
             _put(made, directory)
@@ -102,8 +102,8 @@ def terms_text(terms: Terms) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write_client(folder: Path, private: Private) -> None:
-    """A client's own file."""
+def _write_client(folder: Path, private: Private, terms: Terms) -> None:
+    """A client's own file, and the terms for it to sign."""
     tells = "true" if private.tells_discount_factor else "false"
     text = f"""\
 # Private: this file stays with {private.name}. The server learns its ratio,
@@ -117,8 +117,10 @@ discount_factor = {private.discount_factor!r}
 # Whether the server learns the discount factor, too, and may offer accordingly.
 tell_discount_factor = {tells}
 
-# Paths are relative to this file. The data is a directory with {private.name}.npz (or .csv) and
+# Paths are relative to this file. The terms are what this client signed: it takes part in slots
+# under no others. The data is a directory with {private.name}.npz (or .csv) and
 # test.npz; the ledger is this client's own copy; the model of each slot is put where you say.
+terms = "terms.toml"
 data = "data"
 ledger = "ledger.db"
 model = "model.npz"
@@ -131,6 +133,7 @@ model = "model.npz"
     path = folder / "client.toml"
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
+    (folder / "terms.toml").write_text(terms_text(terms), encoding="utf-8")
 
 
 def _write_data(

@@ -4,7 +4,7 @@ import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,9 +13,10 @@ from fedaccord.flower.ledger.chain import Entry, Fact
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.protocol.client import Participant, Private
 from fedaccord.flower.protocol.parameters import Arrays, to_bytes
-from fedaccord.flower.protocol.terms import Terms, mistakes_in
+from fedaccord.flower.protocol.terms import Terms, load_terms, mistakes_in
 
 if TYPE_CHECKING:
+    from fedaccord.data.own import OwnPartition
     from fedaccord.flower.local import LocalTraining
 
 _PATIENCE = 30.0
@@ -33,6 +34,8 @@ class ClientFile(BaseModel):
     discount_factor: float = Field(ge=0, lt=1)
     communication_cost: float = Field(default=0.0, ge=0)
     tell_discount_factor: bool = False
+    terms: str = "terms.toml"
+    """The terms that this client signed, which the app must have, too."""
     data: str = "data"
     ledger: str = "ledger.db"
     model: str | None = None
@@ -77,10 +80,29 @@ def load_client_file(path: str | Path) -> ClientFile:
 def member_of(path: str | Path, terms: Terms) -> Participant:
     """The client of a file, ready to answer."""
     file, folder = load_client_file(path), Path(path).parent
+    _check_signed(folder / file.terms, terms)
     if file.name not in terms.clients:
         raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(path))
-    copy = _Copy(folder / file.ledger)
-    return Participant(file.private, terms, copy, _Training(file, folder, terms))
+    copy, training = _Copy(folder / file.ledger), _Training(file, folder, terms)
+    return Participant(file.private, terms, copy, training, look=training.examples)
+
+
+def _check_signed(path: Path, terms: Terms) -> None:
+    """The app comes from the server, and so do its terms: are they those of the client's file?"""
+    signed, given = _lines(load_terms(path)), _lines(terms)
+    if others := [
+        f"{key}: {value} was signed, but the server's app has {given[key]}"
+        for key, value in signed.items()
+        if value != given[key]
+    ]:
+        raise InvalidInput(others, str(path))
+
+
+def _lines(terms: Terms) -> dict[str, Any]:
+    """Every rule by its name."""
+    rules = terms.model_dump()
+    training = rules.pop("training")
+    return rules | {f"training.{key}": value for key, value in training.items()}
 
 
 def keep_model(path: str | Path, arrays: Arrays) -> None:
@@ -117,18 +139,29 @@ class _Training:
     def __call__(self, slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
         return self._local()(slot, turn, amount, parameters)
 
-    def _local(self) -> "LocalTraining":
+    def examples(self) -> "OwnPartition":
+        """The client's own data, if it is of the form that the terms say, and as much as told."""
         from fedaccord.data.own import load_folder
-        from fedaccord.flower.local import LocalTraining, local_steps
-        from fedaccord.training.task import Model, find_task
 
-        file, terms, training = self.file, self.terms, self.terms.training
-        position = terms.clients.index(file.name)
-        own = load_folder(self.folder / file.data, [file.name], training.seed + position)
+        file, training = self.file, self.terms.training
+        seed = training.seed + self.position
+        own = load_folder(self.folder / file.data, [file.name], seed)
         shape = own.dataset.shape
         if shape != training.shape or own.dataset.classes > training.classes:
             raise InvalidInput(f"its examples have the shape {shape}, the terms {training.shape}")
         if own.sizes[0] < file.samples:
             raise InvalidInput(f"samples: {file.samples}, but its data has {own.sizes[0]}")
+        return own
+
+    @property
+    def position(self) -> int:
+        """The client's among all."""
+        return self.terms.clients.index(self.file.name)
+
+    def _local(self) -> "LocalTraining":
+        from fedaccord.flower.local import LocalTraining, local_steps
+        from fedaccord.training.task import Model, find_task
+
+        own, training, steps = self.examples(), self.terms.training, local_steps(self.terms)
         model = Model(find_task(training.task), replace(own.dataset, classes=training.classes))
-        return LocalTraining(model, local_steps(terms), own, position=position, seed=training.seed)
+        return LocalTraining(model, steps, own, position=self.position, seed=training.seed)

@@ -5,6 +5,7 @@ The certificate authority signs one certificate and is forgotten: its key is nev
 
 import ipaddress
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +21,9 @@ _CURVE = ec.SECP384R1
 """What Flower's node authentication asks for."""
 _LONGEST_DAYS = 825
 """Longer than this, some systems refuse a certificate."""
+_LABEL = r"(?!-)[a-zA-Z0-9_-]{1,63}(?<!-)"
+_NAME = re.compile(rf"(?=.{{1,253}}\Z)({_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
+"""A host's name: labels with dots between. The last is no number, or else it is an address."""
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:
@@ -27,7 +31,7 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
     if not hosts:
         raise InvalidInput("--host: the server needs a name or an address that clients reach it by")
     if not 1 <= days <= _LONGEST_DAYS:
-        raise InvalidInput(f"days: must be from 1 to {_LONGEST_DAYS}, got {days}")
+        raise InvalidInput(f"--days: must be from 1 to {_LONGEST_DAYS}, got {days}")
     names = [_general_name(host) for host in hosts]
     authority, key = ec.generate_private_key(_CURVE()), ec.generate_private_key(_CURVE())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord consortium")])
@@ -49,14 +53,16 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
         )
         .sign(authority, hashes.SHA384())
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ca.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
-    (folder / "server.pem").write_bytes(server.public_bytes(serialization.Encoding.PEM))
-    _write_secret(folder / "server.key", _pem(key))
+    _make_folder(folder)
+    write_file(folder / "server.key", _pem(key), secret=True)
+    write_file(folder / "server.pem", server.public_bytes(serialization.Encoding.PEM))
+    write_file(folder / "ca.pem", root.public_bytes(serialization.Encoding.PEM))
 
 
 def make_node_key(path: Path) -> Path:
     """Write a client's node key, and beside it the public half, which goes to the server."""
+    if path.is_dir():
+        raise InvalidInput(f"{path}: is a directory; a key goes into a file")
     public = path.with_suffix(".pub")
     if public == path:
         raise InvalidInput(f"{path}: a private key needs another ending than .pub")
@@ -64,20 +70,39 @@ def make_node_key(path: Path) -> Path:
         if taken.exists():
             raise FedaccordError(f"{taken}: exists already; a key is not overwritten")
     key = ec.generate_private_key(_CURVE())
-    _write_secret(
-        path,
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.OpenSSH,
-            serialization.NoEncryption(),
-        ),
+    private_half = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
     )
-    public.write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-        )
+    public_half = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
+    write_file(path, private_half, secret=True)
+    write_file(public, public_half)
     return public
+
+
+def write_file(path: Path, content: bytes, *, secret: bool = False) -> None:
+    """Write a file anew; a secret is readable by its owner only, from the first moment."""
+    mode = 0o600 if secret else 0o644
+    try:
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _make_folder(folder: Path) -> None:
+    """The server's, in which nothing stands where a file is to go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FedaccordError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    for name in ("server.key", "server.pem", "ca.pem"):
+        if (folder / name).is_dir():
+            raise FedaccordError(f"{folder / name}: is a directory, where a file is to go")
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -85,10 +110,11 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         pass
-    try:
-        return x509.DNSName(host)
-    except ValueError:
-        raise InvalidInput(f"host: {host!r} is neither a name nor an address") from None
+    if _NAME.fullmatch(host) is None:
+        raise InvalidInput(
+            f"--host: {host!r} is neither a name nor an address (without https:// or a port)"
+        )
+    return x509.DNSName(host)
 
 
 def _certificate(
@@ -127,13 +153,3 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def _write_secret(path: Path, content: bytes) -> None:
-    """Readable by its owner only, from the first moment."""
-    try:
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None

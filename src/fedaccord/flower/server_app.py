@@ -7,6 +7,7 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 
+from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.nodes import Directory
 from fedaccord.flower.protocol.coordinator import Coordinator
@@ -16,7 +17,8 @@ from fedaccord.flower.protocol.state import State
 from fedaccord.flower.protocol.terms import Terms, load_terms
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 
-LOG = logging.getLogger("fedaccord")
+LOG = logging.getLogger("flwr")
+"""Flower's own: what is said there is in the stream of `flwr run`."""
 
 Watcher = Callable[[State, Arrays], None]
 """Told what is known, and the model, after everything that happens."""
@@ -37,6 +39,7 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
     Its run configuration says where the ledger is, and after which slot to end.
     """
     app = ServerApp()
+    LOG.addFilter(_without_traceback)
 
     @app.main()  # type: ignore[untyped-decorator,unused-ignore]
     def main(grid: Grid, context: Context) -> None:
@@ -95,6 +98,14 @@ def first_model(terms: Terms) -> Arrays:
 
     start = empty_model(terms).start(terms.training.seed)
     return {name: value.numpy() for name, value in start.items()}
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Let Flower log what we refuse as one sentence; where in the code it was is of no use."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, FedaccordError):
+        record.msg, record.args, record.exc_info = "%s", (str(error),), None
+    return True
 
 
 def _log(state: State, _: Arrays) -> None:

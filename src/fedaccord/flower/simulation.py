@@ -41,7 +41,8 @@ from fedaccord.data.partition import Indices, Partition
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.store import open_ledger
+from fedaccord.flower.ledger.chain import Fact
+from fedaccord.flower.ledger.store import Ledger, open_ledger
 from fedaccord.flower.local import LocalTraining, scaled_amount
 from fedaccord.flower.memory import StateCopy
 from fedaccord.flower.protocol.client import Participant, Private
@@ -95,33 +96,56 @@ def simulate(
 ) -> TrainingRun:
     """Run slots until `slots` are settled, in Flower's simulation with a node for each client.
 
-    With a ledger that has some slots already it goes on after them, and returns the others. With
+    With a ledger that has some slots already it goes on after them, and returns the others. A slot
+    that was begun is finished; if some of its rounds were over, only its end is measured. With
     `in_process` there is no Ray: the same messages, without what it takes to start it.
     """
-    cast = _Cast(course, terms, privates_of(consortium, slips), seed)
-    diary = _Diary(course, progress)
-    with TemporaryDirectory() as folder:
-        place = str(ledger or Path(folder) / "ledger.db")
+    privates = privates_of(consortium, slips)
+    with TemporaryDirectory() as folder, open_ledger(ledger or Path(folder, "ledger.db")) as book:
+        start = {name: value.numpy() for name, value in course.model.start(seed).items()}
+        coordinator = Coordinator(terms, book, start)
+        state = coordinator.state
+        if state.between_slots and state.settled >= slots:
+            raise FedaccordError(
+                f"{book.name}: has {state.settled} slots already; "
+                "ask for more slots, or name another ledger"
+            )
+        diary = _Diary(course, progress, 0 if state.between_slots else state.current.rounds)
+        cast = _Cast(course, terms, privates, seed, _accepted(book, state))
 
         def serve(grid: Grid) -> None:
-            with open_ledger(place) as book:
-                start = {name: value.numpy() for name, value in course.model.start(seed).items()}
-                coordinator = Coordinator(terms, book, start)
-                if coordinator.state.settled >= slots:
-                    raise FedaccordError(
-                        f"{place}: has {coordinator.state.settled} slots already; "
-                        "ask for more slots, or name another ledger"
-                    )
-                run_slots(grid, coordinator, slots, diary.watch)
-                diary.arrays = coordinator.model
+            run_slots(grid, coordinator, slots, diary.watch)
 
         if in_process:
             nodes = [{"partition-id": n} for n in range(consortium.size)]
             serve(InProcessGrid(client_app(cast.member), nodes))
         else:
             _run_on_ray(serve, cast, Path(folder))
-    parameters = {name: torch.from_numpy(array) for name, array in diary.arrays.items()}
+    parameters = {name: torch.from_numpy(array) for name, array in coordinator.model.items()}
     return TrainingRun(profile, seed, tuple(diary.slots), parameters)
+
+
+def _accepted(ledger: Ledger, state: State) -> dict[str, list[Fact]]:
+    """What the clients' copies must have of a slot that was begun, in which they train.
+
+    The copies of a simulation end with its process, so they are made again from the ledger: the
+    offers that were answered, and the answers. All else a client says again as it did before.
+    """
+    found: dict[str, list[Fact]] = {}
+    if state.between_slots:
+        return found
+    offers = dict[tuple[str, int], Fact]()
+    for entry in ledger.entries(slot=state.current.number):
+        if entry.client is None or entry.kind not in ("offer", "answer"):
+            continue
+        body = entry.body
+        turn = body.pop("attempt")
+        fact = entry.fact._replace(body=body | {"turn": turn, "ledger": list(entry.head)})
+        if entry.kind == "offer":
+            offers[entry.client, turn] = fact
+        else:
+            found.setdefault(entry.client, []).extend([offers[entry.client, turn], fact])
+    return found
 
 
 @dataclass
@@ -132,6 +156,8 @@ class _Cast:
     terms: Terms
     privates: list[Private]
     seed: int
+    known: dict[str, list[Fact]] = field(default_factory=dict)
+    """What clients agreed to before this simulation was started."""
     _partition: Partition | None = field(default=None, init=False, repr=False)
 
     def member(self, context: Context) -> Participant:
@@ -146,7 +172,11 @@ class _Cast:
             seed=self.seed,
             scale=course.scale,
         )
-        return Participant(self.privates[n], self.terms, StateCopy(context), train)
+        private, copy = self.privates[n], StateCopy(context)
+        known = self.known.get(private.name, [])
+        if known and not any(copy.entries()):
+            copy.append(known)
+        return Participant(private, self.terms, copy, train)
 
     @property
     def partition(self) -> Partition:
@@ -173,12 +203,12 @@ class _Remembering:
 class _Diary:
     """Measures the model after each round, as `train` in one process does."""
 
-    def __init__(self, course: Course, progress: Progress | None) -> None:
+    def __init__(self, course: Course, progress: Progress | None, done: int) -> None:
+        """`done` rounds of the first slot are over already, and were measured elsewhere."""
         self.course, self.progress = course, progress
         self.slots: list[SlotRecord] = []
-        self.arrays: Arrays = {}
         self._rounds: list[Score] = []
-        self._done = 0
+        self._done, self._missed = done, done > 0
 
     def watch(self, state: State, arrays: Arrays) -> None:
         """Look at what has just happened."""
@@ -192,10 +222,9 @@ class _Diary:
             final = self._rounds[-1] if self._rounds else self._score(arrays)
             given = [min(counts) for counts in slot.counts.values()]
             total = sum(scaled_amount(amount, self.course.scale) for amount in given)
-            self.slots.append(
-                SlotRecord(slot.number, slot.phase, total, tuple(self._rounds), final)
-            )
-            self._rounds, self._done = [], 0
+            rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
+            self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final))
+            self._rounds, self._done, self._missed = [], 0, False
 
     def _score(self, arrays: Arrays) -> Score:
         model, data = self.course.model, self.course.model.dataset

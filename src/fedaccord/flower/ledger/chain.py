@@ -91,16 +91,58 @@ def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:
 
 def broken_links(entries: Iterable[Entry], head: Head = START) -> list[str]:
     """What is wrong with a chain, in words; nothing if every entry is as it was written."""
-    problems = []
+    return [break_.problem for break_ in _breaks(entries, head)]
+
+
+def is_part(entries: Iterable[Entry]) -> bool:
+    """Whether entries are missing, but nothing else is wrong, as in the part of one client."""
+    missing = [break_.missing for break_ in _breaks(entries, START)]
+    return bool(missing) and all(missing)
+
+
+class _Break(NamedTuple):
+    """Where a chain is not whole."""
+
+    problem: str
+    missing: bool = False
+    """Whether it is only that some entries are not there."""
+
+
+def _breaks(entries: Iterable[Entry], head: Head) -> Iterator[_Break]:
     for entry in entries:
-        if entry.number != head.number + 1:
-            problems.append(f"entry {head.number + 1} is missing: entry {entry.number} follows")
+        if (why := unreadable(entry)) is not None:
+            yield _Break(f"entry {head.number + 1} is no entry: {why}")
+            head = Head(head.number + 1, entry.digest)
+            continue
+        if entry.number > head.number + 1:
+            gap = f"entry {head.number + 1} is missing: entry {entry.number} follows"
+            yield _Break(gap, missing=True)
+        elif entry.number < head.number + 1:
+            yield _Break(f"entry {entry.number} stands where entry {head.number + 1} should")
         elif entry.previous != head.digest:
-            problems.append(f"entry {entry.number} does not follow the one before it")
+            yield _Break(f"entry {entry.number} does not follow the one before it")
         if _digest(entry[:-1]) != entry.digest:
-            problems.append(f"entry {entry.number} is not what was written: its digest differs")
+            yield _Break(f"entry {entry.number} is not what was written: its digest differs")
         head = entry.head
-    return problems
+
+
+def unreadable(entry: Entry) -> str | None:
+    """Why an entry is none: its fields may be anything, if someone edited what holds them."""
+    for name, value, types in zip(Entry._fields, entry, _TYPES, strict=True):
+        if type(value) not in types:
+            return f"its {name} is of another type"
+    try:
+        canonical(list(entry)).encode()
+        return None if isinstance(entry.body, dict) else "its text is no object"
+    except UnicodeEncodeError:
+        return "it has characters that are none"
+    except (ValueError, RecursionError):
+        return "its text is no JSON"
+
+
+_TEXT = (str,)
+_TYPES = ((int,), _TEXT, _TEXT, (int,), (str, type(None)), _TEXT, _TEXT, _TEXT)
+"""Of an entry's fields."""
 
 
 def _digest(content: tuple[Any, ...]) -> str:

@@ -5,12 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.ledger.chain import Entry
+from fedaccord.flower.ledger.chain import Entry, unreadable
 from fedaccord.flower.ledger.store import read_ledger
 
 SUFFIX = ".jsonl"
-_TYPES = (int, str, str, int, str | None, str, str, str)
-"""Of an entry's fields."""
 
 
 def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
@@ -21,10 +19,21 @@ def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
 
 def load_entries(place: str) -> list[Entry]:
     """All entries of a ledger: a database by its path or URL, or a file of lines."""
+    return load_with_model(place)[0]
+
+
+def load_with_model(place: str) -> tuple[list[Entry], bytes | None]:
+    """All entries of a ledger, and the model beside them if it is a database and has one."""
     if place.endswith(SUFFIX):
-        return _from_lines(Path(place))
+        return _from_lines(Path(place)), None
     with read_ledger(place) as ledger:
-        return list(ledger.entries())
+        entries, stored = list(ledger.entries()), ledger.checkpoint()
+        if stored is None:
+            return entries, None
+        number, model = stored
+        if entries and number > entries[-1].number:  # more was written in the meantime
+            entries = [entry for entry in ledger.entries() if entry.number <= number]
+        return entries, model
 
 
 def _from_lines(path: Path) -> list[Entry]:
@@ -36,11 +45,9 @@ def _from_lines(path: Path) -> list[Entry]:
     for number, line in enumerate(lines, start=1):
         try:
             entry = Entry(**json.loads(line))
-            if not all(map(isinstance, entry, _TYPES)):
-                raise ValueError("a field is of another type")
-            if not isinstance(entry.body, dict):
-                raise ValueError("its text is no object")
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"line {number} is no entry: {error}", str(path)) from None
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInput(f"line {number} is no entry", str(path)) from None
+        if (why := unreadable(entry)) is not None:
+            raise InvalidInput(f"line {number} is no entry: {why}", str(path))
         entries.append(entry)
     return entries

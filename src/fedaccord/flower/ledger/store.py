@@ -79,24 +79,26 @@ class Ledger:
         for column, value in given.items():
             if value is not None:
                 query = query.where(ENTRIES.c[column] == value)
-        last = 0
+        further = query  # from the very first, also if someone put it before number 1
         while True:
             with _told(self.name):
-                rows = self._connection.execute(
-                    query.where(ENTRIES.c.number > last).limit(_AT_ONCE)
-                ).all()
+                rows = self._connection.execute(further.limit(_AT_ONCE)).all()
                 self._connection.rollback()  # a reader holds no one up
             yield from (Entry(*row) for row in rows)
             if len(rows) < _AT_ONCE:
                 return
-            last = rows[-1].number
+            further = query.where(ENTRIES.c.number > rows[-1].number)
 
     def checkpoint(self) -> tuple[int, bytes] | None:
         """The latest model, and the number of the entry that speaks of it."""
         with _told(self.name):
-            row = self._connection.execute(select(CHECKPOINTS)).first()
-            self._connection.rollback()
-        return None if row is None else (row.number, bytes(row.parameters))
+            try:
+                row = self._connection.execute(select(CHECKPOINTS)).first()
+                return None if row is None else (row.number, bytes(row.parameters))
+            except TypeError:  # SQLite keeps anything in any column
+                raise FedaccordError(f"{self.name}: the model beside it is no model") from None
+            finally:
+                self._connection.rollback()
 
     def close(self) -> None:
         """Let others write."""

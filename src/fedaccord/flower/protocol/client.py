@@ -3,12 +3,13 @@
 Asked twice (the server was started again), it answers as it did the first time.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import Fact
+from fedaccord.flower.ledger.chain import Fact, canonical
 from fedaccord.flower.protocol.copy import Copy, recall
 from fedaccord.flower.protocol.messages import STAGES, Stage
 from fedaccord.flower.protocol.own_row import own_row
@@ -18,6 +19,8 @@ from fedaccord.flower.protocol.terms import Terms
 
 Trainer = Callable[[int, int, int, Arrays], Arrays]
 """Trains: given the slot, the round, how many samples, and the global parameters."""
+Look = Callable[[], object]
+"""Looks whether all is there that a slot takes; an error says what is not."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +50,30 @@ class Refusal(FedaccordError):
 class Participant:
     """A client that answers."""
 
-    def __init__(self, private: Private, terms: Terms, copy: Copy, train: Trainer) -> None:
-        """`copy` is where it writes its part down, `train` does the training."""
+    def __init__(
+        self,
+        private: Private,
+        terms: Terms,
+        copy: Copy,
+        train: Trainer,
+        look: Look | None = None,
+    ) -> None:
+        """`copy` is where it writes its part down, `train` does the training.
+
+        `look` is called before each report: who could not train does not report, either.
+        """
         self.private = private
         self.terms = terms
         self.copy = copy
         self._train = train
+        self._look = look
 
     def answer(
         self, asked: Mapping[str, Any], parameters: Arrays | None
     ) -> tuple[dict[str, Any], Arrays | None]:
         """The reply to a question of the server's, with parameters after a round of training."""
         question = _question(asked)
+        self._check_place(question)
         trained = None
         match question.stage:
             case "report":
@@ -74,13 +89,27 @@ class Participant:
         place = {"stage": question.stage, "slot": question.slot, "turn": question.turn}
         return place | {"token": asked.get("token")} | content, trained
 
+    def _check_place(self, question: "_Question") -> None:
+        """Whether there is such a turn, in a slot that is not over."""
+        terms, stage = self.terms, question.stage
+        # every new attempt is without somebody, so there are no more than clients
+        last = {"offer": len(terms.clients), "train": terms.rounds}.get(stage)
+        turns = range(1) if last is None else range(1, last + 1)
+        if question.slot < 1 or question.turn not in turns:
+            raise Refusal(f"there is no turn {question.turn} of {stage} in slot {question.slot}")
+        over = recall(self.copy, "settlement", question.slot, 0) is not None
+        if over and stage != "settle":
+            raise Refusal(f"slot {question.slot} is settled")
+
     def _report(self, question: "_Question") -> dict[str, Any]:
         """(1) Its ratio and its samples."""
+        if self._look is not None:
+            self._look()
         private = self.private
         content: dict[str, Any] = {"ratio": private.ratio, "samples": private.samples}
         if private.tells_discount_factor:
             content["discount_factor"] = private.discount_factor
-        return self._once("report", question, content)
+        return self._once("report", question, content, {"terms": digest_of(self.terms)})
 
     def _rank(self, question: "_Question") -> dict[str, Any]:
         """(2) Its own equilibrium contribution (Algorithm 1, lines 4-11)."""
@@ -96,6 +125,8 @@ class Participant:
         """Whether it is as the terms say, and worth accepting with the private numbers."""
         private, terms = self.private, self.terms
         amount = offer.of("contribution")
+        if type(amount) is not int:  # half a sample, or True, is no amount
+            return False
         signed = (terms.rounds, terms.punishment_slots, terms.tolerance)
         if tuple(offer.of(key) for key in ("rounds", "punishment_slots", "tolerance")) != signed:
             return False
@@ -160,13 +191,22 @@ class Participant:
         private = self.private
         return own_equilibrium(private.ratio, private.samples, self.terms.rounds, standing)
 
-    def _once(self, kind: str, question: "_Question", content: dict[str, Any]) -> dict[str, Any]:
-        """Write down what it answers; what it answered before stays its answer."""
+    def _once(
+        self,
+        kind: str,
+        question: "_Question",
+        content: dict[str, Any],
+        unsaid: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Write down what it answers, and what it does not say to anyone.
+
+        What it answered before stays its answer.
+        """
         known = recall(self.copy, kind, question.slot, question.turn)
         if known is None:
-            self._note(kind, question, content)
+            self._note(kind, question, content | dict(unsaid or {}))
             return content
-        return {key: value for key, value in known.items() if key not in ("turn", "ledger")}
+        return {key: value for key, value in known.items() if key not in _UNSAID}
 
     def _told(self, kind: str, question: "_Question", keys: tuple[str, ...]) -> None:
         """Write down what the server told; it must not tell something else later."""
@@ -205,6 +245,13 @@ def _question(asked: Mapping[str, Any]) -> _Question:
     return _Question(stage, asked["slot"], asked["turn"], asked)
 
 
+def digest_of(terms: Terms) -> str:
+    """What a client's copy says of the terms that it reported under."""
+    return hashlib.sha256(canonical(terms.model_dump(mode="json")).encode()).hexdigest()
+
+
+_UNSAID = ("turn", "ledger", "terms")
+"""What is in an entry of the copy beside the answer."""
 _OFFERED = (
     "contribution",
     "kind",

@@ -9,23 +9,17 @@ once; so it can be ended at any moment, and one that is made from the same ledge
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.ledger.chain import Fact
+from fedaccord.flower.ledger.chain import Entry, Fact
 from fedaccord.flower.ledger.store import Ledger
 from fedaccord.flower.protocol import guards
-from fedaccord.flower.protocol.messages import Ask, Reply, Stage
+from fedaccord.flower.protocol.audit import audit_end, wrong_model
+from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import Arrays, average, digest, from_bytes, to_bytes
-from fedaccord.flower.protocol.state import Slot, State
-from fedaccord.flower.protocol.steps import (
-    due,
-    equilibrium_of,
-    ranks_in,
-    reports_in,
-    standings,
-    verdict_on,
-)
+from fedaccord.flower.protocol.questions import open_question
+from fedaccord.flower.protocol.state import State
+from fedaccord.flower.protocol.steps import due, equilibrium_of
 from fedaccord.flower.protocol.terms import Terms
 
 
@@ -36,9 +30,11 @@ class Coordinator:
         """Go on where the ledger ends; `start` is the model to begin with if it is empty."""
         self.ledger = ledger
         self.state = State()
-        for entry in ledger.entries():
+        entries, stored = list(ledger.entries()), ledger.checkpoint()
+        self._check(entries, None if stored is None else stored[1])
+        for entry in entries:
             self.state.apply(entry.fact)
-        self.model = self._stored_model(start)
+        self.model = start if stored is None else self._stored_model(stored[1], start)
         self._agree_on(terms)
 
     def next_ask(self, last_slot: int) -> Ask | None:
@@ -48,17 +44,9 @@ class Coordinator:
                 return None
             number = self.state.settled + 1
             self._write([Fact("slot", number, None, {"phase": self.state.phase})])
-        slot, terms = self.state.current, self.state.rules
-        stage, turn = self._stage(slot)
-        bodies = {
-            "report": self._report_bodies,
-            "rank": self._rank_bodies,
-            "offer": self._offer_bodies,
-            "train": self._train_bodies,
-            "settle": self._settle_bodies,
-        }[stage](slot, terms)
+        stage, turn, bodies = open_question(self.state)
         model = self.model if stage in ("train", "settle") else None
-        return Ask(stage, slot.number, turn, self.ledger.head, bodies, model)
+        return Ask(stage, self.state.current.number, turn, self.ledger.head, bodies, model)
 
     def take(self, ask: Ask, replies: Sequence[Reply]) -> None:
         """Take the replies to a question, and whatever follows from them."""
@@ -72,71 +60,6 @@ class Coordinator:
             "settle": self._take_receipts,
         }[ask.stage]
         take(ask, replies)
-
-    # --- What to ask -----------------------------------------------------------------------
-
-    def _stage(self, slot: Slot) -> tuple[Stage, int]:
-        if slot.settled:
-            return "settle", 0
-        if not reports_in(slot, self.state.rules):
-            return "report", 0
-        if not ranks_in(slot):
-            return "rank", 0
-        if slot.basis is None:
-            return "offer", slot.attempt
-        return "train", slot.rounds + 1
-
-    def _report_bodies(self, slot: Slot, terms: Terms) -> dict[str, dict[str, Any]]:
-        return {name: {"phase": slot.phase} for name in terms.clients}
-
-    def _rank_bodies(self, slot: Slot, terms: Terms) -> dict[str, dict[str, Any]]:
-        places = standings(slot, terms, slot.present)
-        return {name: place._asdict() for name, place in places.items()}
-
-    def _offer_bodies(self, slot: Slot, terms: Terms) -> dict[str, dict[str, Any]]:
-        """The offer, the punishment and the terms, and the client's standing among those asked."""
-        names = list(slot.offers)
-        equilibrium = equilibrium_of(slot, terms, names)
-        common = {
-            "kind": terms.agreement,
-            "total": sum(slot.offers.values()),
-            "equilibrium_total": equilibrium.total,
-            "punishment_slots": terms.punishment_slots,
-            "tolerance": terms.tolerance,
-            "rounds": terms.rounds,
-        }
-        return {
-            name: common | place._asdict() | {"contribution": slot.offers[name]}
-            for name, place in standings(slot, terms, names).items()
-        }
-
-    def _train_bodies(self, slot: Slot, terms: Terms) -> dict[str, dict[str, Any]]:
-        if slot.basis == "agreement":
-            return {
-                name: {"basis": "agreement", "contribution": slot.amounts[name]}
-                for name in slot.contributors
-            }
-        places = standings(slot, terms, [name for name in slot.reports if name in slot.amounts])
-        return {
-            name: {"basis": "equilibrium", "contribution": slot.amounts[name]}
-            | places[name]._asdict()
-            for name in slot.contributors
-        }
-
-    def _settle_bodies(self, slot: Slot, terms: Terms) -> dict[str, dict[str, Any]]:
-        """Everyone's verdict, and the client's own in full. Who never came is not told."""
-        void = slot.basis is None
-        verdicts = {name: verdict_on(slot, terms, name, void).body for name in terms.clients}
-        by_verdict: dict[str, list[str]] = {}
-        for name, verdict in verdicts.items():
-            by_verdict.setdefault(verdict["verdict"], []).append(name)
-        common = {
-            "phase": self.state.phase,
-            "slots_left": self.state.slots_left,
-            "deviated": by_verdict.get("deviation", []),
-            "absent": by_verdict.get("absence", []),
-        }
-        return {name: common | dict(verdicts[name]) for name in slot.reports}
 
     # --- What was answered -----------------------------------------------------------------
 
@@ -230,15 +153,18 @@ class Coordinator:
         if model is not None:
             self.model = model
 
-    def _stored_model(self, start: Arrays) -> Arrays:
-        stored = self.ledger.checkpoint()
-        if stored is None:
-            return start
-        model = from_bytes(stored[1])
-        if digest(model) != self.state.model:
+    def _check(self, entries: list[Entry], stored: bytes | None) -> None:
+        """Nothing is added to a ledger that was changed, or whose model is gone."""
+        problems = audit_end(entries) if entries else []
+        problems = problems or wrong_model(entries, stored)
+        if problems:
             raise FedaccordError(
-                f"{self.ledger.name}: the model beside it is not the one that it speaks of"
+                f"{self.ledger.name}: {problems[0]}; a server adds nothing to a ledger that was "
+                "changed (fedaccord ledger verify looks at all of it)"
             )
+
+    def _stored_model(self, stored: bytes, start: Arrays) -> Arrays:
+        model = from_bytes(stored)
         if {k: v.shape for k, v in model.items()} != {k: v.shape for k, v in start.items()}:
             raise InvalidInput("its model has other parameters than this task", self.ledger.name)
         return model

@@ -58,9 +58,9 @@ def own_row(
         communication_cost=[communication_cost, 0.0],
         rounds=rounds,
     )
-    alone = np.array([equilibrium_contribution, max(0.0, others[1])])
+    alone = np.array([equilibrium_contribution, max(0.0, others[1])], float)
     equilibrium = Equilibrium(pair, alone, equilibrium_total, unique=True, case=None, critical=())
-    profile = np.array([contribution, max(0.0, others[0])])
+    profile = np.array([contribution, max(0.0, others[0])], float)
     row = certify(Agreement(equilibrium, profile, "given", punishment_slots=punishment_slots))
     return OwnRow(
         cost_agreement=float(row.cost_agreement[0]),

@@ -4,7 +4,6 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +35,7 @@ def from_bytes(content: bytes) -> Arrays:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (BadZipFile, OSError, ValueError, EOFError, KeyError) as error:
+    except Exception as error:  # whatever the bytes may be: NumPy raises many kinds
         raise FedaccordError(f"a model cannot be read: {error}") from None
 
 
@@ -56,12 +55,24 @@ def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None
 
 
 def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:
-    """FedAvg: everyone's parameters, weighted by samples, added in the order given."""
+    """FedAvg: everyone's parameters, weighted by samples, added in the order given.
+
+    Added up in float64, and kept to what the parameters' own type holds: the average of finite
+    numbers is finite. Whole numbers become the nearest whole number.
+    """
     weighted = [(samples, arrays) for samples, arrays in updates if samples > 0]
     total = sum(samples for samples, _ in weighted)
-    result = {name: np.zeros_like(array) for name, array in weighted[0][1].items()}
-    for samples, arrays in weighted:
-        weight = samples / total
-        for name, array in arrays.items():
-            result[name] += weight * array
-    return result
+    result = {name: np.zeros(array.shape) for name, array in weighted[0][1].items()}
+    with np.errstate(over="ignore"):  # by rounding, when all are the largest number there is
+        for samples, arrays in weighted:
+            weight = samples / total
+            for name, array in arrays.items():
+                result[name] += np.multiply(array, weight, dtype=np.float64)
+    return {name: _as_type(result[name], array.dtype) for name, array in weighted[0][1].items()}
+
+
+def _as_type(array: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    whole = np.issubdtype(dtype, np.integer)
+    most = np.iinfo(dtype) if whole else np.finfo(dtype)
+    kept = np.clip(np.rint(array) if whole else array, most.min, most.max)
+    return kept.astype(dtype)

@@ -1,0 +1,235 @@
+"""Follows a server's ledger entry by entry, one step ahead of it.
+
+Whatever the server worked out is worked out again. Whatever it was told must answer the question
+that was open, of a client that was asked, once; and a question is answered in one piece.
+"""
+
+from collections.abc import Mapping
+from math import isclose
+from typing import Any
+
+from fedaccord.agreement.agreement import agreement_on
+from fedaccord.agreement.certificate import certify
+from fedaccord.flower.ledger.chain import Fact, canonical
+from fedaccord.flower.protocol.guards import read_answer, read_equilibrium, read_report, whole
+from fedaccord.flower.protocol.messages import Stage
+from fedaccord.flower.protocol.questions import Question, open_question
+from fedaccord.flower.protocol.standing import Standing, own_equilibrium
+from fedaccord.flower.protocol.state import State
+from fedaccord.flower.protocol.steps import consortium_of, due
+
+STAGES = {"report": "report", "rank": "rank", "answer": "offer", "contribution": "train"}
+"""What a client says, and the stage in which it is asked for it."""
+_CLOSE = 1e-9
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two things in JSON are the same; two machines may round a number differently."""
+    if isinstance(one, float) and isinstance(other, float):
+        return isclose(one, other, rel_tol=_CLOSE)
+    return canonical(one) == canonical(other)
+
+
+def turn_of(body: Any) -> int:
+    """The attempt or the round that an entry is about, whatever it calls it."""
+    turn: int = body.get("turn") or body.get("attempt") or body.get("round") or 0
+    return turn
+
+
+class Auditor:
+    """Knows what the ledger says so far, and what must come next."""
+
+    def __init__(self) -> None:
+        """Before the first entry."""
+        self.state = State()
+        self.expected: list[Fact] = []
+        """What follows by itself."""
+        self.question: Question | None = None
+        """What is being answered, if some of it is answered already."""
+        self.heard: dict[str, Fact] = {}
+        """What each client answered to it, or that it was absent."""
+        self.claimed: Mapping[str, Any] = {}
+        """What the server says of the agreement that it offers."""
+
+    def look_at(self, fact: Fact) -> str | None:
+        """What is wrong with one more fact, if anything."""
+        if not self.expected and self.state.terms is not None:
+            self.expected = due(self.state)
+        if fact.kind == "fault":
+            return self._remark(fact)
+        problem = self._conclusion(fact) if self.expected else self._event(fact)
+        if problem is None:
+            self.state.apply(fact)
+            self._take_note(fact)
+            if fact.kind == "offer" and not self.expected:
+                return self._unproved()
+        return problem
+
+    def end(self) -> str | None:
+        """What is wrong with an end here: all that follows from one answer is written at once."""
+        if missing := self.expected or due(self.state):
+            return f"ends where {missing[0].kind} of slot {missing[0].slot} should follow"
+        if self.question is not None:
+            stage, slot = self.question.stage, self.state.current.number
+            return f"ends in the middle of the answers to {stage} of slot {slot}"
+        return None if self.state.model is not None else "ends before the model to begin with"
+
+    def _take_note(self, fact: Fact) -> None:
+        if fact.kind == "agreement":
+            self._expect_offers(fact)
+        if fact.kind in ("round", "told") or self._all_heard("report", "rank", "offer"):
+            self.question = None
+
+    def _all_heard(self, *stages: Stage) -> bool:
+        """Whether the question is of these stages, and everyone answered it or is absent."""
+        question = self.question
+        if question is None or question.stage not in stages:
+            return False
+        return self.heard.keys() == question.bodies.keys()
+
+    # --- What the server worked out --------------------------------------------------------
+
+    def _conclusion(self, fact: Fact) -> str | None:
+        """What is wrong with something that should follow from what is known."""
+        wanted = self.expected.pop(0)
+        if (fact.kind, fact.slot, fact.client) != (wanted.kind, wanted.slot, wanted.client):
+            return f"stands where {wanted.kind} of slot {wanted.slot} should"
+        if fact.kind == "agreement":
+            self.expected = []
+            return _false_agreement(fact.body, wanted.body)
+        if fact.kind == "offer":
+            samples = self.state.current.reports[str(fact.client)]["samples"]
+            whole(fact.body, "contribution", most=samples)
+            return None if same(fact.body["attempt"], wanted.body["attempt"]) else "is out of turn"
+        same_body = canonical(fact.body) == canonical(wanted.body)
+        return None if same_body else "is not what follows from the entries before it"
+
+    def _expect_offers(self, fact: Fact) -> None:
+        """Any offers will do that the certificate proves: another solver may find others."""
+        slot, attempt = self.state.current, {"attempt": fact.body["attempt"]}
+        names = slot.willing if slot.agreement_exists else []
+        self.expected = [Fact("offer", slot.number, name, attempt) for name in names]
+        self.claimed = fact.body
+
+    def _unproved(self) -> str | None:
+        """Whether the offers are an agreement that nobody would break."""
+        slot, terms = self.state.current, self.state.rules
+        consortium = consortium_of(slot, terms, slot.willing)
+        amounts = [slot.offers[name] for name in slot.willing]
+        agreement = agreement_on(consortium, amounts, terms.punishment_slots)
+        if not certify(agreement).holds:
+            return "completes offers that somebody would gain by breaking"
+        if self.claimed["total"] != sum(amounts):
+            return "completes offers whose total is not the one that was told"
+        return None
+
+    # --- What happened ---------------------------------------------------------------------
+
+    def _event(self, fact: Fact) -> str | None:
+        """What is wrong with something that need not have happened."""
+        state = self.state
+        if state.terms is None and fact.kind != "terms":
+            return "comes before the terms"
+        match fact.kind:
+            case "terms":
+                between = state.between_slots and fact.slot == state.settled
+                return None if between else "changes the terms of a slot that was begun"
+            case "model":
+                first = state.slot is None and state.model is None and fact.slot == 0
+                return None if first else "replaces the model"
+            case "slot":
+                return self._opened(fact)
+            case "told":
+                return self._receipts(fact)
+            case "round":
+                return self._round(fact)
+            case "report" | "rank" | "answer" | "contribution" | "absence":
+                return self._reply(fact)
+        state.apply(fact)  # which knows all kinds, and refuses others
+        return "follows from nothing"
+
+    def _remark(self, fact: Fact) -> str | None:
+        """A reply was refused: nothing follows from it, but it is in one piece with the others."""
+        if fact.slot != self.state.current.number:
+            return "is of a slot that is not open"
+        if not self.expected and self.question is None:
+            question = open_question(self.state)
+            if (question.stage, question.turn) == (fact.body["stage"], fact.body["turn"]):
+                self._ask(question)
+        return None
+
+    def _opened(self, fact: Fact) -> str | None:
+        state = self.state
+        to_come = (state.settled + 1, state.phase)
+        if not state.between_slots or (fact.slot, fact.body["phase"]) != to_come:
+            return "is not the slot or the phase to come"
+        return None if state.model is not None else "comes before the model to begin with"
+
+    def _receipts(self, fact: Fact) -> str | None:
+        slot = self.state.current
+        if fact.slot != slot.number or not slot.settled or slot.told:
+            return "comes when nothing was to be told"
+        return None if set(fact.body["clients"]) <= slot.reports.keys() else "names strangers"
+
+    def _reply(self, fact: Fact) -> str | None:
+        """What is wrong with what a client said, or with its absence."""
+        question = self.question or self._ask(open_question(self.state))
+        stage = STAGES.get(fact.kind) or fact.body["stage"]
+        place = (self.state.current.number, question.stage, question.turn)
+        if (fact.slot, stage, turn_of(fact.body)) != place:
+            return "answers a question that is not open"
+        if fact.client not in question.bodies:
+            return "comes from a client that was not asked"
+        if fact.client in self.heard:
+            return "is a second answer of this client"
+        self.heard[fact.client] = fact
+        return self._content(fact, question.bodies[fact.client])
+
+    def _ask(self, question: Question) -> Question:
+        self.question, self.heard = question, {}
+        return question
+
+    def _content(self, fact: Fact, told: dict[str, Any]) -> str | None:
+        """What is wrong with the content of an answer: the server should have refused it."""
+        body, report = fact.body, self.state.current.reports.get(str(fact.client), {})
+        match fact.kind:
+            case "report":
+                return None if same(read_report(body), dict(body)) else "has more than a report"
+            case "rank":
+                ratio, samples = report["ratio"], report["samples"]
+                alone = own_equilibrium(ratio, samples, self.state.rules.rounds, Standing(**told))
+                read_equilibrium(body, alone, samples)
+                place = {key: body[key] for key in told}
+                return None if same(place, told) else "is not the place that the reports lead to"
+            case "answer":
+                read_answer(body)
+            case "contribution":
+                whole(body, "samples", report["samples"])
+        return None
+
+    def _round(self, fact: Fact) -> str | None:
+        """What is wrong with the end of a round."""
+        state, question, body = self.state, self.question, fact.body
+        if question is None or (fact.slot, body["round"]) != (state.current.number, question.turn):
+            return "is of a round that is not open"
+        if not self._all_heard("train"):
+            return "ends a round before everyone was heard"
+        given = [one.body["samples"] for one in self.heard.values() if one.kind == "contribution"]
+        averaged = len(given) >= min(state.rules.needed, len(self.heard)) and sum(given) > 0
+        if body["averaged"] != averaged:
+            return "was to be averaged" if averaged else "was not to be averaged"
+        if body["total"] != (sum(given) if averaged else 0):
+            return "has a total that nobody gave"
+        if not averaged and body["digest"] != state.model:
+            return "has another model, though nothing was averaged"
+        return None
+
+
+def _false_agreement(claimed: Any, found: Any) -> str | None:
+    """What is wrong with what a server says about the agreement, before it offers any."""
+    if found["exists"] and not claimed["exists"]:
+        return "says that there is no agreement, but there is one"
+    for key in ("attempt", "kind", "equilibrium_total", "punishment_slots"):
+        if not same(claimed[key], found[key]):
+            return f"has another {key} than follows from the entries before it"
+    return None
