@@ -4,13 +4,17 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from fedaccord.cli.reproduction import trained_sections
 from fedaccord.experiments.claims import Claim
 from fedaccord.experiments.evaluation import Section, all_sections, summary
 from fedaccord.experiments.page import render_markdown, render_page
+from fedaccord.experiments.sweep import solve_sweep
+from fedaccord.experiments.table import Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "evaluation.md"
 
@@ -25,6 +29,25 @@ def test_the_page_in_the_docs_is_current(sections: list[Section]) -> None:
     trained = trained_sections(PAGE.parent)
     assert [section.name for section in trained] == ["accuracy", "law"]
     assert PAGE.read_text(encoding="utf-8") == render_markdown(sections, trained)
+
+
+def test_rounding_decides_nothing(sections: list[Section], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another processor rounds otherwise, and must find the same page."""
+    chance = np.random.default_rng(0)
+
+    def rounded_otherwise(*setting: Any) -> Table:
+        table = solve_sweep(*setting)
+        amounts = {
+            name: x for name, x in table.columns.items() if name.endswith(("total", "ratio"))
+        }
+        noise = 1e-13 * chance.uniform(-1.0, 1.0, (len(amounts), len(table)))
+        rounded = {
+            name: x * (1.0 + own) for (name, x), own in zip(amounts.items(), noise, strict=True)
+        }
+        return Table({**table.columns, **rounded})
+
+    monkeypatch.setattr("fedaccord.experiments.sweep._kept", rounded_otherwise)
+    assert render_markdown(all_sections(), []) == render_markdown(sections, [])
 
 
 @pytest.mark.parametrize("name", ["accuracy", "law"])

@@ -25,6 +25,8 @@ from fedaccord.experiments.table import Column
 
 Verdict = Literal["holds", "holds within rounding", "does not hold"]
 
+NOISE = 1e-9
+"""Relative: differences below it are rounding of our own, and not the same on every machine."""
 _UNSEEN = 0.01
 """A relative change that can't be seen in a figure."""
 
@@ -86,7 +88,7 @@ def statement(text: str, true: bool | np.bool_, ours: str, why: str = "", paper:
 def unchanged(text: str, values: Column, why: str = "") -> Claim:
     """A claim that something stays the same."""
     low, high = float(values.min()), float(values.max())
-    if low == high:
+    if high <= (1 + NOISE) * low:
         return Claim(text, "", f"{low:,.6g}", "holds")
     verdict: Verdict = "holds within rounding" if high <= (1 + _UNSEEN) * low else "does not hold"
     return Claim(text, "", f"{low:,.6g} to {high:,.6g}", verdict, why)

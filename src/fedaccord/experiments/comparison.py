@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.baselines.contract import Contract
-from fedaccord.experiments.claims import Claim, listed, plain, statement, unchanged
+from fedaccord.experiments.claims import NOISE, Claim, listed, plain, statement, unchanged
 from fedaccord.experiments.presets import Preset, Setting
 from fedaccord.experiments.shapes import GENERALLY, steps_up, trend
 from fedaccord.experiments.sweep import sweep
@@ -70,7 +70,7 @@ def most_data(table: Table) -> Claim:
     """The claim of every other figure: the agreement has more training data everywhere."""
     ours = table["uniform_total"]
     best = np.maximum(*(table[f"{name}_total"] for name in _OTHERS))
-    more = ours > best
+    more = ours > (1.0 + NOISE) * best
     others = table.where(~more)
     return statement(
         "The agreement has a larger amount of training data than the other two.",
