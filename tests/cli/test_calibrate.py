@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.training.calibration import Losses
 from tests.cli.conftest import Run
 
 QUICK = ("--rounds", "6", "--seeds", "1")
@@ -77,7 +79,14 @@ def test_text_and_picture(run: Run, suffix: str) -> None:
         (("--client", "St Mary"), "need a FILE to put the numbers into"),
         (("--chip", "1"), "give --price-per-second, or --chip and --hertz"),
         (("--chip", "1", "--hertz", "1", "--price-per-second", "1"), "give --price-per-second, or"),
-        (("--price-per-second", "0"), "a second must cost more than 0"),
+        (("--price-per-second", "0"), "--price-per-second: must be more than 0 and finite, got 0"),
+        (("--price-per-second", "inf"), "must be more than 0 and finite, got inf"),
+        (("--chip", "-1", "--hertz", "-1e9"), "--chip: must be more than 0 and finite, got -1"),
+        (("--chip", "1", "--hertz", "-1e9"), "--hertz: must be more than 0 and finite, got -1e+09"),
+        (
+            ("--chip", "1", "--hertz", "1e200"),
+            "what a second costs: must be more than 0 and finite",
+        ),
         (("--value-of-loss", "-1"), "--value-of-loss: must be more than 0"),
         (("--picture", "law.doc"), "must end in .png, .svg or .pdf"),
         (("--dataset", "cifar"), "no dataset called 'cifar'"),
@@ -89,6 +98,38 @@ def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert not Path("new.toml").exists()
+
+
+def test_a_valuation_beyond_all_numbers(run: Run) -> None:
+    result = run("calibrate", *QUICK, "--value-of-loss", "1e308", "--format", "json")
+    assert result.exit_code == 2
+    assert "the valuation: must be more than 0 and finite, got inf" in result.stderr
+
+
+def test_nothing_to_write(run: Run) -> None:
+    """Neither a price nor a value: the new file would have none of the measured numbers."""
+    run("init", "mine.toml")
+    result = run("calibrate", "mine.toml", "--out", "new.toml")
+    assert result.exit_code == 2
+    assert "--out: there would be nothing to put into the file: give a price" in result.stderr
+    assert not Path("new.toml").exists()
+
+
+def test_data_that_is_worth_nothing_is_not_written(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss rises with data, so there is no valuation, and no price was given."""
+    totals, turns = np.array([10, 100, 1000, 2000]), np.array([1, 50])
+    rising = Losses(totals, turns, np.log(totals)[:, None] * np.ones(2))
+    monkeypatch.setattr("fedaccord.training.calibration.measure_losses", lambda *_, **__: rising)
+    run("init", "mine.toml")
+    words = ("calibrate", "mine.toml", "--value-of-loss", "5", "--out", "new.toml")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "--out: not written: more data does not lower the loss at all" in result.stderr
+    assert not Path("new.toml").exists()
+    assert run(*words, "--price-per-second", "1").exit_code == 0
+    assert Path("new.toml").exists()
 
 
 def test_refusals_with_a_file(run: Run) -> None:

@@ -33,7 +33,7 @@ def test_the_json_contract(run: Run) -> None:
     assert list(answer) == [
         *("dataset", "task", "engine"),
         *("scale", "profiles"),  # added
-        *("runs", "notes"),
+        *("runs", "notes", "skew"),
     ]
     assert (answer["dataset"], answer["task"]) == ("digits", "softmax")
     assert answer["engine"] == "vectorised"
@@ -128,6 +128,34 @@ def test_text_report_and_csv(run: Run) -> None:
     assert 0.0 <= float(rows[0]["accuracy"]) <= 1.0
 
 
+def test_skew_is_said_everywhere(run: Run) -> None:
+    assert train_json(run, *SMALL)["skew"] is None
+    assert train_json(run, *SMALL, "--skew", "0.3")["skew"] == 0.3
+    result = run("train", *SMALL, "--skew", "0.3", "--report", "page.html")
+    assert "labels skewed, alpha 0.3" in " ".join(result.stdout.split())
+    assert "Dirichlet, alpha 0.3" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_nothing_to_train_on(run: Run) -> None:
+    """The scale leaves no whole example: the models are as they began, and that is said."""
+    answer = train_json(run, *SMALL, "--scale", "1e-9")
+    assert [one["slots"][0]["total"] for one in answer["runs"]] == [0, 0, 0, 0]
+    assert len(answer["notes"]) == 2
+    for profile, note in zip(("equilibrium", "individual"), answer["notes"], strict=True):
+        assert note.startswith(f"{profile}: nothing was trained on in 1 of 1 slot (slot 1: all ")
+        assert "e-07 examples at this scale" in note
+    assert train_json(run, *SMALL)["notes"] == []
+
+
+def test_nobody_contributes(run: Run) -> None:
+    rows = "".join(f"client-{n},0\n" for n in range(1, 6))
+    Path("none.csv").write_text(f"name,contribution\n{rows}", encoding="utf-8")
+    answer = train_json(run, *SMALL, "--slots", "2", "--profile", "none.csv")
+    assert answer["notes"][-1] == (
+        "none.csv: nothing was trained on in 2 of 2 slots (slot 1: nobody contributes)"
+    )
+
+
 def test_own_data(run: Run) -> None:
     chance = np.random.default_rng(0)
     Path("data").mkdir()
@@ -191,15 +219,22 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
         (("--batch", "8"), "go with --local epochs only"),
         (("--rate", "0"), "rate: must be more than 0"),
         (("--rate", "nan"), "rate: must be more than 0"),
+        (("--rate", "inf"), "rate: must be more than 0 and finite, got inf"),
         (("--local", "epochs", "--rate", "0"), "rate: must be more than 0"),
         (("--scale", "-1"), "scale: must be more than 0"),
-        (("--scale", "1e9"), "samples, but digits has only 1438"),
+        (
+            ("--scale", "20"),
+            "client-1: at scale 20 it has 2,000 examples, but digits has only 1,438",
+        ),
+        (("--scale", "1e308"), "makes more examples than a number can hold"),
         (("--skew", "0"), "alpha: must be more than 0"),
+        (("--skew", "1e308"), "is too large to draw mixtures with"),
         (("--skew", "1", "--data", "."), "not together with --data"),
         (("--data", "nowhere"), "there is no such directory"),
         (("--resume",), "--checkpoint DIR must say from where"),
         (("--seeds", "0"), "must be 1 or more"),
         (("--seed", "-1"), "must be 0 or more"),
+        (("--seed", str(2**64)), f"must be {2**63 - 1} or less, got {2**64}"),
     ],
 )
 def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
@@ -217,6 +252,9 @@ def test_a_checkpoint_of_another_run(run: Run) -> None:
     result = run("train", *SMALL, "--checkpoint", "kept", "--resume", "--task", "mlp")
     assert result.exit_code == 2
     assert "is the checkpoint of another run: its task is softmax, not mlp" in result.stderr
+    result = run("train", *SMALL, "--checkpoint", "kept", "--resume", "--skew", "0.5")
+    assert result.exit_code == 2
+    assert "is the checkpoint of another run: its skew is none, not 0.5" in result.stderr
 
 
 @pytest.mark.parametrize("local", ["gradient", "epochs"])

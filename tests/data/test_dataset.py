@@ -27,6 +27,17 @@ def test_built_in(name: str, size: int, shape: tuple[int, ...], classes: int) ->
     assert overlap <= 0.01 * len(dataset.test_labels)  # digits has a few twins of its own
 
 
+def test_inputs_are_of_like_size() -> None:
+    """Digits from 0 to 1; each measurement of the tumours with mean 0 and deviation 1."""
+    digits = load_dataset("digits")
+    assert (digits.inputs.min(), digits.inputs.max()) == (0.0, 1.0)
+    tumours = load_dataset("breast-cancer")
+    everyone = np.concatenate([tumours.inputs, tumours.test_inputs]).astype(np.float64)
+    # to the precision of single numbers, of which there are 569
+    np.testing.assert_allclose(everyone.mean(axis=0), 0.0, atol=1e-6)
+    np.testing.assert_allclose(everyone.std(axis=0), 1.0, atol=1e-6)
+
+
 def test_the_split_is_always_the_same() -> None:
     np.testing.assert_array_equal(load_dataset("digits").labels, load_dataset("digits").labels)
 

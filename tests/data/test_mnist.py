@@ -1,5 +1,6 @@
 """MNIST: found, verified, downloaded once; and what is said when it can't be."""
 
+import errno
 import gzip
 import hashlib
 import os
@@ -81,7 +82,11 @@ def test_from_the_data_directory(
     dataset = load_mnist()
     assert (dataset.size, dataset.shape, dataset.classes) == (30, (28, 28), 10)
     assert dataset.labels.tolist() == (np.arange(30) % 10).tolist()
-    assert 0.99 < dataset.inputs.max() <= 1.0
+    raw = np.frombuffer(gzip.decompress(files["train-images-idx3-ubyte.gz"])[16:], np.uint8)
+    # bytes as parts of 255, to the last digit
+    expected = raw.reshape(30, 28, 28).astype(np.float32) / np.float32(255)
+    np.testing.assert_array_equal(dataset.inputs, expected)
+    assert dataset.inputs.max() == 1.0
 
 
 def test_downloaded_once(files: dict[str, bytes], server: Path) -> None:
@@ -114,6 +119,19 @@ def test_a_wrong_file_on_disk(
 
 
 @pytest.mark.usefixtures("files")
+def test_a_file_that_may_not_be_read(
+    files: dict[str, bytes], nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDACCORD_DATA", str(write(nowhere / "data", files)))
+
+    def forbidden(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", forbidden)  # a superuser may read any file
+    with pytest.raises(DataUnavailable, match=r"images.*gz cannot be read \(Permission denied\)"):
+        load_mnist()
+
+
 def test_no_network() -> None:
     with pytest.raises(DataUnavailable) as refused:
         load_mnist()
@@ -121,6 +139,13 @@ def test_no_network() -> None:
     assert "could not be downloaded" in said
     assert f"put the four original files into {mnist.cache_folder()}" in said
     assert "\n" not in said
+
+
+@pytest.mark.usefixtures("files")
+def test_a_cache_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    with pytest.raises(DataUnavailable, match=r"could not be downloaded.*Not a directory"):
+        load_mnist()
 
 
 DATA = os.environ.get("FEDACCORD_DATA")

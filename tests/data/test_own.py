@@ -1,12 +1,13 @@
 """Your own data, from files and from a function."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.data.own import load_folder, own_partition
+from fedaccord.data.own import Examples, load_folder, own_partition
 
 INPUTS = np.arange(12.0).reshape(6, 2)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -69,6 +70,7 @@ def test_client_data_of_different_widths(folder: Path) -> None:
         ("Bad.csv", b"nan,2,0\n", "Bad: inputs must be finite numbers"),
         ("Bad.csv", b"1e300,2,0\n", "Bad: inputs must be finite numbers"),
         ("Bad.npz", b"no zip file", "Bad.npz: cannot be read as examples"),
+        ("Bad.csv", b"1\n0\n", "Bad: its examples have the shape .0,.: they are empty"),
     ],
 )
 def test_bad_files(folder: Path, name: str, content: bytes, message: str) -> None:
@@ -112,3 +114,62 @@ def test_a_mark_of_the_byte_order_is_no_number(folder: Path) -> None:
 def test_no_client_is_called_test(folder: Path) -> None:
     with pytest.raises(fa.InvalidInput, match="no client can be called test"):
         load_folder(folder, ["North", "test"])
+
+
+def labelled(**labels: list[int]) -> Callable[[str], Examples]:
+    """Each client, and test, with these labels."""
+    return lambda name: (np.zeros((len(labels[name]), 2)), np.array(labels[name]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "problems"),
+    [
+        ({"a": [0, 1], "b": [1, 500], "test": [0]}, ["b: a label is 500, but no client has 2"]),
+        (
+            {"a": [1, 2], "b": [2], "test": [1]},
+            ["a: a label is 2, but no client has 0", "b: a label is 2, but no client has 0"],
+        ),
+        ({"a": [0, 1], "b": [1], "test": [0, 2]}, ["test: a label is 2, which no client has"]),
+    ],
+)
+def test_labels_that_no_client_has(labels: dict[str, list[int]], problems: list[str]) -> None:
+    with pytest.raises(fa.InvalidInput) as refused:
+        own_partition(labelled(**labels), ["a", "b"], "mine")
+    told = [
+        problem.removesuffix(": they must be 0, 1, 2, ...") for problem in refused.value.problems
+    ]
+    assert told == problems
+
+
+def test_no_client_needs_every_label() -> None:
+    both = own_partition(labelled(a=[0, 0], b=[1, 2], test=[2]), ["a", "b"], "mine")
+    assert both.dataset.classes == 3
+    # nor does one alone, as on Flower, where nobody sees the others' data
+    alone = own_partition(labelled(a=[0, 2], test=[3]), ["a"], "mine")
+    assert alone.dataset.classes == 4
+
+
+@pytest.mark.parametrize("part", ["inputs", "labels"])
+def test_complex_numbers(part: str) -> None:
+    arrays = {"inputs": INPUTS, "labels": LABELS}
+    arrays[part] = arrays[part] + 1j
+    with pytest.raises(fa.InvalidInput, match="a: inputs and labels must be numbers, and not comp"):
+        own_partition(lambda _: (arrays["inputs"], arrays["labels"]), ["a"], "mine")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damaged_anywhere(folder: Path, save: Callable[..., None]) -> None:
+    """Whatever byte is wrong: read, or refused in one sentence."""
+    save(folder / "Bad.npz", inputs=INPUTS, labels=LABELS)
+    whole = (folder / "Bad.npz").read_bytes()
+    refused = []
+    for place in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        (folder / "Bad.npz").write_bytes(damaged)
+        try:
+            load_folder(folder, ["Bad"])
+        except fa.InvalidInput as error:
+            refused.append(len(error.problems))
+    assert len(refused) > 20
+    assert set(refused) == {1}

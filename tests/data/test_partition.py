@@ -12,6 +12,7 @@ from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import (
     RandomPartition,
     SkewedPartition,
+    skew_of,
     whole_contributions,
 )
 
@@ -53,6 +54,26 @@ def test_drift(partition: Any) -> None:
             np.testing.assert_array_equal(here, there)
     assert set(one.draw(1)[0].tolist()) != set(one.draw(2)[0].tolist())
     assert one.draw(1)[0].tolist() != partition(dataset(), [60, 190], seed=6).draw(1)[0].tolist()
+
+
+@pytest.mark.parametrize("sizes", [[50, 70, 80], [60, 190]])
+def test_drift_with_enough_for_all_and_without(sizes: list[int]) -> None:
+    """Every client's examples change from slot to slot and from seed to seed."""
+    partition = RandomPartition(dataset(), sizes, seed=5)
+    now, later = partition.draw(1), partition.draw(2)
+    elsewhere = RandomPartition(dataset(), sizes, seed=6).draw(1)
+    for n in range(len(sizes)):
+        assert set(now[n].tolist()) != set(later[n].tolist())
+        assert set(now[n].tolist()) != set(elsewhere[n].tolist())
+
+
+@pytest.mark.parametrize(
+    "partition", [RandomPartition, lambda data, sizes: SkewedPartition(data, sizes, 1e6)]
+)
+def test_each_client_draws_on_its_own(partition: Any) -> None:
+    """Where examples are shared, too: of 200, two with 150 each have about 113 in common."""
+    one, other = (set(part.tolist()) for part in partition(dataset(), [150, 150]).draw(1))
+    assert 85 < len(one & other) < 140
 
 
 def test_a_small_alpha_skews_the_labels() -> None:
@@ -97,8 +118,26 @@ def test_more_than_there_is(partition: Any) -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
 def test_alpha(alpha: float) -> None:
-    with pytest.raises(fa.InvalidInput, match="alpha: must be more than 0"):
+    with pytest.raises(fa.InvalidInput, match="alpha: must be more than 0 and finite, got"):
         SkewedPartition(dataset(), [5], alpha)
+
+
+def test_an_alpha_beyond_what_can_be_drawn_with() -> None:
+    """NumPy's mixtures are then all zeros, and everyone would have the last label alone."""
+    with pytest.raises(fa.InvalidInput, match=r"alpha: 1e\+308 is too large"):
+        SkewedPartition(dataset(), [5], 1e308)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-5, 1e100])
+def test_mixtures_are_shares(alpha: float) -> None:
+    mixtures = SkewedPartition(dataset(), [5, 6, 7], alpha).mixtures
+    assert mixtures.shape == (3, 4)
+    np.testing.assert_allclose(mixtures.sum(axis=1), 1.0)
+
+
+def test_how_skewed() -> None:
+    assert skew_of(SkewedPartition(dataset(), [5], 0.3)) == 0.3
+    assert skew_of(RandomPartition(dataset(), [5])) is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))

@@ -43,3 +43,8 @@ def test_nobody_is_asked_for_more_than_it_has(
 def test_refusals(scale: float) -> None:
     with pytest.raises(fa.InvalidInput, match="scale: must be more than 0"):
         scaled_sizes([10], scale)
+
+
+def test_a_scale_beyond_all_numbers() -> None:
+    with pytest.raises(fa.InvalidInput, match=r"scale: 1e\+308 makes more examples than a number"):
+        scaled_sizes([100], 1e308)

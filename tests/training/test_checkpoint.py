@@ -1,5 +1,7 @@
 """Runs on disk: whole files, of this run only."""
 
+import resource
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,13 +10,14 @@ import pytest
 import torch
 
 import fedaccord as fa
+from fedaccord.data.partition import SkewedPartition
 from fedaccord.training.checkpoint import Checkpoint, identity_of, load_parameters
 from fedaccord.training.course import Course, State, train
 from fedaccord.training.engine import GradientStep
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model
 from fedaccord.training.vectorised import VectorisedEngine
-from tests.training.test_course import THREE_SLOTS, course
+from tests.training.test_course import SIZES, THREE_SLOTS, course
 
 ENGINE = VectorisedEngine()
 
@@ -23,6 +26,11 @@ def checkpoint(path: Path, given: Course | None = None, **change: Any) -> Checkp
     usual = {"contributions": THREE_SLOTS, "phases": ["a", "b", "c"], "seed": 0, "engine": ENGINE}
     fields: dict[str, Any] = usual | change
     return Checkpoint(path, identity_of(given or course(), **fields))
+
+
+def skewed(alpha: float) -> Callable[[int], SkewedPartition]:
+    """Another partition of the usual data."""
+    return lambda seed: SkewedPartition(course().model.dataset, SIZES, alpha, seed)
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
@@ -65,17 +73,35 @@ def test_another_run_does_not_go_on_from_it(
         checkpoint(tmp_path / "run.pt", **change).load()
 
 
-def test_other_test_labels_are_another_run(tmp_path: Path) -> None:
-    train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "run.pt"))
+def on_changed(array: str) -> Course:
+    """The usual course on other data: one of its arrays is reversed."""
     given = course()
     data = given.model.dataset
-    other = replace(data, test_labels=data.test_labels[::-1].copy())
-    changed = replace(given, model=Model(given.model.task, other))
-    with pytest.raises(fa.InvalidInput, match="its dataset is digits"):
-        checkpoint(tmp_path / "run.pt", changed).load()
+    other = replace(data, **{array: getattr(data, array)[::-1].copy()})
+    return replace(given, model=Model(given.model.task, other))
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04 half a file"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (on_changed("inputs"), "its dataset is digits"),
+        (on_changed("labels"), "its dataset is digits"),
+        (on_changed("test_inputs"), "its dataset is digits"),
+        (on_changed("test_labels"), "its dataset is digits"),
+        (replace(course(), scale=0.5), "its scale is 1.0, not 0.5"),
+        (replace(course(), partition=skewed(0.1)), "its skew is none, not 0.1"),
+        (replace(course(), partition=lambda _: course().partition(7)), "its partition is"),
+    ],
+)
+def test_other_data_is_another_run(tmp_path: Path, given: Course, message: str) -> None:
+    train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "run.pt"))
+    with pytest.raises(fa.InvalidInput, match=f"checkpoint of another run: {message}"):
+        checkpoint(tmp_path / "run.pt", given).load()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage", b"PK\x03\x04 half a file", b"\x80\x04hello", b"\x80\x02."]
+)
 def test_damaged_files(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.pt"
     path.write_bytes(content)
@@ -87,6 +113,60 @@ def test_other_files(tmp_path: Path) -> None:
     torch.save({"weights": torch.zeros(2)}, tmp_path / "run.pt")
     with pytest.raises(fa.FedaccordError, match="is no checkpoint of fedaccord"):
         checkpoint(tmp_path / "run.pt").load()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"identity": "mine"},
+        {"identity": None},
+        {"parameters": None},
+        {"parameters": {"1.weight": 3.0}},
+        {"parameters": {}},
+        {"parameters": {"1.weight": torch.zeros(2)}},
+        {"slots": None},
+        {"slots": 3},
+        {"slots": ["a slot"]},
+        {"slots": [{"slot": 1}]},
+        {"rounds": None},
+        {"rounds": [{"loss": "much", "accuracy": 1.0}]},
+        {"rounds": [{"loss": 1.0}]},
+    ],
+)
+def test_odd_contents(tmp_path: Path, change: dict[str, Any]) -> None:
+    """A file with something else in a place, or nothing (None)."""
+    path = tmp_path / "run.pt"
+    train(course(), THREE_SLOTS, store=checkpoint(path))
+    content = torch.load(path, weights_only=True) | change
+    torch.save({part: value for part, value in content.items() if value is not None}, path)
+    with pytest.raises(fa.FedaccordError, match="is no checkpoint of fedaccord"):
+        checkpoint(path).load()
+
+
+def test_a_slot_that_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "run.pt"
+    train(course(), THREE_SLOTS, store=checkpoint(path))
+    content = torch.load(path, weights_only=True)
+    torch.save(content | {"slots": content["slots"][1:]}, path)
+    with pytest.raises(fa.FedaccordError, match="is no checkpoint of fedaccord"):
+        checkpoint(path).load()
+
+
+def test_no_room_for_it(tmp_path: Path) -> None:
+    """A limit on the size of files stands for a full disk: the old file stays as it was."""
+    path = tmp_path / "run.pt"
+    train(course(), THREE_SLOTS, store=checkpoint(path))
+    before = path.read_bytes()
+    large = State((), (), {"1.weight": torch.zeros(100_000)})
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, most))
+    try:
+        with pytest.raises(fa.FedaccordError, match=r"run.pt: cannot be written: File too large"):
+            Checkpoint(path, {}).save(large, at_once=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["run.pt"]
 
 
 def test_rounds_in_a_row_are_not_all_written(tmp_path: Path) -> None:

@@ -1,26 +1,42 @@
 """The pictures of a training show what they are given."""
 
+from dataclasses import replace
+
 import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from fedaccord import plots, report
+from fedaccord.data.partition import SkewedPartition
 from fedaccord.training.calibration import Losses
 from fedaccord.training.comparison import Comparison
 from fedaccord.training.course import Score, SlotRecord, TrainingRun
 from tests.training.test_course import course
 
 
-def comparison(*phases: str, seeds: int = 2, gain: float = 0.1) -> Comparison:
-    """Accuracies that rise from slot to slot, a bit more with each seed."""
+def comparison(
+    *phases: str, seeds: int = 2, gain: float = 0.1, spread: float = 0.0, rounds: int = 3
+) -> Comparison:
+    """Accuracies that rise from round to round, a bit more with each seed; gains may, too."""
 
     def run(profile: str, seed: int, more: float) -> TrainingRun:
-        accuracies = [0.5 + 0.01 * k + 0.02 * seed + more for k in range(3)]
+        more += spread * seed if more else 0.0
+        accuracies = [0.5 + 0.01 * k + 0.02 * seed + more for k in range(rounds)]
         scores = tuple(Score(1.0 - a, a) for a in accuracies)
         slots = [SlotRecord(n + 1, p, 7, scores, scores[-1]) for n, p in enumerate(phases)]
         return TrainingRun(profile, seed, tuple(slots), {})
 
     runs = [run(name, s, m) for name, m in [("a", 0.0), ("b", gain)] for s in range(seeds)]
-    return Comparison("a consortium", course(), "plain", tuple(runs), ("a note",))
+    return Comparison("a consortium", course(rounds=rounds), "plain", tuple(runs), ("a note",))
+
+
+def together(*others: Comparison) -> Comparison:
+    """Several comparisons with the same first profile as one."""
+    first = others[0]
+    runs = [run for run in first.runs if run.profile == "a"]
+    for k, other in enumerate(others, start=1):
+        runs += [replace(run, profile=f"b{k}") for run in other.runs if run.profile == "b"]
+    return replace(first, runs=tuple(runs))
 
 
 def labels(figure: Figure) -> list[str]:
@@ -51,6 +67,43 @@ def test_a_slot_in_which_nobody_trained() -> None:
     assert len(np.asarray(figure.axes[0].get_lines()[0].get_xdata())) == 3
 
 
+def test_punishments_of_any_profile_are_shaded() -> None:
+    """Here of the first one only, which slipped; the last one acts alone."""
+    slipped = comparison("cooperating", "punishing", "cooperating").of("a")
+    alone = comparison("equilibrium", "equilibrium", "equilibrium").of("b")
+    figure = plots.plot_learning(Comparison("c", course(), "plain", (*slipped, *alone)))
+    assert labels(figure) == ["a", "b", "punishing"]
+    [shade] = [each for each in figure.axes[0].collections if each.get_label() == "punishing"]
+    [shape] = shade.get_paths()
+    extent = shape.get_extents()
+    assert (extent.x0, extent.x1) == (1.5, 2.5)
+
+
+def test_a_single_round_is_a_mark() -> None:
+    figure = plots.plot_learning(comparison("equilibrium", rounds=1))
+    for axes in figure.axes:
+        assert [line.get_marker() for line in axes.get_lines()] == ["o", "o"]
+        low, high = axes.get_xlim()
+        assert low < 1.0 < high
+        # from the least to the most of the seeds, as a bar
+        bars = [each for each in axes.collections if isinstance(each, LineCollection)]
+        assert len(bars) == 2
+    lines = plots.plot_learning(comparison("equilibrium")).axes[0].get_lines()
+    assert [line.get_marker() for line in lines] == ["None", "None"]
+
+
+def test_bands_are_not_cut() -> None:
+    """Past the first tenth of the rounds, of which here there is none."""
+    given = comparison("equilibrium", seeds=9)
+    above, below = plots.plot_learning(given).axes
+    accuracies = [100 * s.accuracy for run in given.runs for s in run.slots[0].rounds]
+    losses = [s.loss for run in given.runs for s in run.slots[0].rounds]
+    for axes, values in ((above, accuracies), (below, losses)):
+        low, high = axes.get_ylim()
+        assert low < min(values)
+        assert max(values) < high
+
+
 def test_the_law_with_marks_and_lines() -> None:
     totals, turns = np.array([10, 100, 1000, 2000]), np.array([1, 5, 25])
     mean = 2 / np.sqrt(totals[:, None] * turns) + 1 / turns
@@ -69,6 +122,35 @@ def test_the_sentences() -> None:
     assert report.gain_sentence(same, same.scores[1]) == (
         "b against a: the same accuracy with every seed."
     )
-    assert "chance" in report.training_title(same)
+    assert report.training_title(same) == "No sure difference in accuracy"
     single = comparison("equilibrium", seeds=1)
     assert "from a single seed" in report.gain_sentence(single, single.scores[1])
+
+
+def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
+    def title(*gains: float, seeds: int = 3, spread: float = 0.0) -> str:
+        given = [comparison("", seeds=seeds, gain=gain, spread=spread) for gain in gains]
+        return report.training_title(together(*given))
+
+    assert title(0.1, 0.3, 0.2) == "30.00 points more accuracy under b2 than under a"
+    assert title(0.01, -0.4, 0.2) == "40.00 points less accuracy under b2 than under a"
+    assert title(0.0, -0.3) == "30.00 points less accuracy under b2 than under a"
+    assert title(0.02, spread=0.1) == "No sure difference in accuracy"
+    unsure = comparison("", seeds=3, gain=0.2, spread=0.2)  # 40 points, give or take 50
+    sure = comparison("", seeds=3, gain=-0.1)
+    both = together(unsure, sure)
+    assert report.training_title(both) == "10.00 points less accuracy under b2 than under a"
+    one = "40.00 points less accuracy under b1 than under a, with a single seed"
+    assert title(-0.4, 0.1, seeds=1) == one
+    assert title(0.0, seeds=1) == "The same accuracy, with a single seed"
+
+
+def test_skew_is_told() -> None:
+    given = comparison("equilibrium")
+    assert "skew" not in report.setting_sentence(given)
+    assert "Skew" not in report.render_training(given)
+    data = given.course.model.dataset
+    skewed = replace(given.course, partition=lambda s: SkewedPartition(data, [9], 0.25, s))
+    told = replace(given, course=skewed)
+    assert "2 seeds; labels skewed, alpha 0.25" in report.setting_sentence(told)
+    assert "Dirichlet, alpha 0.25" in report.render_training(told)

@@ -88,8 +88,12 @@ def calibrate(
     elif consortium is not None and rounds != consortium.rounds:
         raise InvalidInput(f"--rounds: {file} says {consortium.rounds}")
     price = _price(price_per_second, chip, hertz)
-    if value_of_loss is not None and not 0 < value_of_loss < float("inf"):
-        raise InvalidInput(f"--value-of-loss: must be more than 0, got {value_of_loss:g}")
+    _check_positive("--value-of-loss", value_of_loss)
+    if out is not None and price is None and value_of_loss is None:
+        raise InvalidInput(
+            "--out: there would be nothing to put into the file: give a price "
+            "(--price-per-second, or --chip and --hertz), or --value-of-loss"
+        )
     steps = read_local(local, rate, batch, epochs)
     model = find_model(dataset, task)
 
@@ -107,6 +111,8 @@ def calibrate(
             progress=lambda done, of: reach(100 * done // of, "Training (%)"),
         )
     result = Calibration(model, rounds, speed, losses, price, value_of_loss)
+    _check_positive("the cost per sample", result.cost_per_sample)
+    _check_positive("the valuation", result.valuation)
     if out is not None and consortium is not None:
         write_file(out, result.written_into(consortium, client or list(consortium.names)))
     if picture is not None:
@@ -143,11 +149,18 @@ def _price(per_second: float | None, chip: float | None, hertz: float | None) ->
     """
     if (chip is None) != (hertz is None) or (chip is not None and per_second is not None):
         raise InvalidInput("give --price-per-second, or --chip and --hertz")
+    _check_positive("--price-per-second", per_second)
+    _check_positive("--chip", chip)
+    _check_positive("--hertz", hertz)
     if chip is not None and hertz is not None:
-        per_second = chip / 2 * hertz**3
-    if per_second is not None and not 0 < per_second < float("inf"):
-        raise InvalidInput(f"a second must cost more than 0, got {per_second:g}")
+        per_second = chip / 2 * hertz * hertz * hertz  # a power would overflow with a traceback
+        _check_positive("--chip and --hertz: what a second costs", per_second)
     return per_second
+
+
+def _check_positive(name: str, value: float | None) -> None:
+    if value is not None and not 0 < value < float("inf"):
+        raise InvalidInput(f"{name}: must be more than 0 and finite, got {value:g}")
 
 
 def _draw(picture: Path, result: "Calibration") -> None:

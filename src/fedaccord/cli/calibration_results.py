@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from fedaccord.errors import FedaccordError
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.consortium_text import consortium_text
 from fedaccord.training.calibration import Losses, Speed
@@ -55,6 +56,11 @@ class Calibration:
             "valuation": self.valuation,
         }
         measured = {field: value for field, value in measured.items() if value is not None}
+        if not measured:
+            raise FedaccordError(
+                "--out: not written: more data does not lower the loss at all, so there is no "
+                "valuation to put into the file"
+            )
         clients = [
             replace(client, **measured) if client.name in set(names) else client
             for client in consortium

@@ -17,6 +17,7 @@ from fedaccord.cli.options import (
     SamplesOption,
     choose_consortium,
     from_one,
+    from_zero,
 )
 from fedaccord.cli.outputs import check_writable, write_csv, write_file
 from fedaccord.errors import InvalidInput
@@ -95,7 +96,10 @@ def compare(
         int | None,
         typer.Option("--seeds", callback=from_one, help="Train: how many runs each (3)."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Train: of the first run (0).")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", callback=from_zero, help="Train: of the first run (0)."),
+    ] = None,
     paper: PaperOption = False,
     clients: ClientsOption = None,
     samples: SamplesOption = None,
@@ -118,8 +122,6 @@ def compare(
     """
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
-    if seed is not None and seed < 0:
-        raise InvalidInput(f"--seed: must be 0 or more, got {seed}")
     check_writable(report, csv)
     consortium = choose_consortium(
         file,

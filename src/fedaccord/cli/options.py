@@ -16,6 +16,8 @@ Format = Literal["text", "json"]
 
 MOST_CLIENTS = 10_000_000
 """What fits into the memory of a usual machine."""
+LARGEST_SEED = 2**63 - 1
+"""PyTorch takes 64 bits: so there is room for the seeds that follow."""
 
 
 def from_one(number: int | None) -> int | None:
@@ -25,10 +27,14 @@ def from_one(number: int | None) -> int | None:
     return number
 
 
-def from_zero(number: int) -> int:
-    """A seed."""
+def from_zero(number: int | None) -> int | None:
+    """A seed, if one is given."""
+    if number is None:
+        return None
     if number < 0:
         raise typer.BadParameter(f"must be 0 or more, got {number}")
+    if number > LARGEST_SEED:
+        raise typer.BadParameter(f"must be {LARGEST_SEED} or less, got {number}")
     return number
 
 

@@ -96,7 +96,7 @@ def match_record(
     }
 
 
-def training_record(comparison: "Comparison") -> dict[str, Any]:
+def training_record(comparison: "Comparison", skew: float | None) -> dict[str, Any]:
     """What `train` prints."""
     return {
         "dataset": comparison.course.model.dataset.name,
@@ -113,6 +113,7 @@ def training_record(comparison: "Comparison") -> dict[str, Any]:
             for run in comparison.runs
         ],
         "notes": list(comparison.notes),
+        "skew": skew,
     }
 
 

@@ -7,7 +7,7 @@ import typer
 
 from fedaccord.cli.console import output
 from fedaccord.cli.figure_files import make_directory
-from fedaccord.cli.options import FormatOption
+from fedaccord.cli.options import FormatOption, from_zero
 from fedaccord.cli.reproduction import ALL, CLAIMS, Reproduction
 from fedaccord.cli.verdicts import evaluation_record, print_evaluation
 from fedaccord.errors import InvalidInput
@@ -30,7 +30,11 @@ def reproduce(
     ] = "one-column",
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="In place of a figure's own, where chance plays a part."),
+        typer.Option(
+            "--seed",
+            callback=from_zero,
+            help="In place of a figure's own, where chance plays a part.",
+        ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Make again what is there already.")
@@ -55,7 +59,7 @@ def reproduce(
         return
     _check(figures, [*titles, CLAIMS, ALL])
     if seed is not None:
-        _check_seed(seed, figures)
+        _check_chance(figures)
     make_directory(out)
     done = Reproduction(figures, out, width, seed, force)
     done.draw_figures()
@@ -78,12 +82,10 @@ def _list(titles: dict[str, str]) -> None:
     typer.echo(f"{ALL:9} All of these, and one HTML page")
 
 
-def _check_seed(seed: int, words: list[str]) -> None:
-    """Refuse a seed that is none, or that nothing would be drawn with."""
+def _check_chance(words: list[str]) -> None:
+    """Refuse a seed that nothing would be drawn with."""
     from fedaccord.experiments.presets import drawn_by_chance
 
-    if seed < 0:
-        raise InvalidInput(f"--seed: must be 0 or more, got {seed}")
     if not {*drawn_by_chance(), CLAIMS, ALL} & set(words):
         raise InvalidInput(f"--seed: chance plays no part in {', '.join(words)}")
 

@@ -35,7 +35,7 @@ from fedaccord.cli.training_options import (
     build_course,
     read_local,
 )
-from fedaccord.cli.training_runs import checkpoint_folder, find_engine, run_all
+from fedaccord.cli.training_runs import checkpoint_folder, find_engine, idle_notes, run_all
 from fedaccord.errors import InvalidInput
 
 
@@ -167,8 +167,9 @@ def train(
 
     from fedaccord.training.comparison import Comparison
 
-    notes = tuple(line for each in profiles for line in each.notes)
-    comparison = Comparison(consortium.name, course, engine, tuple(runs), notes)
+    notes = [line for each in profiles for line in each.notes]
+    notes += idle_notes(course, profiles, runs)
+    comparison = Comparison(consortium.name, course, engine, tuple(runs), tuple(notes))
     if csv is not None:
         write_runs(csv, comparison)
     if report is not None:
@@ -177,7 +178,8 @@ def train(
     if output_format == "json":
         from fedaccord.cli.records import to_json, training_record
 
-        typer.echo(to_json(training_record(comparison), sum(len(run.slots) for run in runs)))
+        record = training_record(comparison, skew)
+        typer.echo(to_json(record, sum(len(run.slots) for run in runs)))
     else:
         from fedaccord.cli.tables import print_consortium
         from fedaccord.cli.training_tables import print_training

@@ -154,6 +154,13 @@ def _drawn(
     if scale is None:
         scale = fitting_scale(dataset, consortium.samples)
     sizes = scaled_sizes(consortium.samples, scale)
+    if problems := [
+        f"{name}: at scale {scale:g} it has {size:,} examples, but {dataset.name} has only "
+        f"{dataset.size:,}"
+        for name, size in zip(consortium.names, sizes, strict=True)
+        if size > dataset.size
+    ]:
+        raise InvalidInput(problems)
     if skew is None:
         return lambda seed: RandomPartition(dataset, sizes, seed), scale
     return lambda seed: SkewedPartition(dataset, sizes, skew, seed), scale

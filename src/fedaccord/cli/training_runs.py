@@ -81,6 +81,30 @@ def run_all(
     return runs
 
 
+def idle_notes(
+    course: "Course", profiles: "Sequence[PlayedProfile]", runs: "Sequence[TrainingRun]"
+) -> list[str]:
+    """Which profiles left a model as it was, and why: their scores say nothing about data."""
+    from fedaccord.game.writing import count
+
+    notes = []
+    for profile in profiles:
+        run = next(run for run in runs if run.profile == profile.name)
+        idle = [slot.slot for slot in run.slots if slot.total == 0]
+        if idle:
+            scaled = course.scale * float(profile.contributions[idle[0] - 1].sum())
+            why = (
+                f"all contributions make {scaled:.2g} examples at this scale"
+                if scaled
+                else "nobody contributes"
+            )
+            notes.append(
+                f"{profile.name}: nothing was trained on in {len(idle):,} of "
+                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: {why})"
+            )
+    return notes
+
+
 def _store(
     course: "Course", profile: "PlayedProfile", seed: int, engine: "Engine", folder: Path | None
 ) -> "Checkpoint | None":

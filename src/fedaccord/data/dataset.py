@@ -17,7 +17,10 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Labelled examples. The first axis of the inputs counts examples, the rest is their shape."""
+    """Labelled examples. The first axis of the inputs counts examples, the rest is their shape.
+
+    Inputs are kept as 32-bit numbers and labels as 64-bit whole ones, whatever they are given as.
+    """
 
     name: str
     inputs: Inputs
@@ -28,6 +31,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Refuse examples that could not be trained on, all mistakes at once."""
+        for name in ("inputs", "labels", "test_inputs", "test_labels"):
+            object.__setattr__(self, name, self._kept(name))
         problems = [
             *_part_problems("training", self.inputs, self.labels, self.classes),
             *_part_problems("test", self.test_inputs, self.test_labels, self.classes),
@@ -36,6 +41,22 @@ class Dataset:
             problems.append("training and test examples have different shapes")
         if problems:
             raise InvalidInput(problems, source=f"dataset {self.name}")
+
+    def _kept(self, name: str) -> npt.NDArray[Any]:
+        """An array of numbers as it is kept; not copied if it is of that kind already."""
+        try:
+            given = np.asarray(getattr(self, name))
+        except ValueError:  # rows of different lengths
+            given = np.array(None)
+        labels = name.endswith("labels")
+        if labels and (given.dtype.kind not in "bui" or given.ndim != 1):
+            problem = f"{name} must be whole numbers, one for each example"
+            raise InvalidInput(problem, source=f"dataset {self.name}")
+        if not labels and (given.dtype.kind not in "buif" or given.ndim < 2):
+            problem = f"{name} must be numbers, in rows (or images) of one size"
+            raise InvalidInput(problem, source=f"dataset {self.name}")
+        with np.errstate(over="ignore"):  # too large for 32 bits: told as not finite
+            return np.ascontiguousarray(given, dtype=np.int64 if labels else np.float32)
 
     @property
     def size(self) -> int:

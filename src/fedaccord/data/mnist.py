@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import os
 import urllib.request
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 
@@ -80,7 +81,11 @@ def _folders() -> list[Path]:
 
 
 def _verify(path: Path) -> None:
-    if (digest := _sha256(path)) != CHECKSUMS[path.name]:
+    try:
+        digest = _sha256(path)
+    except OSError as error:
+        raise DataUnavailable(f"{path} cannot be read ({error.strerror})") from None
+    if digest != CHECKSUMS[path.name]:
         raise DataUnavailable(
             f"{path} is not the original file: its SHA-256 is {digest}, "
             f"it should be {CHECKSUMS[path.name]}; remove it or put the original there"
@@ -113,7 +118,8 @@ def _download(name: str, target: Path, progress: Progress | None) -> None:
             "has them in FEDACCORD_DATA"
         ) from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be what is wrong
+            partial.unlink(missing_ok=True)
 
 
 def _read_idx(path: Path) -> npt.NDArray[np.uint8]:

@@ -2,9 +2,10 @@
 
 A directory has one `.npz` file (arrays `inputs` and `labels`) or one `.csv` file (numbers, the
 label last; a first line of column names is left out) for each client, named after it, and one
-called `test` to measure with.
+called `test` to measure with. Labels are 0, 1, 2, ...: each is at some client.
 """
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,13 @@ Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 _LABELS = 1_000
 """More classes than that only with as many examples: else the last column is something else."""
+
+_UNREADABLE = (
+    *(BadZipFile, zlib.error, EOFError, KeyError, OSError, ValueError),
+    RuntimeError,  # a password, or a compression that this machine does not have
+    MemoryError,  # a damaged shape, larger than any machine
+)
+"""What comes of a damaged file, wherever the damage is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +77,9 @@ def own_partition(
         if shape != width
     ]:
         raise InvalidInput(problems, source=name)
+    # one client alone, as on Flower, need not have every label
+    if len(names) > 1 and (problems := _label_problems(parts)):
+        raise InvalidInput(problems, source=name)
     dataset = Dataset(
         name=name,
         inputs=np.concatenate([parts[who][0] for who in names]),
@@ -103,6 +114,21 @@ def _all_parts(
     return parts
 
 
+def _label_problems(parts: dict[str, tuple[Inputs, Labels]]) -> list[str]:
+    """Labels that could not be learned, as no client has them."""
+    found = {who: set(labels.tolist()) for who, (_, labels) in parts.items()}
+    tested = found.pop("test")
+    learned = set().union(*found.values())
+    if unknown := sorted(tested - learned):
+        return [f"test: a label is {unknown[0]}, which no client has"]
+    gap = next(label for label in range(len(learned) + 1) if label not in learned)
+    return [
+        f"{who}: a label is {max(labels)}, but no client has {gap}: they must be 0, 1, 2, ..."
+        for who, labels in found.items()
+        if max(labels) > gap
+    ]
+
+
 def _file(folder: Path, name: str) -> Path:
     """The file of a client, of either kind."""
     found = [path for path in (folder / f"{name}.npz", folder / f"{name}.csv") if path.is_file()]
@@ -115,16 +141,17 @@ def _file(folder: Path, name: str) -> Path:
 def _read(path: Path) -> Examples:
     try:
         return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    except (BadZipFile, OSError, KeyError, ValueError) as error:
+    except _UNREADABLE as error:
         raise InvalidInput(f"{path.name}: cannot be read as examples ({error})") from None
 
 
 def _read_npz(path: Path) -> Examples:
-    arrays = np.load(path, allow_pickle=False)
-    if isinstance(arrays, np.ndarray):
-        raise ValueError("it holds one array, not inputs and labels")
-    with arrays:
-        return arrays["inputs"], arrays["labels"]
+    with path.open("rb") as file:  # NumPy would leave a damaged one open
+        arrays = np.load(file, allow_pickle=False)
+        if isinstance(arrays, np.ndarray):
+            raise ValueError("it holds one array, not inputs and labels")
+        with arrays:
+            return arrays["inputs"], arrays["labels"]
 
 
 def _read_csv(path: Path) -> Examples:
@@ -151,10 +178,10 @@ def _checked(who: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[In
     inputs, labels = np.asarray(inputs), np.asarray(labels)
     if inputs.ndim < 2 or labels.ndim != 1 or len(inputs) != len(labels) or len(labels) == 0:
         raise InvalidInput(f"{who}: must have as many inputs as labels, and at least one")
-    if not all(
-        np.issubdtype(kind, np.number) or kind == np.bool_ for kind in (inputs.dtype, labels.dtype)
-    ):
-        raise InvalidInput(f"{who}: inputs and labels must be numbers")
+    if 0 in inputs.shape:
+        raise InvalidInput(f"{who}: its examples have the shape {inputs.shape[1:]}: they are empty")
+    if not {inputs.dtype.kind, labels.dtype.kind} <= set("biuf"):
+        raise InvalidInput(f"{who}: inputs and labels must be numbers, and not complex ones")
     if not (labels == np.floor(labels)).all() or not ((labels >= 0) & (labels < 2**31)).all():
         raise InvalidInput(f"{who}: labels must be whole numbers, 0 or more")
     if not (np.abs(inputs) <= np.finfo(np.float32).max).all():

@@ -1,13 +1,15 @@
 """Who has which examples in a slot: drawn at random, drawn anew each slot.
 
-Each client draws as many examples as it has samples. While all clients together have no more
-than there are, no example is drawn twice; past that each client draws on its own, and two
-clients may have the same one (as in the paper: 100 clients with 10,000 of 60,000 images).
+Each client draws as many examples as it has samples, and none of them twice. While all clients
+together have no more than there are, no two of them have the same example; past that each client
+draws on its own, and they may (as in the paper: 100 clients with 10,000 of 60,000 images). With
+unlike labels, too, each draws on its own: two clients that have mostly one label share examples.
 In the next slot the data has drifted: everyone draws again, the same number (section 2.3).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -59,7 +61,8 @@ class RandomPartition:
 class SkewedPartition:
     """Everyone has its own mixture of labels, Dirichlet distributed: small `alpha`, few labels.
 
-    A client keeps its mixture from slot to slot; only the examples are drawn anew.
+    A client keeps its mixture from slot to slot; only the examples are drawn anew. Two clients
+    may have the same one, also where there would be enough for all.
     """
 
     dataset: Dataset
@@ -68,25 +71,35 @@ class SkewedPartition:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Nobody can draw more examples than there are."""
+        """Nobody can draw more examples than there are, or from no mixture."""
         _check_sizes(self.dataset, self.sizes)
         if not 0 < self.alpha < np.inf:
-            raise InvalidInput(f"alpha: must be more than 0, got {self.alpha}")
+            raise InvalidInput(f"alpha: must be more than 0 and finite, got {self.alpha}")
+        if not np.allclose(self.mixtures.sum(axis=1), 1.0):  # an overflow makes them all zeros
+            raise InvalidInput(f"alpha: {self.alpha:g} is too large to draw mixtures with")
+
+    @cached_property
+    def mixtures(self) -> npt.NDArray[np.float64]:
+        """How likely each label is, one row a client."""
+        concentration = np.full(self.dataset.classes, self.alpha)
+        return np.random.default_rng(self.seed).dirichlet(concentration, size=len(self.sizes))
 
     def draw(self, slot: int) -> list[Indices]:
         """The examples of each client in this slot."""
         by_label = [np.flatnonzero(self.dataset.labels == c) for c in range(self.dataset.classes)]
         there = np.array([len(positions) for positions in by_label])
-        mixtures = np.random.default_rng(self.seed).dirichlet(
-            np.full(self.dataset.classes, self.alpha), size=len(self.sizes)
-        )
         drawn = []
         for n, size in enumerate(self.sizes):
             chance = _generator(self.seed, slot, n)
-            counts = _counts(mixtures[n], size, there, chance)
+            counts = _counts(self.mixtures[n], size, there, chance)
             parts = [chance.permutation(by_label[c])[:k] for c, k in enumerate(counts)]
             drawn.append(chance.permutation(np.concatenate(parts)))
         return drawn
+
+
+def skew_of(partition: Partition) -> float | None:
+    """How unlike the clients' labels are made; None: they are not."""
+    return partition.alpha if isinstance(partition, SkewedPartition) else None
 
 
 def whole_contributions(profile: npt.ArrayLike) -> Indices:

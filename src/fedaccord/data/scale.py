@@ -4,8 +4,6 @@ What a client calls a sample is a part of an example, then: everyone's sizes and
 multiplied by one scale, so who gives how much of the whole stays as it is.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +30,9 @@ def scaled_sizes(samples: npt.ArrayLike, scale: float) -> list[int]:
     [280, 2]
     """
     if not 0 < scale < np.inf:
-        raise InvalidInput(f"scale: must be more than 0, got {scale}")
-    sizes: Sequence[float] = np.ceil(np.asarray(samples, dtype=np.float64) * scale).tolist()
-    return [int(size) for size in sizes]
+        raise InvalidInput(f"scale: must be more than 0 and finite, got {scale}")
+    with np.errstate(over="ignore"):
+        sizes = np.ceil(np.asarray(samples, dtype=np.float64) * scale)
+    if not np.isfinite(sizes).all():
+        raise InvalidInput(f"scale: {scale:g} makes more examples than a number can hold")
+    return [int(size) for size in sizes.tolist()]

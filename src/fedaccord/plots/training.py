@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedaccord.game.arrays import FloatArray
+from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.plots.slots import finish_slots, shade, slot_axes
 from fedaccord.plots.style import STEPS, plain, with_commas
 
@@ -29,33 +29,32 @@ def plot_learning(comparison: "Comparison") -> Figure:
     """Test accuracy and test loss, round by round: the mean over seeds, from least to most."""
     figure, [above, below] = slot_axes([2.6, 2.2])
     slots = len(comparison.runs[0].slots)
+    shaded = [shade(axes, _punishing(comparison)) for axes in (above, below)]  # behind the rest
     legend: list[Any] = []
+    bands: dict[Axes, list[FloatArray]] = {above: [], below: []}
     for k, score in enumerate(comparison.scores):
         look = _PROFILE_LOOK[k % len(_PROFILE_LOOK)] | {"linewidth": 1.8}
         curves = [_curves(run) for run in comparison.of(score.profile)]
         where = curves[0][0]
         for axes, field in ((above, 1), (below, 2)):
             values = np.array([curve[field] for curve in curves])
-            line = axes.plot(where, values.mean(axis=0), label=score.profile, **look)
-            axes.fill_between(
-                where, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15
-            )
+            line = _draw_curve(axes, where, values, label=score.profile, **look)
+            bands[axes] += [values.min(axis=0), values.max(axis=0)]
             legend += line if axes is above else []
-    punishing = np.zeros(slots, dtype=np.bool_)
-    for run in comparison.runs:
-        punishing |= np.array([slot.phase == "punishing" for slot in run.slots])
-    legend += shade(above, punishing, None)
-    shade(below, punishing, None)
+    legend += shaded[0]
     above.set_ylabel("Test accuracy (%)")
     below.set_ylabel("Test loss")
-    above.set_ylim(bottom=_after_the_start(above))
-    below.set_ylim(top=-_after_the_start(below, sign=-1.0))
+    above.set_ylim(bottom=_after_the_start(bands[above]))
+    below.set_ylim(top=-_after_the_start([-band for band in bands[below]]))
     for axes in (above, below):
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
     finish_slots(figure, [above, below], legend)
     if slots == 1:
         below.set_xlabel("Round")
         below.set_xlim(0.0, float(comparison.course.rounds))
+        if comparison.course.rounds == 1:  # in the middle
+            below.set_xlim(0.5, 1.5)
+            below.set_xticks([1.0])
     else:
         below.set_xlim(0.5, slots + 0.5)
     return figure
@@ -92,9 +91,25 @@ def plot_law(losses: "Losses") -> Figure:
     return figure
 
 
-def _after_the_start(axes: Axes, sign: float = 1.0) -> float:
+def _punishing(comparison: "Comparison") -> BoolArray:
+    """The slots in which any profile's slip is punished."""
+    phases = [[slot.phase for slot in run.slots] for run in comparison.runs]
+    punished: BoolArray = (np.array(phases) == "punishing").any(axis=0)
+    return punished
+
+
+def _draw_curve(axes: Axes, where: FloatArray, values: FloatArray, **look: Any) -> list[Any]:
+    """The mean of some runs as a line, and a band from the least to the most."""
+    least, most = values.min(axis=0), values.max(axis=0)
+    if where.size == 1:  # of which neither a line nor a band would be seen
+        axes.vlines(where, least, most, color=look["color"], alpha=0.5)
+        look = look | {"marker": "o"}
+    axes.fill_between(where, least, most, color=look["color"], alpha=0.15)
+    return list(axes.plot(where, values.mean(axis=0), **look))
+
+
+def _after_the_start(curves: list[FloatArray]) -> float:
     """Where to cut the axis: the first tenth of the rounds would press the rest together."""
-    curves = [sign * np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.get_lines()]
     lowest = min(float(curve[curve.size // 10 :].min()) for curve in curves)
     highest = max(float(curve.max()) for curve in curves)
     return lowest - 0.05 * (highest - lowest)

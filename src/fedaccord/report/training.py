@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedaccord.data.partition import skew_of
 from fedaccord.game.writing import count
 from fedaccord.report.page import as_svg, fill
 
@@ -20,6 +21,7 @@ def render_training(comparison: "Comparison") -> str:
         course=comparison.course,
         consortium=SimpleNamespace(name=comparison.consortium),
         title=training_title(comparison),
+        skew=_skew(comparison),
         **training_part(comparison),
     )
 
@@ -39,12 +41,18 @@ def training_title(comparison: "Comparison") -> str:
     first, *others = comparison.scores
     if not others:
         return f"{percent(first.accuracy)} test accuracy under {first.profile}"
-    best = max(others, key=lambda score: score.accuracy_gain.mean)
-    if not _sure(best.accuracy_gain):
-        return "No difference in accuracy that chance would not make"
-    more = "more" if best.accuracy_gain.mean > 0 else "less"
-    points = abs(100 * best.accuracy_gain.mean)
-    return f"{points:.2f} points {more} accuracy under {best.profile} than under {first.profile}"
+    single = comparison.seeds == 1
+    told = [score for score in others if single or _sure(score.accuracy_gain)]
+    if not told:
+        return "No sure difference in accuracy"
+    largest = max(told, key=lambda score: abs(score.accuracy_gain.mean))
+    gain = 100 * largest.accuracy_gain.mean
+    seeds = ", with a single seed" if single else ""
+    if gain == 0:
+        return f"The same accuracy{seeds}"
+    more = "more" if gain > 0 else "less"
+    against = f"under {largest.profile} than under {first.profile}"
+    return f"{abs(gain):.2f} points {more} accuracy {against}{seeds}"
 
 
 def setting_sentence(comparison: "Comparison") -> str:
@@ -53,10 +61,12 @@ def setting_sentence(comparison: "Comparison") -> str:
     data = course.model.dataset
     slots = count(len(comparison.runs[0].slots), "slot")
     scale = "" if course.scale == 1 else f"; one example stands for {1 / course.scale:,.4g} samples"
+    skew = _skew(comparison)
+    labels = "" if skew is None else f"; labels skewed, alpha {skew:g}"
     return (
         f"Task {course.model.task.name} on {data.name} ({data.size:,} examples to train on), "
         f"{count(course.rounds, 'round')} in a slot, {slots}, "
-        f"{count(comparison.seeds, 'seed')}{scale}"
+        f"{count(comparison.seeds, 'seed')}{labels}{scale}"
     )
 
 
@@ -79,6 +89,11 @@ def percent(estimate: "Estimate", signed: bool = False) -> str:
     mean = f"{100 * estimate.mean:{'+' if signed else ''}.2f}"
     width = f" ± {100 * estimate.half_width:.2f}" if np.isfinite(estimate.half_width) else ""
     return f"{mean}{width}" if signed else f"{mean}{width} %"
+
+
+def _skew(comparison: "Comparison") -> float | None:
+    """Of the first run; it is that of all."""
+    return skew_of(comparison.course.partition(comparison.runs[0].seed))
 
 
 def _sure(estimate: "Estimate") -> bool:

@@ -4,8 +4,8 @@ A checkpoint says of which run it is, setting by setting: another run does not g
 """
 
 import hashlib
+import io
 import os
-import pickle
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
+from fedaccord.data.partition import skew_of
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.training.course import Course, Score, SlotRecord, State
 from fedaccord.training.engine import Engine
@@ -41,11 +43,10 @@ class Checkpoint:
             return None
         content = _read(self.path)
         self._check(content["identity"])
-        return State(
-            tuple(_slot_record(record) for record in content["slots"]),
-            tuple(Score(**score) for score in content["rounds"]),
-            content["parameters"],
-        )
+        try:
+            return _state(content)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise _no_checkpoint(self.path) from None
 
     def save(self, state: State, *, at_once: bool = False) -> None:
         """Write the file, unless it was written a moment ago."""
@@ -63,7 +64,7 @@ class Checkpoint:
     def _check(self, other: Mapping[str, str]) -> None:
         """Refuse the checkpoint of another run, and say in what it differs."""
         for setting in {**self.identity, **other}:
-            here, there = self.identity.get(setting), other.get(setting)
+            here, there = self.identity.get(setting, "none"), other.get(setting, "none")
             if here != there:
                 raise InvalidInput(
                     f"{self.path} is the checkpoint of another run: "
@@ -88,18 +89,20 @@ def identity_of(
     amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
     data = course.model.dataset
     arrays = (data.inputs, data.labels, data.test_inputs, data.test_labels)
-    shapes = {name: tuple(value.shape) for name, value in course.model.start(seed).items()}
+    partition = course.partition(seed)
+    skew = skew_of(partition)
     return {
         "dataset": f"{data.name} {_digest(*arrays)}",
         "task": course.model.task.name,
-        "parameters": str(shapes),
+        "parameters": _shapes(course.model.start(seed)),
         "engine": engine.name,
         "number of clients": str(amounts.shape[1]),
         "rounds": str(course.rounds),
         "local training": str(course.local),
         "scale": repr(course.scale),
         "seed": str(seed),
-        "partition": _digest(*course.partition(seed).draw(1)),
+        "skew": "none" if skew is None else repr(skew),
+        "partition": _digest(*partition.draw(1)),
         "number of slots": str(len(amounts)),
         "contributions": _digest(amounts),
         "phases": " ".join(phases or []),
@@ -114,30 +117,63 @@ def _digest(*arrays: npt.NDArray[Any]) -> str:
     return digest.hexdigest()[:16]
 
 
+def _shapes(parameters: Parameters) -> str:
+    return str({name: tuple(value.shape) for name, value in parameters.items()})
+
+
+def _state(content: dict[str, Any]) -> State:
+    """The state that was saved, or whatever error comes of something else in its place."""
+    slots = tuple(_slot_record(record) for record in content["slots"])
+    if [record.slot for record in slots] != list(range(1, len(slots) + 1)):
+        raise ValueError("slots are missing")
+    if _shapes(content["parameters"]) != content["identity"]["parameters"]:
+        raise ValueError("parameters of another model")
+    return State(slots, _scores(content["rounds"]), content["parameters"])
+
+
 def _slot_record(record: dict[str, Any]) -> SlotRecord:
-    rounds = tuple(Score(**score) for score in record["rounds"])
-    return SlotRecord(**{**record, "rounds": rounds, "final": Score(**record["final"])})
+    return SlotRecord(
+        slot=int(record["slot"]),
+        phase=str(record["phase"]),
+        total=int(record["total"]),
+        rounds=_scores(record["rounds"]),
+        final=_scores([record["final"]])[0],
+    )
+
+
+def _scores(scores: Sequence[dict[str, Any]]) -> tuple[Score, ...]:
+    return tuple(Score(float(score["loss"]), float(score["accuracy"])) for score in scores)
 
 
 def _read(path: Path) -> dict[str, Any]:
     """A checkpoint's content; only numbers and texts are read, never code."""
     try:
         content = torch.load(path, weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+    except Exception as error:  # damaged bytes may raise anything, says pickle's own page
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FedaccordError(f"{path}: cannot be read as a checkpoint ({reason})") from None
-    if not (isinstance(content, dict) and {"identity", "parameters"} <= content.keys()):
-        raise FedaccordError(f"{path}: is no checkpoint of fedaccord")
+    if not isinstance(content, dict) or not all(
+        isinstance(content.get(part), dict) for part in ("identity", "parameters")
+    ):
+        raise _no_checkpoint(path)
+    if not all(isinstance(value, Tensor) for value in content["parameters"].values()):
+        raise _no_checkpoint(path)
     return content
+
+
+def _no_checkpoint(path: Path) -> FedaccordError:
+    return FedaccordError(f"{path}: is no checkpoint of fedaccord")
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     """Under another name first, down to the disk, then renamed: nobody sees half of it."""
+    packed = io.BytesIO()
+    torch.save(content, packed)  # into memory: of a full disk it would not say so
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
             try:
-                torch.save(content, file)
+                file.write(packed.getbuffer())
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
