@@ -1,11 +1,9 @@
 """The vectorised engine against two plain loops, and against what the processor can do at best.
 
-Ours works on all processors. The loops run with one thread and with all, and the better time
-counts: PyTorch's threads wait for one another, and two can be slower than one, by far if others
-need the processors, too.
+Ours works on all processors. The plain engine keeps to one thread, whatever PyTorch is told; the
+other loop runs with one and with all, and the better time counts: PyTorch's threads wait for one
+another, and two can be slower than one, by far if others need the processors, too.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -16,7 +14,6 @@ from benchmarks.row import Row, quicker
 from benchmarks.training_loop import torch_loop
 from fedaccord.training.engine import GradientStep, TrainingPlan
 from fedaccord.training.plain import PlainEngine
-from fedaccord.training.task import Parameters
 from fedaccord.training.vectorised import VectorisedEngine
 
 PLAIN, LOOP = "the plain engine", "a loop with nn.Module and SGD"
@@ -41,22 +38,20 @@ def run() -> list[Row]:
 
 def _compare(what: str, plan: TrainingPlan, bar: float, repeats: int = 3) -> list[Row]:
     """A round of ours against one of both loops, and as a share of the processor's best."""
-    loops: dict[str, Callable[[], Parameters]] = {
-        PLAIN: lambda: setting.final(PlainEngine(), plan),
-        LOOP: lambda: torch_loop(plan),
-    }
     matrix = torch.rand(GEMM, GEMM)
-    ours, product, *others = race(
+    ours, product, plain, *loop = race(
         setting.our_engine(plan),
         Contestant(setting.with_threads(1, lambda: matrix @ matrix)),
-        *(one for loop in loops.values() for one in setting.with_one_and_all_threads(loop)),
+        Contestant(setting.with_threads(1, lambda: setting.final(PlainEngine(), plan))),
+        *setting.with_one_and_all_threads(lambda: torch_loop(plan)),
         repeats=repeats,
     )
     ours = ours.each(plan.rounds)
-    apart = setting.apart(setting.final(VectorisedEngine(), plan), loops[PLAIN]())
+    apart = setting.apart(
+        setting.final(VectorisedEngine(), plan), setting.final(PlainEngine(), plan)
+    )
     rows = []
-    for against in loops:
-        tried, others = others[: len(setting.THREADS)], others[len(setting.THREADS) :]
+    for against, tried in ((PLAIN, [plain]), (LOOP, loop)):
         theirs, threads = setting.better(tried)
         note = f"{threads}; parameters differ by {apart:.0e} at most"
         each = theirs.each(plan.rounds)

@@ -23,6 +23,13 @@ def test_the_interval_is_that_of_a_t_test() -> None:
     assert here.mean + here.half_width == pytest.approx(high)
 
 
+def test_the_last_slot_counts() -> None:
+    first, last = Score(2.0, 0.3), Score(0.5, 0.8)
+    slots = (SlotRecord(1, "", 10, (first,), first), SlotRecord(2, "", 30, (last,), last))
+    (score,) = compare_runs([TrainingRun("agreed", 0, slots, {})])
+    assert (score.loss.mean, score.accuracy.mean, score.total) == (0.5, 0.8, 20)
+
+
 def test_one_seed_has_no_interval() -> None:
     assert estimate([0.5]).mean == 0.5
     assert math.isnan(estimate([0.5]).half_width)

@@ -1,7 +1,7 @@
 """Slots: the model carries over, the data drifts, contributions decide."""
 
 from dataclasses import replace
-from math import nan
+from math import inf, nan
 
 import numpy as np
 import pytest
@@ -149,8 +149,23 @@ def test_a_loss_that_is_no_number_while_the_model_is() -> None:
     [
         ([130, 0, 0], "one is to train on 130 examples, but has 120"),
         ([1, 2], "2 contributions, but 3 clients with data"),
+        (
+            [[1, 2, 3], [4, -5, 6]],
+            "contributions: must be 0 or more and finite, got -5 from two in slot 2",
+        ),
+        ([nan, 1, 2], "contributions: must be 0 or more and finite, got nan from one in slot 1"),
+        ([1, 2, inf], "contributions: must be 0 or more and finite, got inf from three in slot 1"),
+        ([[1, 2, 3], [4, 5]], "contributions: must be numbers, as many in each slot"),
+        ([[[1, 2, 3]]], r"contributions: must be a row for each slot, got \(1, 1, 3\)"),
     ],
 )
 def test_refusals(contributions: list[float], message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         train(course(), contributions)
+
+
+@pytest.mark.parametrize("phases", [["cooperating"], ["cooperating"] * 4])
+def test_a_phase_for_each_slot(phases: list[str]) -> None:
+    message = f"contributions of 3 slots, but {len(phases)} phases"
+    with pytest.raises(fa.InvalidInput, match=message):
+        train(course(), THREE_SLOTS, phases)

@@ -1,5 +1,7 @@
 """The engines, each against the one contract."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, Task, find_task
 from fedaccord.training.vectorised import VectorisedEngine
-from tests.training.engine_contract import EngineContract, assert_close, final, plan
+from tests.training.engine_contract import DROPOUT, EngineContract, assert_close, final, plan
 
 
 class TestPlain(EngineContract):
@@ -44,28 +46,48 @@ def test_plans_that_are_refused(change: dict[str, object], message: str) -> None
         TrainingPlan(model, **fields)  # type: ignore[arg-type]
 
 
-def test_unknown_task() -> None:
-    with pytest.raises(fa.InvalidInput, match="no task called 'svm': choose one of softmax"):
-        find_task("svm")
+PLACES = list(product((0, 1), (1, 2), (1, 2, 3), (0, 1, 2)))
+"""Seeds, slots, rounds and clients."""
 
 
-def test_images_only() -> None:
-    with pytest.raises(fa.InvalidInput, match="task cnn: needs images"):
-        Model(find_task("cnn"), load_dataset("breast-cancer"))
+def test_batches_are_in_another_order_for_each_seed_slot_round_client_and_epoch() -> None:
+    everyone = [np.arange(40)] * 3
+    model, local = Model(find_task("softmax"), load_dataset("digits")), LocalEpochs(epochs=2)
+    found = {
+        tuple(order.tolist())
+        for seed, slot, turn, client in PLACES
+        for order in TrainingPlan(model, everyone, 3, local, seed, slot).orders(client, turn)
+    }
+    assert len(found) == 2 * len(PLACES)
+    # nor is data drawn with any of these: not that of all, nor that of one client
+    for seeds in [place[:length] for place in PLACES for length in (1, 2, 3)]:
+        assert tuple(np.random.default_rng(seeds).permutation(40).tolist()) not in found
 
 
-def test_buffers_have_no_average() -> None:
-    task = Task("normed", lambda _: torch.nn.Sequential(torch.nn.BatchNorm1d(30)))
-    with pytest.raises(fa.InvalidInput, match="its model has buffers"):
-        Model(task, load_dataset("breast-cancer"))
-
-
-def test_starts_differ_by_seed_and_leave_the_global_chance_alone() -> None:
-    model = Model(find_task("mlp"), load_dataset("digits"))
+def test_dropout_is_another_for_each_seed_slot_round_and_client() -> None:
+    model = Model(DROPOUT, load_dataset("digits"))
     torch.manual_seed(7)
     before = torch.rand(1)
     torch.manual_seed(7)
-    one, same, other = model.start(1), model.start(1), model.start(2)
+    found = []
+    for seed, slot, turn, client in PLACES * 2:
+        given = TrainingPlan(model, [np.arange(4)] * 3, 3, LocalEpochs(), seed, slot)
+        with given.chance(client, turn):
+            found.append(tuple(torch.rand(4).tolist()))
+    assert len(set(found)) == len(PLACES)  # and the same when asked again
     assert torch.equal(torch.rand(1), before)
-    assert all(torch.equal(one[name], same[name]) for name in one)
-    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("engine", [PlainEngine(), VectorisedEngine()], ids=lambda e: e.name)
+@pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(batch=16)], ids=str)
+def test_what_is_frozen_stays_to_the_last_bit(
+    engine: PlainEngine | VectorisedEngine, local: GradientStep | LocalEpochs
+) -> None:
+    """Also when it is averaged with weights that add up to 1 but for rounding."""
+    layers = torch.nn.Flatten(), torch.nn.Linear(64, 9), torch.nn.ReLU(), torch.nn.Linear(9, 10)
+    layers[1].requires_grad_(False)
+    given = plan([33, 7, 21], local, Task("own", lambda _: torch.nn.Sequential(*layers)))
+    start, after = given.model.start(3), final(engine, given)
+    assert list(after) == list(start)
+    moved = [name for name in start if not torch.equal(start[name], after[name])]
+    assert moved == ["3.weight", "3.bias"]

@@ -1,6 +1,8 @@
 """The law against measurements: found where it holds, refused where it does not."""
 
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ from scipy.optimize import lsq_linear
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
+from fedaccord.data.partition import RandomPartition
+from fedaccord.training import calibration
 from fedaccord.training.calibration import measure_losses, measure_speed
+from fedaccord.training.course import Course, train
 from fedaccord.training.engine import GradientStep, LocalEpochs
 from fedaccord.training.law import fit_law
 from fedaccord.training.task import Model, find_task
@@ -75,10 +80,35 @@ def test_losses_are_measured_on_more_and_more_data() -> None:
     assert losses.law_at_the_end().losses.size == len(losses.totals)
 
 
+def test_losses_are_the_mean_over_seeds_each_with_data_of_its_own() -> None:
+    model = Model(find_task("softmax"), load_dataset("digits"))
+    losses = measure_losses(model, GradientStep(0.5), 4, clients=2, seeds=3)
+    half = int(losses.totals[1]) // 2
+    sizes = [int(losses.totals[1]) - half, half]
+    course = Course(model, lambda seed: RandomPartition(model.dataset, sizes, seed), 4)
+    course = replace(course, local=GradientStep(0.5))
+    runs = [train(course, sizes, seed=seed) for seed in range(3)]
+    by_hand = np.mean([[score.loss for score in run.slots[0].rounds] for run in runs], axis=0)
+    np.testing.assert_allclose(losses.mean[1], by_hand[losses.turns - 1], rtol=1e-12)
+
+
 def test_the_law_needs_rounds() -> None:
     model = Model(find_task("softmax"), load_dataset("digits"))
     with pytest.raises(fa.InvalidInput, match="rounds: the law needs 4 or more, got 3"):
         measure_losses(model, GradientStep(), 3)
+
+
+def test_the_speed_is_the_median_of_rounds_without_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock that says what we want: rounds of 100 s, then of 3, 1, 2, 9, 2, 4 and 5."""
+    times = iter(np.cumsum([7.0, 100.0, 3.0, 1.0, 2.0, 9.0, 2.0, 4.0, 5.0]).tolist())
+    clock = SimpleNamespace(perf_counter=lambda: next(times))
+    monkeypatch.setattr(calibration, "time", clock)
+    model = Model(find_task("softmax"), load_dataset("digits"))
+    speed = measure_speed(model, GradientStep())
+    assert speed.seconds == pytest.approx(3.0 / model.dataset.size)
+    assert speed.slowest == pytest.approx(9.0 / model.dataset.size)
 
 
 @pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(0.1, batch=8, epochs=2)])

@@ -120,10 +120,14 @@ def same_layer_twice() -> list[nn.Module]:
     return [layer, nn.ReLU(), layer]
 
 
+def frozen() -> list[nn.Module]:
+    first, last = nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, CLASSES)
+    return [first.requires_grad_(False), nn.ReLU(), last]
+
+
 @pytest.mark.parametrize(
     "parts",
     [
-        [nn.Flatten()],
         [nn.ReLU(), nn.Linear(FEATURES, CLASSES)],
         [nn.Linear(FEATURES, CLASSES), nn.ReLU(), nn.Tanh()],
         [nn.Linear(FEATURES, CLASSES), nn.LayerNorm(CLASSES)],
@@ -131,6 +135,7 @@ def same_layer_twice() -> list[nn.Module]:
         tied(),
         hooked(),
         same_layer_twice(),
+        frozen(),
     ],
 )
 def test_what_is_no_chain_is_left_to_pytorch(parts: list[nn.Module]) -> None:
@@ -143,7 +148,8 @@ def test_other_losses_modules_and_shapes_are_left_to_pytorch() -> None:
     assert find_chain(model(layer, loss=lambda outputs, _: outputs.sum(dim=1))) is None
     assert find_chain(Model(Task("twice", lambda _: Twice(layer)), few())) is None
     # A linear layer on images works on their last axis only, unless they are flattened before.
-    assert find_chain(model(layer, shape=(2, FEATURES))) is None
+    narrow = nn.Linear(2 * CLASSES, CLASSES)
+    assert find_chain(model(layer, nn.Flatten(), narrow, shape=(2, FEATURES))) is None
     wide = nn.Linear(2 * FEATURES, CLASSES)
     assert find_chain(model(nn.Flatten(), wide, shape=(2, FEATURES))) is not None
 

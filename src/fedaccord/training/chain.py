@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from fedaccord.training.task import Model, Parameters, cross_entropy
+from fedaccord.training.task import Model, Parameters, cross_entropy, trained_parameters
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,9 @@ def find_chain(model: Model) -> Chain | None:
         else:
             return None
     names = [name for layer in layers for name in (layer.weight, layer.bias) if name is not None]
-    # Layers that share their weights have them under one name only; hooks may do anything.
-    if not layers or set(names) != {name for name, _ in module.named_parameters()}:
+    # Layers that share their weights have them under one name only, frozen ones under none here;
+    # hooks may do anything.
+    if not layers or set(names) != trained_parameters(module).keys():
         return None
     return None if any(_hooked(part) for part in module.modules()) else Chain(tuple(layers))
 

@@ -139,8 +139,10 @@ def train(
     the same seed differ in what is contributed alone. With a store a run that was ended goes on
     where it was.
     """
-    amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
+    amounts = _amounts(course, contributions)
     phases = phases or ["cooperating"] * len(amounts)
+    if len(phases) != len(amounts):
+        raise InvalidInput(f"contributions of {len(amounts)} slots, but {len(phases)} phases")
     partition = course.partition(seed)
     state = (store.load() if store else None) or State((), (), course.model.start(seed))
     for slot in range(len(state.slots) + 1, len(amounts) + 1):
@@ -153,6 +155,28 @@ def train(
     return TrainingRun(profile, seed, state.slots, state.parameters)
 
 
+def _amounts(course: Course, contributions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A row of contributions for each slot, none of them below 0."""
+    try:
+        amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InvalidInput("contributions: must be numbers, as many in each slot") from None
+    if amounts.ndim != 2:
+        raise InvalidInput(f"contributions: must be a row for each slot, got {amounts.shape}")
+    wrong = np.argwhere(~((amounts >= 0) & np.isfinite(amounts)))
+    if len(wrong):
+        slot, n = wrong[0]
+        raise InvalidInput(
+            f"contributions: must be 0 or more and finite, got {amounts[slot, n]:g} from "
+            f"{_who(course, n)} in slot {slot + 1}"
+        )
+    return amounts
+
+
+def _who(course: Course, n: int) -> str:
+    return course.names[n] if n < len(course.names) else f"clients[{n}]"
+
+
 def _plan(
     course: Course, drawn: list[Indices], amounts: npt.NDArray[np.float64], seed: int, slot: int
 ) -> TrainingPlan | None:
@@ -162,8 +186,9 @@ def _plan(
         raise InvalidInput(f"{len(whole)} contributions, but {len(drawn)} clients with data")
     for n, (own, amount) in enumerate(zip(drawn, whole, strict=True)):
         if amount > len(own):
-            who = course.names[n] if course.names else f"clients[{n}]"
-            raise InvalidInput(f"{who} is to train on {amount} examples, but has {len(own)}")
+            raise InvalidInput(
+                f"{_who(course, n)} is to train on {amount} examples, but has {len(own)}"
+            )
     if not whole.any():
         return None
     shares = [own[:amount] for own, amount in zip(drawn, whole, strict=True)]

@@ -5,6 +5,7 @@ samples that it contributes, and the server averages: w = sum of x_n / X times c
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -16,6 +17,10 @@ from torch import Tensor
 from fedaccord.data.partition import Indices
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.training.task import Model, Parameters
+
+_ORDERS, _CHANCE = 1, 2
+"""What a client's chance in a round is for. Last in a list of seeds, and never 0: NumPy fills up
+with zeros, and the lists that data is drawn with are shorter."""
 
 
 class TrainingFailed(FedaccordError):
@@ -67,16 +72,16 @@ class TrainingPlan:
         if self.rounds < 1:
             raise InvalidInput(f"rounds: must be 1 or more, got {self.rounds}")
         if not 0 < self.local.rate < np.inf:
-            raise InvalidInput(f"rate: must be more than 0, got {self.local.rate}")
+            raise InvalidInput(f"rate: must be more than 0 and finite, got {self.local.rate}")
         if isinstance(self.local, LocalEpochs) and min(self.local.batch, self.local.epochs) < 1:
             raise InvalidInput("batch and epochs: must be 1 or more")
         if not sum(len(share) for share in self.shares):
             raise InvalidInput("nobody contributes a sample: there is nothing to train on")
 
-    @cached_property
+    @property
     def inputs(self) -> Tensor:
         """All examples of the dataset."""
-        return torch.from_numpy(self.model.dataset.inputs)
+        return self.model.inputs
 
     @cached_property
     def labels(self) -> Tensor:
@@ -87,6 +92,11 @@ class TrainingPlan:
     def turns(self) -> range:
         """The rounds that are left."""
         return range(self.first, self.rounds + 1)
+
+    def freeze(self, parameters: Parameters) -> tuple["TrainingPlan", Parameters]:
+        """The same slot with a model that holds what is not trained; and what is."""
+        model, trained = self.model.freeze(parameters)
+        return replace(self, model=model), trained
 
     def from_round(self, first: int) -> "TrainingPlan":
         """The same slot, to go on with."""
@@ -104,7 +114,7 @@ class TrainingPlan:
 
     def orders(self, client: int, turn: int) -> list[Indices]:
         """A client's examples as it goes through them in a round, one order an epoch."""
-        chance = np.random.default_rng([self.seed, self.slot, turn, client])
+        chance = np.random.default_rng([self.seed, self.slot, turn, client, _ORDERS])
         epochs = self.local.epochs if isinstance(self.local, LocalEpochs) else 1
         return [chance.permutation(self.shares[client]) for _ in range(epochs)]
 
@@ -118,6 +128,17 @@ class TrainingPlan:
             for order in self.orders(client, turn)
             for n in range(0, len(order), size)
         ]
+
+    @contextmanager
+    def chance(self, client: int, turn: int) -> Iterator[None]:
+        """What a model that draws at random (dropout) draws for a client in a round."""
+        if not self.model.random:
+            yield
+            return
+        seeds = np.random.SeedSequence([self.seed, self.slot, turn, client, _CHANCE])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
+            yield
 
     def failed(self, client: int | None, turn: int, what: str = "model") -> TrainingFailed:
         """What to raise when a client's parameters, or its loss, are no numbers any more."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -38,7 +37,7 @@ class Batches:
 
     chosen: Indices
     """Positions of examples. A place that is left over repeats an example of the client's."""
-    weights: npt.NDArray[np.float32]
+    weights: Tensor
     """One over the size of the batch; 0 in the places that are left over."""
     sizes: Indices
     """Of the batches, by client and step; 0 for a client that has no more."""
@@ -54,7 +53,7 @@ class Batches:
             clients = np.count_nonzero(self.sizes[:, step])
             width = self.sizes[:, step].max()
             place = np.s_[:clients, step, :width]
-            yield torch.from_numpy(self.chosen[place]), torch.from_numpy(self.weights[place])
+            yield torch.from_numpy(self.chosen[place]), self.weights[place]
 
 
 def draw_batches(plan: TrainingPlan, local: LocalEpochs, clients: list[int], turn: int) -> Batches:
@@ -73,5 +72,5 @@ def draw_batches(plan: TrainingPlan, local: LocalEpochs, clients: list[int], tur
             sizes[row, own] = width
             sizes[row, own.stop - 1] = count - (each - 1) * width
     real = np.arange(width) < sizes[:, :, None]
-    weights = np.where(real, 1.0 / np.maximum(sizes, 1)[:, :, None], 0.0).astype(np.float32)
-    return Batches(chosen, weights, sizes)
+    weights = np.where(real, 1.0 / np.maximum(sizes, 1)[:, :, None], 0.0)
+    return Batches(chosen, torch.from_numpy(weights).to(plan.inputs.dtype), sizes)

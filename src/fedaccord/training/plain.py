@@ -1,4 +1,7 @@
-"""FedAvg as one would write it down: the readable loop, and the oracle of the other engines."""
+"""FedAvg as one would write it down: the readable loop, and the oracle of the other engines.
+
+It runs on one thread, so its numbers don't depend on how many there may be.
+"""
 
 from collections.abc import Iterator
 
@@ -6,6 +9,7 @@ import torch
 
 from fedaccord.training.engine import TrainingPlan
 from fedaccord.training.task import Parameters
+from fedaccord.training.threads import one_thread
 
 
 class PlainEngine:
@@ -15,15 +19,22 @@ class PlainEngine:
 
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round."""
+        plan, trained = plan.freeze(parameters)
         for turn in plan.turns:
-            average = {name: torch.zeros_like(value) for name, value in parameters.items()}
-            for client in plan.taking_part:
+            with one_thread():
+                trained = self._round(plan, trained, turn)
+            yield parameters | trained
+
+    def _round(self, plan: TrainingPlan, parameters: Parameters, turn: int) -> Parameters:
+        """Everyone's parameters after its own steps, averaged."""
+        average = {name: torch.zeros_like(value) for name, value in parameters.items()}
+        for client in plan.taking_part:
+            with plan.chance(client, turn):
                 local = self._train(plan, parameters, client, turn)
-                weight = len(plan.shares[client]) / plan.total
-                for name, value in local.items():
-                    average[name] += weight * value
-            parameters = average
-            yield parameters
+            weight = len(plan.shares[client]) / plan.total
+            for name, value in local.items():
+                average[name] += weight * value
+        return average
 
     def _train(
         self, plan: TrainingPlan, parameters: Parameters, client: int, turn: int

@@ -1,7 +1,9 @@
 """What is trained: a PyTorch module and a loss. A task knows no engine.
 
 Any `torch.nn.Module` will do that has parameters only: a model that also updates buffers while it
-trains (batch normalisation) has no weighted average that FedAvg could take.
+trains (batch normalisation) has no weighted average that FedAvg could take. It trains in the
+precision of its own parameters, leaves those alone that need no gradient, and is measured in its
+`eval` mode.
 
 >>> import torch
 >>> from fedaccord.data.dataset import load_dataset
@@ -14,9 +16,11 @@ trains (batch normalisation) has no weighted average that FedAvg could take.
 True
 """
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import torch
@@ -31,6 +35,7 @@ Parameters: TypeAlias = dict[str, Tensor]
 """A model's parameters by name."""
 
 _EVALUATED_AT_ONCE = 8_192
+_TRIED = 64
 
 
 def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
@@ -54,20 +59,62 @@ class Model:
         """Build the module once; `start` says with which parameters to begin."""
         self.task = task
         self.dataset = dataset
-        self.module = task.build(dataset)
+        self.module = self._build(seed=0)
         if any(True for _ in self.module.buffers()):
             raise InvalidInput(f"task {task.name}: its model has buffers, which have no average")
+        trained = trained_parameters(self.module)
+        if not trained:
+            raise InvalidInput(f"task {task.name}: its model has no parameters to train")
+        self.dtype = next(iter(trained.values())).dtype
+        self._frozen: Parameters = {}
+        self._measured = copy.deepcopy(self.module).eval()
+        self.random = self._draws()
+        """Whether it draws at random while it trains, as dropout does."""
+
+    def _build(self, seed: int) -> nn.Module:
+        """A module whose parameters depend on the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.task.build(self.dataset)
+
+    def _draws(self) -> bool:
+        """Put some examples through the module: has PyTorch's generator moved on?"""
+        with torch.random.fork_rng(devices=[]):
+            before = torch.get_rng_state()
+            some = slice(_TRIED)  # more than one: what is drawn may depend on the example
+            self.losses({}, self.inputs[some], torch.from_numpy(self.dataset.labels[some]))
+            return not torch.equal(before, torch.get_rng_state())
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        """All examples to train on, in the precision of the parameters."""
+        return torch.from_numpy(self.dataset.inputs).to(self.dtype)
 
     def start(self, seed: int) -> Parameters:
         """Parameters to begin with, drawn as the module draws them."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            fresh = self.task.build(self.dataset)
+        fresh = self._build(seed)
         return {name: value.detach().clone() for name, value in fresh.named_parameters()}
 
+    def freeze(self, parameters: Parameters) -> tuple["Model", Parameters]:
+        """The model that holds the frozen ones of these parameters, and those that are trained."""
+        trained = trained_parameters(self.module)
+        one = copy.copy(self)
+        one._frozen = self._frozen | {n: v for n, v in parameters.items() if n not in trained}
+        return one, {name: value for name, value in parameters.items() if name in trained}
+
     def losses(self, parameters: Parameters, inputs: Tensor, labels: Tensor) -> Tensor:
-        """The loss of each example."""
-        return self.task.loss(functional_call(self.module, parameters, (inputs,)), labels)
+        """The loss of each example, as in training."""
+        every = self._frozen | parameters
+        return self._losses(functional_call(self.module, every, (inputs,)), labels)
+
+    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        losses = self.task.loss(outputs, labels)
+        if losses.shape != labels.shape:
+            raise InvalidInput(
+                f"task {self.task.name}: its loss must give one number for each example "
+                f'(reduction="none"), not the shape {tuple(losses.shape)}'
+            )
+        return losses
 
     def evaluate(
         self, parameters: Parameters, inputs: Inputs, labels: Labels
@@ -79,12 +126,17 @@ class Model:
         total, right = 0.0, 0
         with torch.no_grad(), one_thread():
             for n in range(0, len(labels), _EVALUATED_AT_ONCE):
-                part = torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE])
+                part = torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE]).to(self.dtype)
                 truth = torch.from_numpy(labels[n : n + _EVALUATED_AT_ONCE])
-                outputs = functional_call(self.module, parameters, (part,))
-                total += float(self.task.loss(outputs, truth).sum())
+                outputs = functional_call(self._measured, parameters, (part,))
+                total += float(self._losses(outputs, truth).sum())
                 right += int((outputs.argmax(dim=1) == truth).sum())
         return total / len(labels), right / len(labels)
+
+
+def trained_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+    """Those that need a gradient: others are frozen."""
+    return {name: value for name, value in module.named_parameters() if value.requires_grad}
 
 
 def _softmax(dataset: Dataset) -> nn.Module:
@@ -106,6 +158,11 @@ def _cnn(dataset: Dataset) -> nn.Module:
     """Two small convolutions, for images only."""
     if len(dataset.shape) != 2:
         raise InvalidInput(f"task cnn: needs images, {dataset.name} has none")
+    if min(dataset.shape) < 2:
+        raise InvalidInput(
+            f"task cnn: needs images of 2 x 2 pixels or more, those of {dataset.name} have "
+            f"{dataset.shape[0]} x {dataset.shape[1]}"
+        )
     height, width = (size // 2 for size in dataset.shape)
     return nn.Sequential(
         nn.Unflatten(1, (1, dataset.shape[0])),

@@ -34,7 +34,7 @@ def split_union(plan: TrainingPlan) -> list[Part]:
     """All distinct samples, in parts; not copied if they are the whole dataset."""
     times = np.bincount(np.concatenate(plan.shares), minlength=plan.model.dataset.size)
     distinct = torch.from_numpy(np.flatnonzero(times))
-    weights = torch.from_numpy((times[times > 0] / plan.total).astype(np.float32))
+    weights = torch.from_numpy(times[times > 0] / plan.total).to(plan.inputs.dtype)
     everything = len(distinct) == plan.model.dataset.size
     inputs = plan.inputs if everything else plan.inputs[distinct]
     labels = plan.labels if everything else plan.labels[distinct]

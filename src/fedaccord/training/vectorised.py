@@ -3,7 +3,8 @@
 One gradient step each, averaged by x_n / X, is one step on the union of all chosen samples (see
 `union`). Mini-batches are taken by groups of clients at a time (see `groups`). Chains of linear
 layers are differentiated by hand (see `chain`), any other model by PyTorch (see `general`). Several
-threads work on different parts or groups (see `threads`).
+threads work on different parts or groups (see `threads`). A model that draws at random, as dropout
+does, is left to the readable loop: the draws are each client's own, in the order of its batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,11 +30,17 @@ class VectorisedEngine:
 
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round."""
+        if plan.model.random:
+            yield from PlainEngine().rounds(plan, parameters)
+            return
+        plan, start = plan.freeze(parameters)
         with closing(Crew()) as crew:
             if isinstance(plan.local, LocalEpochs):
-                yield from _epoch_rounds(plan, plan.local, parameters, crew)
+                found = _epoch_rounds(plan, plan.local, start, crew)
             else:
-                yield from _gradient_rounds(plan, parameters, crew)
+                found = _gradient_rounds(plan, start, crew)
+            for trained in found:
+                yield parameters | trained
 
 
 def _gradient_rounds(
@@ -102,8 +109,13 @@ def _trainer(
                 weights,
                 plan.local.rate,
             )
-        share = torch.tensor([len(plan.shares[n]) / plan.total for n in clients])
-        part = {name: torch.tensordot(share, value, dims=1) for name, value in each.items()}
+        share = torch.tensor(
+            [len(plan.shares[n]) / plan.total for n in clients], dtype=torch.float64
+        )
+        part = {
+            name: torch.tensordot(share.to(value.dtype), value, dims=1)
+            for name, value in each.items()
+        }
         if not _finite(part):
             raise plan.failed(_first_lost(each, clients), turn)
         return part
