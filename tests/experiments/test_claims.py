@@ -1,6 +1,7 @@
 """Verdicts: what holds, what holds within rounding, what does not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from fedaccord.experiments.comparison import (
     most_data,
 )
 from fedaccord.experiments.fig12 import triangles_above_dots
+from fedaccord.experiments.figures import find_figure
 from fedaccord.experiments.shapes import (
     converts_most,
     falls_in_case_ii,
@@ -32,6 +34,7 @@ from fedaccord.experiments.shapes import (
     within_a_stretch,
 )
 from fedaccord.experiments.table import Table
+from tests.experiments.presets_for_tests import few
 
 
 @pytest.mark.parametrize(
@@ -148,6 +151,17 @@ def test_where_a_curve_falls_is_said(level: float, without: str) -> None:
     claim = more_removed(zigzag([1.0] * 4, ["II"] * 4, [3, 5, 4, 6], level), "N")
     assert claim.verdict == "does not hold"
     assert f"N = 3; {without} there is no uniform agreement" in claim.why
+
+
+@pytest.mark.parametrize("name", ["fig3", "fig5", "fig7", "fig10", "fig16"])
+def test_a_sweep_backwards_says_how_often_it_goes_the_other_way(name: str) -> None:
+    """No finding is typed: what always rises is never said to rise of a curve that falls."""
+    preset = few(name)
+    backwards = replace(preset, values=preset.values[::-1])
+    told = [claim.ours for claim in find_figure(name).claims(preset)]
+    turned = [claim.ours for claim in find_figure(name).claims(backwards)]
+    assert any("never " in ours for ours in told)
+    assert not any("never " in ours for ours in turned)
 
 
 def test_what_stays_the_same_along_a_tooth_is_counted() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 import fedaccord as fa
@@ -40,6 +41,30 @@ def test_a_sweep_is_the_points_solved_one_by_one(name: str) -> None:
             assert row[f"{kind}_contributors"] == alone.consortium.size - agreement.free_riders
             assert row[f"{kind}_total"] == pytest.approx(agreement.total, rel=1e-9)
             assert row[f"{kind}_ratio"] == pytest.approx(agreement.ratio, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["fig8", "fig19", "fig21", "fig23"])
+def test_the_threshold_is_that_of_the_certificate(name: str) -> None:
+    """Of client l, if the converted clients give all they have; past 1 nobody is patient enough."""
+    preset = few(name)
+    compared = 0
+    for value, threshold in zip(preset.values, sweep(preset)["threshold"], strict=True):
+        alone = fa.solve_equilibrium(consortium_at(preset, value))
+        first = fa.solve_agreement(alone, "uniform").first_converted
+        if first is None:
+            assert np.isnan(threshold)
+            continue
+        n = alone.consortium.names.index(first)
+        converted = (alone.profile == 0) & (np.arange(alone.consortium.size) >= n)
+        profile = np.where(converted, alone.consortium.samples, alone.profile)
+        expected = fa.certify(fa.agreement_on(alone.consortium, profile)).threshold
+        assert expected[converted].max() == expected[n]
+        if threshold < 1:
+            assert threshold == pytest.approx(expected[n], rel=1e-9)
+            compared += 1
+        else:
+            assert expected[n] == np.inf
+    assert compared > 0
 
 
 @pytest.mark.parametrize("name", ["fig7", "fig9", "fig18", "fig20", "fig22"])

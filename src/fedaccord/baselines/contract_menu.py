@@ -67,16 +67,6 @@ class Menu:
         return float(self.amounts @ self.model.clients)
 
     @property
-    def clients_served(self) -> float:
-        """How many clients are served; on average, if the server can't know."""
-        return float(self.model.clients @ (self.amounts > 0))
-
-    @property
-    def total_reward(self) -> float:
-        """The sum of all rewards; on average, if the server can't know."""
-        return float(self.rewards @ self.model.clients)
-
-    @property
     def payoffs(self) -> FloatArray:
         """r_i - theta_i d_i of each type that takes its own item."""
         return self.rewards - self.model.cost_per_sample * self.amounts

@@ -68,13 +68,11 @@ class Reproduction:
 
     def check_claims(self) -> None:
         """What the paper says about them."""
-        from fedaccord.experiments.evaluation import example_section, section_of
-        from fedaccord.experiments.presets import figure_titles
+        from fedaccord.experiments.evaluation import section_names, section_of
 
         every = self._is_asked(CLAIMS)
-        chosen = [name for name in figure_titles() if every or name in self.words]
+        chosen = [name for name in section_names() if every or name in self.words]
         with counting("Claims", len(chosen)) as reach:
-            self.sections = [example_section()] if every else []
             for k, name in enumerate(chosen):
                 reach(k, f"Claims, {name}")
                 self.sections.append(section_of(name, self.seed))

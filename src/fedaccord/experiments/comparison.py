@@ -13,7 +13,7 @@ import numpy as np
 from fedaccord.baselines.contract import Contract
 from fedaccord.experiments.claims import NOISE, Claim, listed, plain, statement, unchanged
 from fedaccord.experiments.presets import Preset, Setting
-from fedaccord.experiments.shapes import GENERALLY, steps_up, trend
+from fedaccord.experiments.shapes import GENERALLY, how_often, steps_down, steps_up, trend
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Column, Table
 from fedaccord.game.paper import paper_consortium
@@ -95,10 +95,12 @@ def detection_falls(table: Table, what: str) -> Claim:
     """The claim that less is left to detection as the parameter grows."""
     values = table[f"detection_{what}"]
     noun = {"contributors": "number of contributors", "total": "amount of training data"}[what]
+    up = steps_up(values)
     return statement(
         f"Under detection the {noun} decreases.",
-        not steps_up(values).any() and values[-1] < values[0],
-        f"{values[0]:,.0f} to {values[-1]:,.0f}, never up",
+        not up.any() and values[-1] < values[0],
+        f"{values[0]:,.0f} to {values[-1]:,.0f}, {how_often(up, 'up')}",
+        "it rises, or stays as it is",
     )
 
 
@@ -155,6 +157,35 @@ def all_then_a_part(table: Table, samples: float | Column, symbol: str) -> Claim
     )
 
 
+def contributor_claims(preset: Preset, symbol: str) -> list[Claim]:
+    """What is said of the contributors where the parameter does not matter to contract design."""
+    table = compare(preset)
+    return [
+        most_contributors(table),
+        almost_all(table, symbol),
+        detection_falls(table, "contributors"),
+        a_fifth_by_contract(table),
+        contract_unchanged(table, "contributors"),
+    ]
+
+
+def more_patience_needed(table: Table, symbol: str) -> Claim:
+    """The paper's reason why converted clients give all while the parameter is small."""
+    there = np.isfinite(table["threshold"])
+    table = table.where(there)
+    threshold = table["threshold"]
+    up, down = steps_up(threshold), steps_down(threshold)
+    riders = np.diff(table["free_riders"]) != 0
+    return statement(
+        f"A smaller {symbol} leads to a smaller threshold discount factor (of client l, if the "
+        "converted clients give all they have).",
+        not down.any() and up.any(),
+        f"{threshold[0]:.2f} to {threshold[-1]:.2f}, {how_often(down, 'down')} with {symbol}",
+        f"at {int((down & riders).sum())} of these the equilibrium has more free riders, so that "
+        "more are converted, and each has more to lose",
+    )
+
+
 def flat_then_down(table: Table, preset: Preset, symbol: str) -> list[Claim]:
     """The claims that the data stays while converted clients give all, and decreases after."""
     full = table["uniform_level"] >= preset.setting.samples
@@ -175,4 +206,5 @@ def flat_then_down(table: Table, preset: Preset, symbol: str) -> list[Claim]:
             f"{totals[0]:,.0f} to {totals[-1]:,.0f}, in a zigzag: up at "
             f"{int(steps_up(totals).sum())} of {len(later) - 1} steps",
         ),
+        more_patience_needed(table, symbol),
     ]

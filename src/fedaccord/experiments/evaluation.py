@@ -27,6 +27,7 @@ SYMBOLS = {
 }
 _SIDE_BY_SIDE = ((100, 0.8), (181, 0.8), (200, 0.8), (100, 0.5))
 """Numbers of clients and discount factors at which the agreements are set side by side."""
+_EXAMPLE = "section3"
 MECHANISMS_NOTE = (
     "Detection never errs here, as in the paper: it keeps the equilibrium's contributors, the "
     "partial one among them where there is a critical client. Contract design is a "
@@ -61,19 +62,16 @@ class Section:
         return f"Figure {self.name.removeprefix('fig')}: {self.title[0].lower()}{self.title[1:]}"
 
 
-def all_sections() -> list[Section]:
-    """Every claim of the paper about its figures, and its one example with numbers."""
-    return [example_section(), *(section_of(name) for name in figure_titles())]
-
-
-def example_section() -> Section:
-    """The claim about the footnote's example."""
-    title = "Section 3: an example with two equilibria, in a footnote"
-    return Section("section3", title, tuple(example.claims()))
+def section_names() -> list[str]:
+    """The paper's one example with numbers, and all its figures."""
+    return [_EXAMPLE, *figure_titles()]
 
 
 def section_of(name: str, seed: int | None = None) -> Section:
-    """The claims about a figure; `seed` in place of its own, if chance plays a part."""
+    """What the paper says about it; `seed` in place of its own, if chance plays a part."""
+    if name == _EXAMPLE:
+        title = "Section 3: an example with two equilibria, in a footnote"
+        return Section(name, title, tuple(example.claims()))
     return Section(name, figure_titles()[name], tuple(claims_of(name, seed)))
 
 

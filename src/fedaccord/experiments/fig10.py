@@ -3,7 +3,7 @@
 from fedaccord.experiments.claims import Claim, number, statement, unchanged
 from fedaccord.experiments.comparison import compare, contract_unchanged, most_data
 from fedaccord.experiments.presets import Preset
-from fedaccord.experiments.shapes import steps_down
+from fedaccord.experiments.shapes import how_often, steps_down
 from fedaccord.experiments.totals import draw, run
 
 __all__ = ["claims", "draw", "run"]
@@ -16,12 +16,13 @@ def claims(preset: Preset) -> list[Claim]:
     full = table.swept[table["uniform_level"] >= preset.setting.samples]
     bought = table["contract_total"] / table["contract_contributors"]
     partial = table["total"][0] - (table["contributors"][0] - 1) * preset.setting.samples
+    down = steps_down(ours)
     return [
         most_data(table),
         statement(
             "The amount of training data first increases with the discount factor.",
-            not steps_down(ours).any(),
-            f"{ours[0]:,.0f} to {ours[-1]:,.0f}, never down",
+            not down.any(),
+            f"{ours[0]:,.0f} to {ours[-1]:,.0f}, {how_often(down, 'down')}",
         ),
         number("It is constant from a discount factor of", 0.87, full[0], decimals=2),
         unchanged("Under detection the amount of data remains unchanged.", table["total"]),

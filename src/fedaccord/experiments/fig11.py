@@ -7,16 +7,18 @@ from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.removed import draw, run
 from fedaccord.experiments.shapes import (
     converts_most,
+    critical_client_gives_less,
     more_free_riders,
     more_removed,
     removed_share,
-    steps_down,
-    within_a_stretch,
+    steps_up,
 )
-from fedaccord.experiments.sweep import sweep
+from fedaccord.experiments.sweep import solve_sweep, sweep
 from fedaccord.experiments.table import Table
 
 __all__ = ["claims", "draw", "run"]
+
+_FINER = 16
 
 
 def claims(preset: Preset) -> list[Claim]:
@@ -27,7 +29,12 @@ def claims(preset: Preset) -> list[Claim]:
         more_free_riders(table, "G"),
         more_removed(table, "G"),
         _stepwise(table),
-        _critical_client_gives_less(table, preset.setting.samples),
+        critical_client_gives_less(
+            table,
+            preset.setting.samples,
+            "While there is a critical client, its contribution decreases with G.",
+        ),
+        _one_more_when_it_gives_nothing(preset),
         number("Free riders are reduced by", 98.4, most, decimals=1, unit=" %"),
         converts_most(table, "G", large=1),
     ]
@@ -42,11 +49,16 @@ def _stepwise(table: Table) -> Claim:
     )
 
 
-def _critical_client_gives_less(table: Table, samples: float) -> Claim:
-    given = table["total"] - (table["contributors"] - 1) * samples
-    falls = steps_down(given)[within_a_stretch(table, "I")]
+def _one_more_when_it_gives_nothing(preset: Preset) -> Claim:
+    """Between two whole G several clients may stop, so there are values between them here."""
+    values = np.arange(preset.values[0], preset.values[-1], 1.0 / _FINER)
+    table = solve_sweep(preset.setting, "rounds", values.tolist())
+    ends = steps_up(table["free_riders"]) & (table["case"][:-1] == "I")
+    more = np.diff(table["free_riders"])[ends]
     return statement(
-        "While there is a critical client, its contribution decreases with G.",
-        falls.all(),
-        f"at {int(falls.sum())} of {falls.size} steps within a stretch",
+        "When the critical client's contribution reaches 0, free riders increase by one.",
+        (more == 1).all(),
+        f"by one at {int((more == 1).sum())} of {more.size} ends of a stretch, in steps of "
+        f"1/{_FINER} of a round",
+        f"by up to {more.max(initial=0):.0f}",
     )

@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from fedaccord.experiments.claims import Claim, plain, statement
+from fedaccord.experiments.claims import Claim, statement
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.removed import draw, run
-from fedaccord.experiments.shapes import converts_most, more_free_riders, more_removed
+from fedaccord.experiments.shapes import (
+    converts_most,
+    few_then_many,
+    more_free_riders,
+    more_removed,
+)
 from fedaccord.experiments.sweep import sweep
 
 __all__ = ["claims", "draw", "run"]
@@ -23,10 +28,6 @@ def claims(preset: Preset) -> list[Claim]:
             (np.diff(gains) < 0).all(),
             "each fifth of the range adds " + ", ".join(f"{gain:.0f}" for gain in gains),
         ),
-        statement(
-            "When E is small, there are few free riders.",
-            table["free_riders"][0] <= 5,
-            f"{table['free_riders'][0]:.0f} of 100 at E = {plain(table.swept[0])}",
-        ),
+        few_then_many(table, "E"),
         converts_most(table, "E", large=1e-8),
     ]

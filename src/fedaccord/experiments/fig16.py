@@ -3,7 +3,7 @@
 from fedaccord.experiments.claims import Claim, number, statement, unchanged
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.ratios import draw, run
-from fedaccord.experiments.shapes import steps_down
+from fedaccord.experiments.shapes import how_often, steps_down
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Table
 
@@ -15,11 +15,12 @@ def claims(preset: Preset) -> list[Claim]:
     table = sweep(preset)
     ratio = table["uniform_ratio"]
     full = table.swept[table["uniform_level"] >= preset.setting.samples]
+    down = steps_down(ratio)
     return [
         statement(
             "The data ratio first increases with the discount factor.",
-            not steps_down(ratio).any(),
-            f"from {ratio[0]:.2f} up to {ratio[-1]:.2f}, never down",
+            not down.any(),
+            f"from {ratio[0]:.2f} to {ratio[-1]:.2f}, {how_often(down, 'down')}",
         ),
         number("Converted clients give all from a discount factor of", 0.87, full[0], decimals=2),
         unchanged("From 0.87 on the data ratio is constant.", ratio[table.swept >= 0.87]),

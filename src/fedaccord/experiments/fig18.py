@@ -7,6 +7,9 @@ from fedaccord.experiments.presets import Preset
 
 __all__ = ["claims", "draw", "run"]
 
+LIKELY = 0.8
+"""What is very likely, at least."""
+
 
 def claims(preset: Preset) -> list[Claim]:
     """What appendix H says about the figure."""
@@ -21,6 +24,12 @@ def claims(preset: Preset) -> list[Claim]:
             left[200] <= 1.1 * left[100],
             ", ".join(f"{count:.0f} at N = {n}" for n, count in left.items()),
             f"it grows by {100 * (left[200] / left[100] - 1):.0f} % from N = 100 to 200",
+        ),
+        statement(
+            "When the model is good enough, a new client is very likely to free-ride.",
+            left[200] - left[100] <= (1.0 - LIKELY) * 100,
+            f"from N = 100 to 200 free riders grow by {100 - left[200] + left[100]:.0f}",
+            f"fewer than {100 * LIKELY:.0f} of 100",
         ),
         statement(
             "Under detection the number of free riders increases with N.",

@@ -1,7 +1,12 @@
 """Figure 21: training data under each mechanism, by the samples of each client D."""
 
 from fedaccord.experiments.claims import Claim, statement
-from fedaccord.experiments.comparison import all_then_a_part, compare, most_data
+from fedaccord.experiments.comparison import (
+    all_then_a_part,
+    compare,
+    more_patience_needed,
+    most_data,
+)
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.shapes import slope, steps_down
 from fedaccord.experiments.totals import draw, run
@@ -20,6 +25,7 @@ def claims(preset: Preset) -> list[Claim]:
     return [
         most_data(table),
         all_then_a_part(table, table.swept, "D"),
+        more_patience_needed(table, "D"),
         statement(
             "Under the agreement the training data first increases linearly with D, then slowly.",
             early > 2.0 * late > 0.0,

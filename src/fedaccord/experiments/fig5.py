@@ -5,6 +5,7 @@ from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.removed import draw, run
 from fedaccord.experiments.shapes import (
     converts_most,
+    few_then_many,
     more_free_riders,
     more_removed,
     removed_share,
@@ -20,6 +21,7 @@ def claims(preset: Preset) -> list[Claim]:
     most = removed_share(table).max()
     return [
         more_free_riders(table, "D"),
+        few_then_many(table, "D"),
         more_removed(table, "D"),
         number("Free riders are reduced by up to", 98.5, most, decimals=1, unit=" %"),
         converts_most(table, "D", large=10_000),

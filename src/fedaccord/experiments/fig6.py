@@ -4,6 +4,7 @@ from fedaccord.experiments.claims import Claim, statement
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.ratios import draw, run
 from fedaccord.experiments.shapes import (
+    critical_client_gives_less,
     falls_in_case_ii,
     generally_increases,
     increases_data,
@@ -32,7 +33,9 @@ def claims(preset: Preset) -> list[Claim]:
         quick_then_slow(table, "D"),
         most_more_data(preset, 81.2),
         _total_unchanged(closer),
-        _critical_client_gives_less(closer),
+        critical_client_gives_less(
+            closer, closer.swept, "Subfigure: the critical client's contribution decreases with D."
+        ),
         level_in_case_i(
             closer,
             "Subfigure: with a critical client the converted clients' level increases with D.",
@@ -53,14 +56,4 @@ def _total_unchanged(table: Table) -> Claim:
         "Subfigure: at the beginning of a tooth (with a critical client) the total is unchanged.",
         not changes.any(),
         f"it changes at {int(changes.sum())} of {changes.size} steps within a stretch",
-    )
-
-
-def _critical_client_gives_less(table: Table) -> Claim:
-    given = table["total"] - (table["contributors"] - 1) * table.swept
-    falls = steps_down(given)[within_a_stretch(table, "I")]
-    return statement(
-        "Subfigure: the critical client's contribution decreases with D.",
-        falls.all(),
-        f"at {int(falls.sum())} of {falls.size} steps within a stretch",
     )

@@ -12,6 +12,8 @@ from fedaccord.experiments.presets import Preset, find_preset
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Column, Table
 
+FEW = 0.1
+"""The part of all clients up to which they are few; many are half of them or more."""
 GENERALLY = 0.9
 """The rank correlation from which on something "generally increases", or "gradually decreases"."""
 
@@ -47,6 +49,12 @@ def near(table: Table, zoom: tuple[float, float]) -> Table:
     return table.where((table.swept >= zoom[0]) & (table.swept <= zoom[1]))
 
 
+def how_often(steps: Column, way: str) -> str:
+    """At how many of some steps it goes this way."""
+    count = int(steps.sum())
+    return f"{way} at {count} of {steps.size} steps" if count else f"never {way}"
+
+
 def slope(table: Table, column: str) -> float:
     """How much a column changes, for each unit of the swept parameter."""
     values = table[column]
@@ -56,22 +64,42 @@ def slope(table: Table, column: str) -> float:
 def more_free_riders(table: Table, symbol: str) -> Claim:
     """At the equilibrium."""
     riders = table["free_riders"]
+    down = steps_down(riders)
     return statement(
         f"The number of free riders at the equilibrium increases with {symbol}.",
-        not steps_down(riders).any() and riders[-1] > riders[0],
-        f"{riders[0]:.0f} to {riders[-1]:.0f}, never down",
+        not down.any() and riders[-1] > riders[0],
+        f"{riders[0]:.0f} to {riders[-1]:.0f}, {how_often(down, 'down')}",
+        "it falls, or stays as it is",
+    )
+
+
+def few_then_many(table: Table, symbol: str) -> Claim:
+    """The reason for more free riders: with little to give, or little to pay, all are needed."""
+    clients = table["contributors"] + table["free_riders"]
+    share = table["free_riders"] / clients
+    ends = [
+        f"{table['free_riders'][n]:.0f} of {clients[n]:.0f} at {symbol} = {plain(table.swept[n])}"
+        for n in (0, -1)
+    ]
+    return statement(
+        f"When {symbol} is small there are few free riders at the equilibrium, many when it is "
+        "large.",
+        share[0] <= FEW and share[-1] >= 0.5,
+        ", ".join(ends),
+        "that is not few, or not many",
     )
 
 
 def more_removed(table: Table, symbol: str) -> Claim:
     """By the uniform agreement."""
     removed = table["uniform_removed"]
-    falls = table.where(np.append(False, steps_down(removed)))
+    down = steps_down(removed)
+    falls = table.where(np.append(False, down))
     none = int((falls["uniform_level"] == 0).sum())
     return statement(
         f"The number of reduced free riders increases with {symbol}.",
         len(falls) == 0 and removed[-1] > removed[0],
-        f"{removed[0]:.0f} to {removed[-1]:.0f}, down at {len(falls)} of {len(table) - 1} steps",
+        f"{removed[0]:.0f} to {removed[-1]:.0f}, {how_often(down, 'down')}",
         f"down to {symbol} = {listed(falls.swept)}; at {none} of {len(falls)} there is no uniform "
         "agreement, since the paper's client l would keep to no level above 0",
     )
@@ -190,6 +218,14 @@ def less_in_case_ii(table: Table, symbol: str) -> Claim:
 def _both_ends(there: Column) -> Column:
     """Which steps start and end at such a point."""
     return np.asarray(there[1:] & there[:-1])
+
+
+def critical_client_gives_less(table: Table, samples: float | Column, text: str) -> Claim:
+    """What is left of the total when the others have given all they have."""
+    given = table["total"] - (table["contributors"] - 1) * samples
+    falls = steps_down(given)[within_a_stretch(table, "I")]
+    ours = f"at {int(falls.sum())} of {falls.size} steps within a stretch"
+    return statement(text, falls.all(), ours)
 
 
 def level_in_case_i(table: Table, text: str, why: str) -> Claim:

@@ -63,6 +63,7 @@ def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:
         "contributors": clients - riders,
         "total": uniform.equilibrium_total,
         "uniform_level": np.asarray(uniform.level),
+        "threshold": _threshold(fields, alone, np.asarray(uniform.first_converted)),
     }
     for kind, batch in (("uniform", uniform), ("individual", individual)):
         left = free_riders(batch.profile)
@@ -71,6 +72,27 @@ def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:
         columns[f"{kind}_total"] = batch.total
         columns[f"{kind}_ratio"] = batch.ratio
     return columns
+
+
+def _threshold(fields: dict[str, Any], alone: Column, first: Column) -> Column:
+    """How patient client l must be if the converted clients give all they have (Theorem 3).
+
+    Of the converted clients it has the largest threshold. It deviates to 0, being a free rider at
+    the equilibrium. Without a free rider to convert there is none.
+    """
+    rows = np.arange(len(first))
+    rho, price, samples, turns = (
+        np.broadcast_to(fields[name], alone.shape)[rows, first]
+        for name in ("valuation", "cost_per_sample", "samples", "rounds")
+    )
+    converted = ((alone == 0) & (np.arange(alone.shape[-1]) >= first[:, np.newaxis])).sum(axis=-1)
+    total = alone.sum(axis=-1)
+    others = total + (converted - 1) * samples
+    weight = rho / np.sqrt(turns)
+    gained = price * samples - weight * (others**-0.5 - (others + samples) ** -0.5)
+    lost = weight * (total**-0.5 - others**-0.5)  # nothing, if it is the only one
+    patience = np.divide(gained, lost, out=np.full(len(first), np.inf), where=lost > 0)
+    return np.where(first < 0, np.nan, patience)
 
 
 @cache

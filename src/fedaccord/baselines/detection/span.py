@@ -31,7 +31,7 @@ class Seen:
     outside: Tensor
     """The squared length of what sticks out of it."""
     deviation: Tensor
-    """The standard deviation of the update's values; a usual one has 1 (of STD-DAGMM)."""
+    """The standard deviation of the update's values (STD-DAGMM); 1 is usual if their mean is 0."""
 
     @cached_property
     def lengths(self) -> Tensor:
