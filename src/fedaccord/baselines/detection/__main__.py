@@ -5,9 +5,9 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from fedaccord.baselines.detection.tables import markdown_tables, means_by_case, record_of
 from fedaccord.errors import FedaccordError, InvalidInput
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if options.format == "json":
         print(json.dumps(_record(options, outcomes), indent=2))
+    elif options.format == "markdown":
+        print(*markdown_tables(map(record_of, outcomes)), sep="\n\n")
     else:
         _print(outcomes)
     return 0
@@ -61,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--false-alarms", type=float, default=0.05, help="with the reference (0.05)")
     add("--repeats", type=int, default=1, help="with other seeds; the table has means (1)")
     add("--seed", type=int, default=0, help="of the first repeat (0)")
-    add("--format", choices=["text", "json"], default="text")
+    add("--format", choices=["text", "json", "markdown"], default="text")
     return parser
 
 
@@ -126,23 +128,7 @@ def _with_progress(outcomes: Iterable["Outcome"], total: int) -> Iterable["Outco
 
 def _record(options: argparse.Namespace, outcomes: list["Outcome"]) -> dict[str, Any]:
     settings = {key: value for key, value in vars(options).items() if key != "format"}
-    return {"settings": settings, "outcomes": [_one(outcome) for outcome in outcomes]}
-
-
-def _one(outcome: "Outcome") -> dict[str, Any]:
-    verdict = outcome.verdict
-    return {
-        "disguise": outcome.disguise,
-        "free_riders": outcome.free_riders,
-        "detector": outcome.detector,
-        "fitted_on": outcome.fitted_on,
-        "seed": outcome.seed,
-        "auc": verdict.area,
-        "precision": verdict.precision,
-        "recall": verdict.recall,
-        "dropped": verdict.dropped,
-        "dropped_contributors": verdict.dropped_contributors,
-    }
+    return {"settings": settings, "outcomes": [record_of(outcome) for outcome in outcomes]}
 
 
 def _print(outcomes: list["Outcome"]) -> None:
@@ -154,27 +140,9 @@ def _print(outcomes: list["Outcome"]) -> None:
         table.add_column(heading, justify="right" if heading == "free riders" else "left")
     for heading in NUMBERS:
         table.add_column(heading, justify="right")
-    groups: dict[tuple[str, ...], list[Outcome]] = {}
-    for one in outcomes:
-        case = (one.disguise, str(one.free_riders), one.detector, one.fitted_on)
-        groups.setdefault(case, []).append(one)
-    for key, group in groups.items():
-        table.add_row(*key, *_means([_one(outcome) for outcome in group]))
+    for case, means in means_by_case(map(record_of, outcomes)).items():
+        table.add_row(*map(str, case), *means)
     Console(width=None if sys.stdout.isatty() else 100, markup=False).print(table)
-
-
-def _means(records: list[dict[str, Any]]) -> list[str]:
-    """The means over the repeats; of the precision, over those in which anyone was dropped."""
-    cells = []
-    for field, digits in (
-        ("auc", 2),
-        ("precision", 2),
-        ("recall", 2),
-        ("dropped_contributors", 1),
-    ):
-        known = [record[field] for record in records if record[field] is not None]
-        cells.append(f"{fmean(known):.{digits}f}" if known else "–")
-    return cells
 
 
 if __name__ == "__main__":
