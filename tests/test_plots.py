@@ -67,6 +67,49 @@ def test_few_clients_stand_under_their_names_by_ratio() -> None:
     assert labels == [consortium.names[n] for n in np.argsort(consortium.ratio)]
 
 
+LONG = "University Hospital of the North, Department of Diagnostic and Interventional Radiology"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("picture", PICTURES, ids=["contributions", "costs", "thresholds"])
+def test_long_names_are_shortened_and_stay_apart(
+    picture: Callable[[fa.Certificate], Figure],
+) -> None:
+    short = "University Hospital of…al Radiology"  # what comes of LONG, and someone's own name
+    names = (LONG, f"{LONG[:50]} and {LONG[50:]}", short, f"{LONG} II", "x" * 400, "St Mary")
+    consortium = fa.Consortium(
+        valuation=np.arange(1.0, 7.0),
+        cost_per_sample=1e-6,
+        samples=500,
+        rounds=50,
+        discount_factor=0.8,
+        names=names,
+    )
+    figure = picture(fa.certify(fa.solve_agreement(consortium)))
+    figure.savefig(io.BytesIO(), format="svg")
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels[:4] == [
+        "University Hospital…al Radiology (2)",
+        "University Hospital…al Radiology (3)",
+        short,
+        "University Hospital of…Radiology II",
+    ]
+    assert labels[5] == "St Mary"
+    assert len(set(labels)) == 6
+    assert max(map(len, labels)) == 36
+
+
+def test_without_an_agreement_contributions_are_the_equilibrium_s() -> None:
+    none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.5), "uniform")
+    figure = plots.plot_contributions(none)
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == [
+        "equilibrium: contributor",
+        "equilibrium: partial contributor",
+        "equilibrium: free rider",
+    ]
+
+
 def test_bars_are_as_long_as_contributions() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(clients=100), "uniform")
     axes = plots.plot_contributions(agreement).axes[0]
@@ -148,8 +191,12 @@ def test_costs_without_end_are_left_out() -> None:
     agreement = fa.solve_agreement(example_consortium())
     everyone = dict.fromkeys(agreement.consortium.names, FreeRide())
     match = play(agreement, everyone, 10)
-    labels_of(plots.plot_totals(match))
-    labels_of(plots.plot_slip(account_of(match).deviators[0]))
+    [deviator, *_] = account_of(match).deviators
+    assert deviator.extra_for_ever == np.inf
+    assert labels_of(plots.plot_totals(match))
+    assert labels_of(plots.plot_slip(deviator)) == [
+        *("with its slips", "without", "the one less the other"),
+    ]
 
 
 def test_the_tolerances_and_the_best_of_them() -> None:

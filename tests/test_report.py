@@ -117,9 +117,23 @@ def test_a_refuted_profile() -> None:
 def test_no_agreement() -> None:
     consortium = fa.paper_consortium(discount_factor=0.3)
     text = Tags(page_of(fa.solve_agreement(consortium, "uniform"))).text
-    assert "No uniform agreement exists" in text
+    assert "No uniform agreement exists from client-2 on" in text
     assert "not patient enough" in text
     assert "Proved" not in text
+
+
+def test_without_an_agreement_the_page_speaks_of_none() -> None:
+    consortium = fa.paper_consortium(discount_factor=0.5)
+    assert fa.solve_agreement(consortium, "individual").exists  # so much for "none is better"
+    page = page_of(fa.solve_agreement(consortium, "uniform"))
+    tags = Tags(page)
+    assert tags.opened["svg"] == 1
+    for words in ("agreement: ", "no agreement to better", "is asked to", "How patient", "Saves"):
+        assert words not in tags.text
+    assert "equilibrium: free rider" in tags.text
+    assert "first converted: the paper's client" in tags.text
+    feasible = page_of(fa.solve_agreement(consortium, "uniform", first_converted="feasible"))
+    assert "first converted: the first that works" in feasible
 
 
 def test_one_client() -> None:
@@ -232,7 +246,7 @@ def test_titles_of_matches() -> None:
     assert "<h1>2 clients slipped in 20 slots</h1>" in match_page(agreement, both)
     none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
     page = match_page(none, {}, dropout=0.1)
-    assert "<h1>No uniform agreement exists, so everyone acts alone</h1>" in page
+    assert "<h1>No uniform agreement exists from client-2 on, so everyone acts alone</h1>" in page
     assert "There is nothing to keep to" in page
 
 

@@ -14,6 +14,7 @@ WRONG = [
     ({"margin": -0.1}, "margin: must be from 0 to less than 1, got -0.1"),
     ({"margin": 1.0}, "margin: must be from 0 to less than 1, got 1"),
     ({"punishment_slots": 0}, "punishment_slots: must be .*1 or more, got 0"),
+    ({"punishment_slots": 10**400}, "punishment_slots: must be 9,007,199,254,740,992 or less"),
     ({"punishment_slots": 2.5}, "punishment_slots: must be .*1 or more, got 2.5"),
 ]
 
@@ -91,7 +92,7 @@ REASONS = [
     (
         fa.paper_consortium(discount_factor=0.5),
         {"kind": "uniform"},
-        "converting only client-3 and above ('feasible') works",
+        "converting only client-3 and above works (first converted: feasible)",
     ),
     (fa.paper_consortium(181, discount_factor=0.0), {}, "not patient enough"),
 ]

@@ -4,6 +4,8 @@ It prints neither types nor gamma nor alpha. Ours are five delay classes of equa
 E_n, gamma = 100 (the largest valuation), alpha = gamma/100 and an all-or-nothing menu.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -142,6 +144,33 @@ def test_wrong_choices() -> None:
     )
     with pytest.raises(fa.InvalidInput, match="information: must be one of"):
         Contract(information="some")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ({"classes": 2.5}, "classes: must be a whole number, got 2.5"),
+        ({"classes": "5"}, "classes: must be a whole number, got '5'"),
+        ({"classes": 10**400}, "classes: must be 9,007,199,254,740,992 or less"),
+        ({"valuation": "x"}, "valuation: must be a number, got 'x'"),
+        ({"valuation": 1e308}, "valuation: must be less than 1e+290"),
+        ({"delay_price": "1"}, "delay_price: must be a number, got '1'"),
+        ({"delay": 5}, "delay: must be numbers, one for each client, got 5"),
+        ({"cost_per_sample": "abc"}, "cost_per_sample: must be numbers, one for each client, "),
+    ],
+)
+def test_choices_of_the_wrong_kind(choice: dict[str, Any], problem: str) -> None:
+    with pytest.raises(fa.InvalidInput) as refused:
+        Contract(**choice)
+    assert str(refused.value).startswith(problem)
+
+
+def test_choices_whose_products_no_number_holds() -> None:
+    three = fa.paper_consortium(clients=3)
+    with pytest.raises(fa.InvalidInput, match="valuation / cost_per_sample is beyond"):
+        Contract(valuation=1e289, cost_per_sample=(1e-50,) * 3).outcome(three)
+    with pytest.raises(fa.InvalidInput, match=r"delay_price \* delay is beyond"):
+        Contract(delay_price=1e280, delay=(1e300,) * 3).outcome(three)
 
 
 def test_detection_in_the_paper_s_figures_is_the_equilibrium_without_free_riders() -> None:

@@ -91,6 +91,8 @@ def test_text_and_picture(run: Run, suffix: str) -> None:
         (("--picture", "law.doc"), "must end in .png, .svg or .pdf"),
         (("--dataset", "cifar"), "no dataset called 'cifar'"),
         (("--rounds", "3"), "the law needs 4 or more"),
+        (("--rounds", "9" * 400), "9,007,199,254,740,992 or less"),
+        (("--rate", "1e300"), "rate: must be more than 0 and fit 32 bits, got 1e+300"),
     ],
 )
 def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
@@ -137,6 +139,9 @@ def test_refusals_with_a_file(run: Run) -> None:
     result = run("calibrate", "mine.toml", "--client", "St Mark")
     assert result.exit_code == 2
     assert "no client called 'St Mark'" in result.stderr
+    result = run("calibrate", "mine.toml", "--client", "St Mary")
+    assert result.exit_code == 2
+    assert "--client: goes with --out only" in result.stderr
     result = run("calibrate", "mine.toml", "--rounds", "6")
     assert result.exit_code == 2
     assert "--rounds: mine.toml says 50" in result.stderr

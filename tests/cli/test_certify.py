@@ -83,3 +83,21 @@ def test_a_short_punishment_deters_less(run: Run) -> None:
     run("solve", "--paper", "--profile-out", "p.csv")
     assert run("certify", "p.csv", "--paper").exit_code == 0
     assert run("certify", "p.csv", "--paper", "--punishment-slots", "2").exit_code == 1
+
+
+def test_the_profile_is_missing(run: Run) -> None:
+    run("init")
+    result = run("certify", "consortium.toml")
+    assert result.exit_code == 2
+    assert "PROFILE is missing: consortium.toml is the consortium's FILE" in result.stderr
+
+
+def test_the_file_is_missing(run: Run) -> None:
+    """The mistakes begin with whose clients the profile was held against."""
+    Path("p.json").write_text(json.dumps(GREEDY))
+    result = run("certify", "p.json")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "Error: against the paper's setting (no FILE was given): p.json: 106 mistakes:\n"
+    )
+    assert run("certify", "p.json", "--paper").stderr.startswith("Error: p.json: 106 mistakes:\n")

@@ -128,7 +128,7 @@ def test_no_agreement_is_an_answer(run: Run) -> None:
     result = run("play", *words, "--noise", "0.1", "--deviate", "client-80@2:5")
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
-    assert "No uniform agreement exists: the clients are not patient enough" in said
+    assert "No uniform agreement exists from client-2 on: the clients are not patient" in said
     assert "So everyone plays the equilibrium, 505,063 samples in a slot." in said
     assert "cooperating" not in said
     answer = play_json(run, *words)

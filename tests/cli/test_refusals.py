@@ -2,13 +2,15 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fedaccord.cli.outputs import write_file
+from fedaccord.cli.ending import CANNOT, READER_LEFT, UNFORESEEN
+from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import FedaccordError
 from tests.cli.conftest import Run
 
@@ -118,10 +120,24 @@ BAD_WORDS = {
         ["solve", "--first-converted", "paper"],
         "--first-converted: goes with --agreement uniform only",
     ),
+    "a cost beyond all numbers": (
+        ["solve", "--cost-per-sample", "1e308"],
+        "the paper's setting: cost_per_sample * samples must be less than 1e+290",
+    ),
+    "more rounds than a float can count": (["solve", "--rounds", "9" * 400], "or less"),
+    "more samples than that": (["solve", "--samples", "9" * 400], "9,007,199,254,740,992 or less"),
+    "a punishment longer than that": (["play", "--punishment-slots", "9" * 400], "or less"),
     "no profile": (["certify"], "expects a profile"),
     "too many files": (["certify", "a", "b", "c"], "expects a profile"),
     "an absent directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
     "a directory": (["solve", "--profile-out", "."], "is a directory, not a file to write to"),
+    "too long a name": (["solve", "--report", "x" * 300], "cannot be written: File name too long"),
+    "too long a name for a file": (["init", "x" * 300], "cannot be written: File name too long"),
+    "too long a name to read": (["train", "--profile", "x" * 300], "x: File name too long"),
+    "two files in one": (
+        ["solve", "--report", "a", "--profile-out", "./a"],
+        "a: is given for two files to write",
+    ),
     "nowhere to write the demo": (["demo", "--report", "no/r.html"], "cannot be written"),
     "nowhere to write the file": (["init", "no/c.toml"], "no/c.toml: cannot be written"),
 }
@@ -163,11 +179,82 @@ def test_a_link_is_followed_and_a_device_stays_one(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text() == "new"
     write_file(Path(os.devnull), "gone")
     assert not Path(os.devnull).is_file()
+    (tmp_path / "loop").symlink_to("loop")
+    for write in (check_writable, lambda path: write_file(path, "new")):
+        with pytest.raises(FedaccordError, match="cannot be written: Too many levels"):
+            write(tmp_path / "loop")
+
+
+def test_a_protected_file_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "p.csv"
+    target.write_text("old")
+    target.chmod(0o444)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may run as root
+    for write in (check_writable, lambda path: write_file(path, "new")):
+        with pytest.raises(FedaccordError, match="cannot be written: it is protected"):
+            write(target)
+    assert target.read_text() == "old"
+
+
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("mine alone")
+    old.chmod(0o600)
+    write_file(old, "mine alone, still")
+    write_file(new, "")
+    Path(tmp_path / "usual").touch()
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+    assert new.stat().st_mode == Path(tmp_path / "usual").stat().st_mode
+
+
+OVER_INPUTS = {
+    "the consortium": ["solve", "c.toml", "--report", "./c.toml"],
+    "through a link": ["play", "c.toml", "--csv", "link.toml"],
+    "its clients": ["compare", "c.toml", "--csv", "clients.csv"],
+    "the profile": ["certify", "c.toml", "p.csv", "--report", "p.csv"],
+    "one profile of several": [
+        *("train", "c.toml", "--profile", "individual", "--profile", "p.csv"),
+        *("--csv", "p.csv"),
+    ],
+    "the types": ["compare", "c.toml", "--contract-types", "p.csv", "--csv", "p.csv"],
+    "the file to calibrate": [
+        *("calibrate", "c.toml", "--value-of-loss", "1", "--out", "clients.csv"),
+    ],
+}
+
+
+@pytest.mark.parametrize("words", OVER_INPUTS.values(), ids=OVER_INPUTS.keys())
+def test_what_is_read_is_not_written_to(run: Run, words: list[str]) -> None:
+    texts = {
+        "c.toml": HEAD + "clients = 'clients.csv'\n",
+        "clients.csv": "name,valuation,cost_per_sample,samples\nA,3,1e-6,500\n",
+        "p.csv": "name,contribution\nA,5\n",
+    }
+    for name, text in texts.items():
+        Path(name).write_text(text)
+    Path("link.toml").symlink_to("c.toml")
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is read from, so it is not written to" in result.stderr
+    assert {name: Path(name).read_text() for name in texts} == texts
 
 
 # --- The process ---------------------------------------------------------------------------
 
 FEDACCORD = [sys.executable, "-m", "fedaccord"]
+
+
+def redirected(words: list[str], where: str) -> list[str]:
+    """A command whose streams a shell redirects."""
+    return ["sh", "-c", f'"$@" {where}', "sh", *words]
+
+
+@pytest.fixture
+def proved(tmp_path: Path) -> list[str]:
+    """A command that proves a profile."""
+    profile = tmp_path / "p.csv"
+    profile.write_text("name,contribution\nclient-1,10000\n")
+    return [*FEDACCORD, "certify", str(profile), "--paper", "--clients", "1"]
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
@@ -182,8 +269,61 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    process.wait(30)
+    assert process.wait(30) == READER_LEFT
     assert errors == b""
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_reader_that_leaves_early_refutes_nothing(proved: list[str], output_format: str) -> None:
+    there, gone = os.pipe()
+    os.close(there)
+    done = subprocess.run(
+        [*proved, "--format", output_format], stdout=gone, stderr=subprocess.PIPE, check=False
+    )
+    os.close(gone)
+    assert (done.returncode, done.stderr) == (READER_LEFT, b"")
+
+
+@pytest.mark.parametrize("closed", [">&-", ">/dev/null 2>&-", ">&- 2>&-"])
+def test_closed_streams_refute_nothing(proved: list[str], closed: str) -> None:
+    assert subprocess.run(redirected(proved, closed), check=False).returncode == 0
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+
+
+@needs_full
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["solve", "--paper"], ["--help"], ["reproduce"]])
+def test_an_output_that_is_full(words: list[str], unbuffered: str) -> None:
+    done = subprocess.run(
+        redirected([*FEDACCORD, *words], ">/dev/full"),
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    message = b"Error: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (CANNOT, message)
+
+
+@needs_full
+def test_nowhere_to_complain(proved: list[str]) -> None:
+    done = subprocess.run(redirected(proved, ">/dev/full 2>/dev/full"), check=False)
+    assert done.returncode == CANNOT
+
+
+def test_a_mistake_of_ours_refutes_nothing() -> None:
+    mistake = (
+        "import fedaccord.cli\n"
+        "from fedaccord.cli import solve\n"
+        "solve.choose_consortium = lambda *_, **__: 1 / 0\n"
+        "import sys; sys.argv = ['fedaccord', 'solve']\n"
+        "fedaccord.cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", mistake], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (UNFORESEEN, b"")
+    assert b"Traceback" in done.stderr
+    assert done.stderr.endswith(b"please report it with the lines above\n")
 
 
 def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ def test_without_a_figure_they_are_listed(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 0
     names = [line.split()[0] for line in result.output.splitlines()]
     assert names == [*figure_titles(), "accuracy", "law", "claims", "all"]
+    listed = json.loads(run("reproduce", "--format", "json").stdout)["figures"]
+    assert [each["figure"] for each in listed] == names
+    assert listed[0]["title"] == figure_titles()["fig3"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -84,7 +84,11 @@ def test_no_agreement_is_an_answer(run: Run) -> None:
     assert answer["agreement"]["total"] == answer["equilibrium"]["total"]
     text = run("solve", *words)
     assert text.exit_code == 0
-    assert "No uniform agreement exists: the clients are not patient enough" in text.stdout
+    said = " ".join(text.stdout.split())
+    assert "No uniform agreement exists from client-2 on: the clients are not patient" in said
+    assert "a uniform agreement from client-2 on would exist above 0.511." in said
+    feasible = run("solve", *words, "--first-converted", "feasible")
+    assert "a uniform agreement would exist above 0.027." in " ".join(feasible.stdout.split())
 
 
 def test_without_a_file_it_is_the_paper_s_setting_and_says_so(run: Run) -> None:

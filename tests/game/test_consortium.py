@@ -97,15 +97,23 @@ RULES = [
     ({"discount_factor": [0, 1, 0.5]}, "clients[1].discount_factor: must be less than 1, got 1"),
     ({"rounds": 0}, "rounds: must be a whole number, 1 or more, got 0"),
     ({"rounds": 2.5}, "rounds: must be a whole number, 1 or more, got 2.5"),
+    ({"rounds": 10**400}, "rounds: must be 9,007,199,254,740,992 or less"),
+    ({"samples": 10**400}, "samples: must be numbers that a float can hold"),
     ({"rounds": True}, "rounds: must be a whole number, 1 or more, got True"),
+    ({"server_fee": 10**400}, f"server_fee: must be 0 or more, got {10**400}"),
     ({"server_fee": -1}, "server_fee: must be 0 or more, got -1"),
     ({"names": ["a", "b", "a"]}, "clients[2].name: 'a' is the name of clients[0] already"),
     ({"names": ["a", " ", "c"]}, "clients[1].name: must not be empty"),
     ({"names": ["a", "b"]}, "names: 2 names for 3 clients"),
     (
-        {"valuation": [1e308, 1, 1], "cost_per_sample": [1e-9, 1, 1]},
+        {"valuation": [1e280, 1, 1], "cost_per_sample": [1e-40, 1, 1]},
         "clients[0]: valuation / cost_per_sample is beyond what a number can hold",
     ),
+    (
+        {"cost_per_sample": [1, 1e289, 1]},
+        "clients[1]: cost_per_sample * samples must be less than 1e+290",
+    ),
+    ({"valuation": [1, 1, 1e295]}, "clients[2].valuation: must be less than 1e+290, got 1e+295"),
 ]
 
 

@@ -228,8 +228,12 @@ MISTAKES = {
         ["clients[0]: cost_per_sample from its cpu must be more than 0, got inf (A)"],
     ),
     "a ratio beyond all numbers": (
-        HEAD + CLIENT.replace("3.0", "1e300").replace("1e-6", "1e-300"),
+        HEAD + CLIENT.replace("3.0", "1e280").replace("1e-6", "1e-300"),
         ["clients[0]: valuation / cost_per_sample is beyond what a number can hold (A)"],
+    ),
+    "a cost beyond all numbers": (
+        HEAD + CLIENT.replace("1e-6", "1e300"),
+        ["clients[0]: cost_per_sample * samples must be less than 1e+290 (A)"],
     ),
 }
 

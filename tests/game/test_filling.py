@@ -60,6 +60,14 @@ def test_many_are_filled_as_few_are(kind: str) -> None:
     assert filling.profile.sum() == pytest.approx(filling.total.item(), rel=1e-11)
 
 
+def test_who_is_alone_at_the_margin_gives_however_little_it_is() -> None:
+    for tiny in (1e-11, 1e-13, 1e-200):
+        filling = fill(np.array([[tiny, tiny / 2]]), np.array([[1e4, 1e4]]))
+        assert filling.profile.tolist() == [[pytest.approx(tiny, rel=1e-14), 0.0]]
+    beside = fill(np.array([[2.0, 1.0]]), np.array([[1.0 - 1e-14, 1e4]]))
+    assert beside.profile[0, 1] == 0.0  # of which the second would owe a rounding's worth
+
+
 def test_rows_do_not_see_one_another() -> None:
     rng = np.random.default_rng(3)
     satiation, samples = rng.random((40, 9)) * 9, rng.random((40, 9))

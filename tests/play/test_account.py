@@ -232,7 +232,7 @@ def test_noise_that_is_too_much() -> None:
 def test_no_agreement() -> None:
     none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
     account = told({"client-70": DeviateOnce(2), "client-80": DeviateOnce(3, 5.0)}, 5, none)
-    assert account.terms.startswith("No uniform agreement exists: the clients are not patient")
+    assert account.terms.startswith("No uniform agreement exists from client-2 on: the clients are")
     assert account.terms.endswith("So everyone plays the equilibrium, 505,063 samples in a slot.")
     assert account.slips_that_were_none == [
         "slot 2: client-70 did not slip: there is no agreement to slip from"

@@ -34,8 +34,6 @@ def test_the_union_of_a_hundred_clients_is_one_step_of_each() -> None:
     ("change", "message"),
     [
         ({"rounds": 0}, "rounds: must be 1 or more"),
-        ({"local": GradientStep(0.0)}, "rate: must be more than 0"),
-        ({"local": LocalEpochs(0.1, batch=0)}, "batch and epochs: must be 1 or more"),
         ({"shares": [np.array([], int)]}, "nobody contributes a sample"),
     ],
 )
@@ -44,6 +42,19 @@ def test_plans_that_are_refused(change: dict[str, object], message: str) -> None
     fields = {"shares": [np.arange(5)], "rounds": 1, "local": GradientStep()} | change
     with pytest.raises(fa.InvalidInput, match=message):
         TrainingPlan(model, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [GradientStep, LocalEpochs])
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e300, 1e-300])
+def test_rates_that_are_refused(kind: type[GradientStep | LocalEpochs], rate: float) -> None:
+    with pytest.raises(fa.InvalidInput, match="rate: must be more than 0 and fit 32 bits"):
+        kind(rate)
+
+
+def test_epochs_that_are_refused() -> None:
+    for fields in ({"batch": 0}, {"epochs": 0}):
+        with pytest.raises(fa.InvalidInput, match="batch and epochs: must be 1 or more"):
+            LocalEpochs(0.1, **fields)
 
 
 PLACES = list(product((0, 1), (1, 2), (1, 2, 3), (0, 1, 2)))

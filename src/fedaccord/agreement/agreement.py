@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray, as_profile
-from fedaccord.game.consortium import Consortium
+from fedaccord.game.consortium import LARGEST_COUNT, Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
 
 Kind = Literal["uniform", "individual", "given"]
 Objective = Literal["most data", "least total cost", "fairest"]
+FirstConverted = Literal["paper", "feasible"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class Agreement:
     objective: Objective | None = None
     first_converted: str | None = None
     """Uniform: client l, the first free rider that is converted."""
+    first_converted_by: FirstConverted | None = None
+    """Uniform: whether l is the paper's, or the first for which the clients are patient enough."""
     level: float | None = None
     """Uniform: x^os, what each converted client gives (or all it has)."""
     largest_level: float | None = None
@@ -60,6 +63,17 @@ class Agreement:
     def total(self) -> float:
         """All samples that are trained on in a slot."""
         return float(self.profile.sum())
+
+    @property
+    def scope(self) -> str:
+        """Which of its kind were looked for: by the paper's rule only those from client l on."""
+        by_paper = self.first_converted_by == "paper" and self.first_converted is not None
+        return f" from {self.first_converted} on" if by_paper else ""
+
+    @property
+    def none_exists(self) -> str:
+        """The beginning of a sentence, for when there is none."""
+        return f"No {self.kind} agreement exists{self.scope}"
 
     @property
     def ratio(self) -> float:
@@ -97,6 +111,8 @@ def check_punishment_slots(slots: int | None) -> None:
     whole = isinstance(slots, int | np.integer) and not isinstance(slots, bool)
     if slots is not None and not (whole and slots >= 1):
         raise InvalidInput(f"punishment_slots: must be a whole number, 1 or more, got {slots!r}")
+    if slots is not None and slots > LARGEST_COUNT:
+        raise InvalidInput(f"punishment_slots: must be {LARGEST_COUNT:,} or less, or for ever")
 
 
 def agreement_on(

@@ -17,9 +17,10 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.agreement.agreement import FirstConverted
 from fedaccord.agreement.enforcement import effective_discount_factor, scale
 from fedaccord.agreement.individual import largest_profiles
-from fedaccord.agreement.solve import WORTHWHILE, FirstConverted, SolvedKind, check_choice
+from fedaccord.agreement.solve import WORTHWHILE, SolvedKind, check_choice
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray, plain

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from fedaccord.agreement import individual, uniform
-from fedaccord.agreement.agreement import Agreement, Objective
+from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
 from fedaccord.agreement.enforcement import ScaledGame, scale_one
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.errors import InvalidInput
@@ -24,7 +24,6 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 
 SolvedKind = Literal["individual", "uniform"]
-FirstConverted = Literal["paper", "feasible"]
 
 WORTHWHILE = 1e-6
 """An agreement must raise the total by more than this part of it to be called one. Below
@@ -165,6 +164,7 @@ def _uniform(
         reason=None if exists else _why_no_uniform(equilibrium, game, first, first_converted),
         objective="most data",
         first_converted=equilibrium.consortium.names[first] if first >= 0 else None,
+        first_converted_by=first_converted,
         level=level if exists else 0.0,
         largest_level=rows.largest_level.item() if first >= 0 else None,
     )
@@ -201,7 +201,8 @@ def _why_no_uniform(
     reason = f"the clients are not patient enough: {who} takes {needed}"
     fewer = uniform.solve_uniform_rows(game, feasible_first=True)
     if chosen == "paper" and _worthwhile(equilibrium, fewer.profile(game)):
-        reason += f"; converting only {names[int(fewer.first.item())]} and above ('feasible') works"
+        fewest = names[int(fewer.first.item())]
+        reason += f"; converting only {fewest} and above works (first converted: feasible)"
     return reason
 
 

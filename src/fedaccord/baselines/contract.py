@@ -12,8 +12,9 @@ ours, and give what the paper reports.
 (20, 200000.0)
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -21,11 +22,17 @@ from fedaccord.agreement.solve import check_choice
 from fedaccord.baselines.contract_expected import best_expected_amounts
 from fedaccord.baselines.contract_known import Positions, best_amounts, rewards
 from fedaccord.baselines.contract_menu import Menu
-from fedaccord.baselines.contract_model import ContractModel, Information, MenuKind
+from fedaccord.baselines.contract_model import (
+    ContractModel,
+    Information,
+    MenuKind,
+    broken_amount,
+    is_number,
+)
 from fedaccord.baselines.mechanism import Outcome, outcome_of
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray, plain
-from fedaccord.game.consortium import Consortium
+from fedaccord.game.arrays import FloatArray
+from fedaccord.game.consortium import LARGEST_COUNT, Consortium
 from fedaccord.game.cost import accuracy_loss
 from fedaccord.game.writing import count
 
@@ -98,13 +105,14 @@ class Contract:
         """Refuse what could not be anyone's choice."""
         check_choice("information", self.information, get_args(Information))
         check_choice("menu", self.menu, get_args(MenuKind))
-        problems = []
-        if self.classes < 1:
-            problems.append(f"classes: must be 1 or more, got {self.classes}")
-        if self.valuation is not None and not 0 < self.valuation < np.inf:
-            problems.append(f"valuation: must be more than 0, got {plain(self.valuation)}")
-        if self.delay_price is not None and not 0 <= self.delay_price < np.inf:
-            problems.append(f"delay_price: must be 0 or more, got {plain(self.delay_price)}")
+        problems = [
+            *_broken_classes(self.classes),
+            *_broken_columns({"delay": self.delay, "cost_per_sample": self.cost_per_sample}),
+        ]
+        if self.valuation is not None:
+            problems += broken_amount("valuation", self.valuation)
+        if self.delay_price is not None:
+            problems += broken_amount("delay_price", self.delay_price, may_be_zero=True)
         if problems:
             raise InvalidInput(problems)
 
@@ -149,6 +157,23 @@ class Contract:
             delay_price=valuation / 100.0 if self.delay_price is None else self.delay_price,
         )
         return design_menu(model, self.information, self.menu), type_of
+
+
+def _broken_classes(classes: object) -> Iterator[str]:
+    if not isinstance(classes, int | np.integer) or isinstance(classes, bool):
+        yield f"classes: must be a whole number, got {classes!r}"
+    elif classes < 1:
+        yield f"classes: must be 1 or more, got {classes}"
+    elif classes > LARGEST_COUNT:
+        yield f"classes: must be {LARGEST_COUNT:,} or less"
+
+
+def _broken_columns(columns: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the kind of what is given for each client; its length shows later."""
+    for field, given in columns.items():
+        listed = isinstance(given, Sequence | np.ndarray)
+        if given is not None and not (listed and all(map(is_number, given))):
+            yield f"{field}: must be numbers, one for each client, got {given!r}"
 
 
 def _one_each(field: str, given: tuple[float, ...] | None, otherwise: FloatArray) -> FloatArray:

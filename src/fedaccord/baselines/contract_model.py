@@ -13,14 +13,14 @@ where B is all that is trained on.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray, plain
-from fedaccord.game.consortium import broken_shared_rules, satiation_points
+from fedaccord.game.consortium import LARGEST_AMOUNT, broken_shared_rules, satiation_points
 
 Information = Literal["complete", "weak", "strong"]
 """What the server knows: each client's type (complete), how many clients each type has
@@ -118,12 +118,40 @@ class ContractModel:
         number = float(self.clients.sum())
         if not abs(number - round(number)) <= 1e-9 * number < np.inf:
             yield f"clients: must add up to a whole number, got {plain(number)}"
-        for field in ("valuation", "own_samples"):
-            value = getattr(self, field)
-            if not 0 < value < np.inf:
-                yield f"{field}: must be more than 0, got {plain(value)}"
-        if not 0 <= self.delay_price < np.inf:
-            yield f"delay_price: must be 0 or more, got {plain(self.delay_price)}"
+        wrong = [
+            *broken_amount("valuation", self.valuation),
+            *broken_amount("own_samples", self.own_samples),
+            *broken_amount("delay_price", self.delay_price, may_be_zero=True),
+        ]
+        yield from wrong
+        if not wrong:
+            yield from self._products_beyond_numbers()
+
+    def _products_beyond_numbers(self) -> Iterator[str]:
+        with np.errstate(all="ignore"):
+            ratio = self.valuation / self.cost_per_sample
+            waiting = self.delay_price * self.delay
+        if np.isinf(ratio).any():
+            yield "valuation / cost_per_sample is beyond what a number can hold"
+        if np.isinf(waiting).any():
+            yield "delay_price * delay is beyond what a number can hold"
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one real number."""
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def broken_amount(field: str, value: Any, may_be_zero: bool = False) -> Iterator[str]:
+    """What is wrong with one of the server's own numbers."""
+    if not is_number(value):
+        yield f"{field}: must be a number, got {value!r}"
+    elif not (value > 0 or (may_be_zero and value == 0)) or value == np.inf:
+        words = "0 or more" if may_be_zero else "more than 0"
+        yield f"{field}: must be {words}, got {plain(value)}"
+    elif value >= LARGEST_AMOUNT:
+        yield f"{field}: must be less than {LARGEST_AMOUNT:g}"
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:

@@ -4,7 +4,6 @@ Only typer is imported here, so that `fedaccord --help` is quick; a command's mo
 when the command is asked for, and NumPy, rich and whatever needs them when it runs.
 """
 
-import io
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
+from fedaccord.cli.ending import CANNOT, exit_code_of, prepare_streams
 from fedaccord.errors import FedaccordError
 
 COMMANDS = {
@@ -45,7 +45,12 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except FedaccordError as error:
             typer.echo(f"Error: {error}", err=True)
-            raise typer.Exit(2) from None
+            raise typer.Exit(CANNOT) from None
+        except OSError as error:
+            if error.filename is None:  # about what is printed, or nothing that was given
+                raise
+            typer.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+            raise typer.Exit(CANNOT) from None
 
 
 def _load(name: str) -> Any:
@@ -97,7 +102,5 @@ for name, words in COMMANDS.items():
 
 def main() -> None:
     """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a name may have letters that a terminal lacks
-    app()
+    prepare_streams()
+    sys.exit(exit_code_of(typer.main.get_command(app), "fedaccord", sys.argv[1:]))

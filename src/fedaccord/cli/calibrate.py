@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def calibrate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
     *,
-    dataset: DatasetOption = "digits",
+    dataset: DatasetOption = None,
     task: TaskOption = "softmax",
     local: LocalOption = "gradient",
     rate: RateOption = None,
@@ -79,8 +79,11 @@ def calibrate(
 
     fedaccord calibrate mine.toml --price-per-second 0.0001 --value-of-loss 5000 --out new.toml
     """
-    check_writable(out, picture)
+    in_place = out == file  # then it is asked for that FILE changes
+    check_writable(out, picture, inputs=[] if in_place else [file])
     consortium = _consortium(file, out, client or [])
+    if client and out is None:
+        raise InvalidInput("--client: goes with --out only, which says where its numbers go")
     if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"--picture: {picture} must end in .png, .svg or .pdf")
     if rounds is None:

@@ -1,7 +1,7 @@
 """`fedaccord certify`: the proof of a profile, or who would break it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,11 @@ from fedaccord.cli.options import (
     choose_consortium,
 )
 from fedaccord.cli.outputs import check_writable, write_report
+from fedaccord.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.game.arrays import FloatArray
+    from fedaccord.game.consortium import Consortium
 
 
 def certify(
@@ -50,7 +55,9 @@ def certify(
         raise typer.BadParameter("expects a profile, or a file and a profile")
     *first, profile = files
     file = first[0] if first else None
-    check_writable(report)
+    if file is None and profile.suffix == ".toml":
+        raise typer.BadParameter(f"PROFILE is missing: {profile} is the consortium's FILE")
+    check_writable(report, inputs=files)
     consortium = choose_consortium(
         file,
         paper,
@@ -64,7 +71,7 @@ def certify(
     import fedaccord as fa
 
     with working("Reading"):
-        contributions = fa.load_profile(profile, consortium)
+        contributions = _load(profile, consortium, said=file is not None or paper)
     with working("Proving"):
         certificate = fa.certify(fa.agreement_on(consortium, contributions, punishment_slots))
     if report is not None:
@@ -82,3 +89,16 @@ def certify(
         print_certificate(output(), certificate, every)
     if not certificate.holds:
         raise typer.Exit(1)
+
+
+def _load(profile: Path, consortium: "Consortium", said: bool) -> "FloatArray":
+    """The profile; if it fits badly, was the consortium `said` or only assumed?"""
+    import fedaccord as fa
+
+    try:
+        return fa.load_profile(profile, consortium)
+    except InvalidInput as error:
+        if said:
+            raise
+        source = f"against the paper's setting (no FILE was given): {profile}"
+        raise InvalidInput(error.problems, source) from None

@@ -122,7 +122,7 @@ def compare(
     """
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
-    check_writable(report, csv)
+    check_writable(report, csv, inputs=[file, contract_types])
     consortium = choose_consortium(
         file,
         paper,

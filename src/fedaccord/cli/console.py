@@ -78,6 +78,10 @@ def counting(what: str, steps: int) -> Iterator[Callable[[int, str], None]]:
 def _console(stderr: bool) -> "Console":
     from rich.console import Console
 
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end with code 1, which means something else
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
-    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+    return Output(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)

@@ -1,5 +1,6 @@
 """Options that several commands share, and the consortium that they speak of."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,6 +17,10 @@ Format = Literal["text", "json"]
 
 MOST_CLIENTS = 10_000_000
 """What fits into the memory of a usual machine."""
+MOST_CLIENT_SLOTS = 5_000_000
+"""Clients times slots that are written down, likewise."""
+MOST = 2**53
+"""Of anything: a float holds each whole number up to it."""
 LARGEST_SEED = 2**63 - 1
 """PyTorch takes 64 bits: so there is room for the seeds that follow."""
 
@@ -24,6 +29,8 @@ def from_one(number: int | None) -> int | None:
     """A number of things, of which there must be some."""
     if number is not None and number < 1:
         raise typer.BadParameter(f"must be 1 or more, got {number}")
+    if number is not None and number > MOST:
+        raise typer.BadParameter(f"must be {MOST:,} or less")
     return number
 
 
@@ -115,12 +122,21 @@ def choose_consortium(file: Path | None, paper: bool, **given: float | None) -> 
         return load_consortium(file)
 
 
+def check_slots(slots: int, consortium: "Consortium") -> None:
+    """Refuse more slots than can be written down."""
+    if slots * consortium.size > MOST_CLIENT_SLOTS:
+        raise InvalidInput(
+            f"--slots: {slots:,} slots of {consortium.size:,} clients are too many to write down; "
+            f"{MOST_CLIENT_SLOTS // consortium.size:,} would do"
+        )
+
+
 def _paper_consortium(options: dict[str, Any]) -> "Consortium":
     from fedaccord.game.paper import paper_consortium
 
     try:
         paper_consortium(**(options | {"clients": 1}))
     except InvalidInput as error:  # say it once, not for every client
-        problems = [problem.removeprefix("clients[0].") for problem in error.problems]
+        problems = [re.sub(r"^clients\[0\](\.|: )", "", problem) for problem in error.problems]
         raise InvalidInput(problems, "the paper's setting") from None
     return paper_consortium(**options)

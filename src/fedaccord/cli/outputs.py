@@ -3,6 +3,8 @@
 import csv
 import io
 import os
+import re
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,17 +21,24 @@ if TYPE_CHECKING:
     from fedaccord.training.comparison import Comparison
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Refuse at once what could not be written later."""
-    for path in paths:
-        if path is None:
+_CLIENTS_FILE = re.compile(r"""^\s*clients\s*=\s*["'](.+?)["']""", re.MULTILINE)
+
+
+def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse at once what could not be written later, or would go over what is read."""
+    read = {_real(path) for given in inputs if given for path in (given, *_named_in(given))}
+    written: set[Path] = set()
+    for path in outputs:
+        target = path and _target(path)
+        if path is None or target is None:
             continue
-        if path.is_dir():
-            raise FedaccordError(f"{path}: is a directory, not a file to write to")
-        if _is_special(path):
-            continue
+        if target in read:
+            raise FedaccordError(f"{path}: is read from, so it is not written to; name another")
+        if target in written:
+            raise FedaccordError(f"{path}: is given for two files to write; name another for one")
+        written.add(target)
         try:
-            with tempfile.TemporaryFile(dir=path.resolve().parent):
+            with tempfile.TemporaryFile(dir=target.parent):
                 pass
         except OSError as error:
             raise _cannot_write(path, error) from None
@@ -38,16 +47,16 @@ def check_writable(*paths: Path | None) -> None:
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file under another name, then rename it: nobody ever sees half of it."""
     data = content.encode() if isinstance(content, str) else content
+    target = _target(path)
     try:
-        if _is_special(path):
+        if target is None:
             path.write_bytes(data)
             return
-        target = path.resolve()  # through a link, to the file itself
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
             try:
                 file.write(data)
                 file.close()
-                Path(file.name).chmod(_usual_mode())
+                Path(file.name).chmod(_mode(target))
                 Path(file.name).replace(target)
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
@@ -56,13 +65,45 @@ def write_file(path: Path, content: str | bytes) -> None:
         raise _cannot_write(path, error) from None
 
 
-def _is_special(path: Path) -> bool:
-    """A device or a pipe, which must not be replaced by a file."""
-    return path.exists() and not path.is_file()
+def _target(path: Path) -> Path | None:
+    """The file that is to be written, through links; None for a device or a pipe, which stays."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return _real(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    if stat.S_ISDIR(mode):
+        raise FedaccordError(f"{path}: is a directory, not a file to write to")
+    if not stat.S_ISREG(mode):
+        return None
+    if not os.access(path, os.W_OK):  # renaming would not ask
+        raise FedaccordError(f"{path}: cannot be written: it is protected")
+    return _real(path)
 
 
-def _usual_mode() -> int:
-    """The permissions of a new file; temporary ones are private."""
+def _real(path: Path) -> Path:
+    """Where a path leads; unlike pathlib's own, this takes links that lead nowhere."""
+    return Path(os.path.realpath(path))
+
+
+def _named_in(path: Path) -> list[Path]:
+    """The file of clients that a consortium's file names, if it is one and does."""
+    if path.suffix != ".toml":
+        return []
+    try:
+        if not path.is_file():  # reading a pipe would empty it
+            return []
+        text = path.read_text("utf-8", errors="replace")
+    except OSError:
+        return []  # whoever loads it says so
+    return [path.parent / name for name in _CLIENTS_FILE.findall(text)]
+
+
+def _mode(target: Path) -> int:
+    """The permissions that a file has, or those of a new one; temporary ones are private."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

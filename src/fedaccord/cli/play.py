@@ -20,19 +20,16 @@ from fedaccord.cli.options import (
     ReportOption,
     RoundsOption,
     SamplesOption,
+    check_slots,
     choose_consortium,
     from_one,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
 from fedaccord.cli.slips import read_strategies
-from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.play.tolerance import Tolerance
-
-MOST_CLIENT_SLOTS = 5_000_000
-"""Clients times slots that are written down: what fits into the memory of a usual machine."""
 
 
 def play(
@@ -114,7 +111,7 @@ def play(
 
     An agreement that cannot exist is an answer, too: then the equilibrium is played.
     """
-    check_writable(report, csv)
+    check_writable(report, csv, inputs=[file])
     consortium = choose_consortium(
         file,
         paper,
@@ -124,11 +121,7 @@ def play(
         cost_per_sample=cost_per_sample,
         discount_factor=discount_factor,
     )
-    if slots * consortium.size > MOST_CLIENT_SLOTS:
-        raise InvalidInput(
-            f"--slots: {slots:,} slots of {consortium.size:,} clients are too many to write down; "
-            f"{MOST_CLIENT_SLOTS // consortium.size:,} would do"
-        )
+    check_slots(slots, consortium)
     strategies = read_strategies(consortium, slots, deviate or [], strategy or [])
 
     import fedaccord as fa

@@ -55,7 +55,7 @@ def reproduce(
 
     titles = {**figure_titles(), **training_titles()}
     if not figures:
-        _list(titles)
+        _list(titles, output_format)
         return
     _check(figures, [*titles, CLAIMS, ALL])
     if seed is not None:
@@ -75,11 +75,19 @@ def reproduce(
         print_evaluation(output(), done)
 
 
-def _list(titles: dict[str, str]) -> None:
+def _list(titles: dict[str, str], output_format: str) -> None:
+    titles = titles | {
+        CLAIMS: "Every statement of the paper about its figures, with our verdict",
+        ALL: "All of these, and one HTML page",
+    }
+    if output_format == "json":
+        from fedaccord.cli.records import to_json
+
+        figures = [{"figure": name, "title": title} for name, title in titles.items()]
+        typer.echo(to_json({"figures": figures}, 0))
+        return
     for name, title in titles.items():
         typer.echo(f"{name:9} {title}")
-    typer.echo(f"{CLAIMS:9} Every statement of the paper about its figures, with our verdict")
-    typer.echo(f"{ALL:9} All of these, and one HTML page")
 
 
 def _check_chance(words: list[str]) -> None:

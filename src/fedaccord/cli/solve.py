@@ -80,7 +80,7 @@ def solve(
     """
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: goes with --agreement uniform only")
-    check_writable(report, profile_out)
+    check_writable(report, profile_out, inputs=[file])
     consortium = choose_consortium(
         file,
         paper,

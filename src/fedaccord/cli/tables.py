@@ -49,7 +49,7 @@ def print_solution(
     if agreement.exists:
         console.print(verdict(certificate))
     else:
-        console.print(f"No {agreement.kind} agreement exists: {agreement.reason}.")
+        console.print(f"{agreement.none_exists}: {agreement.reason}.")
     if agreement.exists and agreement.level is not None:
         level, largest = write([agreement.level, agreement.largest_level or 0.0])
         console.print(
@@ -58,8 +58,8 @@ def print_solution(
         )
     if exists_from:
         console.print(
-            f"If all clients had one discount factor, {kind} agreement would exist "
-            f"above {patience(exists_from)}."
+            f"If all clients had one discount factor, {kind} agreement"
+            f"{agreement.scope} would exist above {patience(exists_from)}."
         )
     price = price_of_anarchy(agreement.equilibrium, optimum)
     console.print(

@@ -16,6 +16,7 @@ from fedaccord.cli.options import (
     ReportOption,
     RoundsOption,
     SamplesOption,
+    check_slots,
     choose_consortium,
     from_one,
     from_zero,
@@ -51,7 +52,7 @@ def train(
             "profiles are compared on the same data (equilibrium and individual).",
         ),
     ] = None,
-    dataset: DatasetOption = "digits",
+    dataset: DatasetOption = None,
     data: DataOption = None,
     task: TaskOption = "softmax",
     slots: Annotated[
@@ -128,9 +129,10 @@ def train(
 
     fedaccord train --paper --slots 6 --deviate client-90@2 --punishment-slots 2
     """
-    check_writable(report, csv)
     on_flower = engine == "flower"
     words = profile or (["individual"] if on_flower else ["equilibrium", "individual"])
+    own = [Path(word) for word in words if word not in ("equilibrium", "uniform", "individual")]
+    check_writable(report, csv, inputs=[file, *own, Path(ledger) if ledger else None])
     if seeds is None:
         seeds = 1 if on_flower else 3
     if on_flower:
@@ -147,6 +149,7 @@ def train(
         cost_per_sample=cost_per_sample,
         discount_factor=discount_factor,
     )
+    check_slots(slots, consortium)
     from fedaccord.cli.training_profiles import read_profiles
 
     with working("Solving"):

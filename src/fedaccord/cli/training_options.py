@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fedaccord.training.task import Model
 
 DatasetOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--dataset",
         metavar="DATASET",
@@ -81,7 +81,7 @@ ScaleOption = Annotated[
 def build_course(
     consortium: "Consortium",
     *,
-    dataset: str,
+    dataset: str | None,
     data: Path | None,
     task: str,
     local: "GradientStep | LocalEpochs",
@@ -95,6 +95,8 @@ def build_course(
     from fedaccord.training.task import Model, find_task
 
     chosen = find_task(task)
+    if dataset is not None and data is not None:
+        raise InvalidInput("--dataset: not together with --data, where everyone has its own")
     if data is None:
         partition, scale = _drawn(consortium, _load(dataset), skew, scale)
     else:
@@ -103,7 +105,7 @@ def build_course(
     return Course(model, partition, int(consortium.rounds), local, scale, consortium.names)
 
 
-def find_model(dataset: str, task: str) -> "Model":
+def find_model(dataset: str | None, task: str) -> "Model":
     """A built-in task on a built-in dataset."""
     check_installed()
 
@@ -163,6 +165,10 @@ def _drawn(
         raise InvalidInput(problems)
     if skew is None:
         return lambda seed: RandomPartition(dataset, sizes, seed), scale
+    try:
+        SkewedPartition(dataset, sizes, skew)
+    except InvalidInput as error:
+        raise InvalidInput(str(error).replace("alpha:", "--skew:", 1)) from None
     return lambda seed: SkewedPartition(dataset, sizes, skew, seed), scale
 
 
@@ -190,9 +196,11 @@ def _own(
     return lambda seed: replace(own, seed=seed), scale
 
 
-def _load(name: str) -> "Dataset":
+def _load(dataset: str | None) -> "Dataset":
+    """A built-in dataset, the first of them unless another is named."""
     from fedaccord.data.dataset import load_dataset
 
+    name = dataset or "digits"
     with counting(f"Reading {name}", 100) as reach:
         return load_dataset(
             name,

@@ -66,8 +66,7 @@ def own_partition(
     The function is asked for `test`, too, for examples to measure with. All mistakes are told
     at once.
     """
-    if "test" in names:
-        raise InvalidInput("no client can be called test: those are the examples to measure with")
+    check_names(names)
     parts = _all_parts(examples_of, [*names, "test"], name)
     shapes = {who: inputs.shape[1:] for who, (inputs, _) in parts.items()}
     width = shapes["test"]
@@ -89,6 +88,12 @@ def own_partition(
         classes=1 + max(int(labels.max(initial=0)) for _, labels in parts.values()),
     )
     return OwnPartition(dataset, [len(parts[who][1]) for who in names], tuple(names), seed)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse clients whose file would be that of the examples to measure with."""
+    if "test" in names:
+        raise InvalidInput("no client can be called test: those are the examples to measure with")
 
 
 def _all_parts(

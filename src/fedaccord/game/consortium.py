@@ -51,14 +51,20 @@ class _Rule(NamedTuple):
     words: str
 
 
+LARGEST_COUNT = 2**53
+"""Of rounds or slots: a float holds each whole number up to it."""
+_LARGEST = float(np.finfo(np.float64).max)
 _POSITIVE = _Rule(np.greater, 0.0, "more than 0")
 _NOT_NEGATIVE = _Rule(np.greater_equal, 0.0, "0 or more")
 _BELOW_ONE = _Rule(np.less, 1.0, "less than 1")
+LARGEST_AMOUNT = 1e290
+"""Of what is paid: millions of clients and 10^16 slots of it are still a number."""
+_BOUNDED = _Rule(np.less, LARGEST_AMOUNT, f"less than {LARGEST_AMOUNT:g}")
 _RULES = {
-    "valuation": (_POSITIVE,),
+    "valuation": (_POSITIVE, _BOUNDED),
     "cost_per_sample": (_POSITIVE,),
     "samples": (_POSITIVE,),
-    "communication_cost": (_NOT_NEGATIVE,),
+    "communication_cost": (_NOT_NEGATIVE, _BOUNDED),
     "discount_factor": (_NOT_NEGATIVE, _BELOW_ONE),
 }
 
@@ -198,7 +204,8 @@ class Consortium:
         for field in _RULES:
             for n, message in broken_rules(field, getattr(self, field)):
                 yield f"clients[{n}].{field}: {message}"
-        for n, message in extreme_ratios(self.valuation, self.cost_per_sample):
+        columns = self.valuation, self.cost_per_sample, self.samples
+        for n, message in extreme_together(*columns):
             yield f"clients[{n}]: {message}"
 
     def _name_problems(self) -> Iterator[str]:
@@ -220,6 +227,8 @@ def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
             arrays[field] = np.array(values, dtype=np.float64)
         except (TypeError, ValueError):
             problems.append(f"{field}: must be numbers, got {values!r}")
+        except OverflowError:
+            problems.append(f"{field}: must be numbers that a float can hold")
     size = max((array.size for array in arrays.values() if array.ndim > 0), default=1)
     for field, array in arrays.items():
         if array.ndim > 0 and array.shape != (size,):
@@ -234,7 +243,9 @@ def broken_shared_rules(rounds: object, server_fee: object) -> Iterator[str]:
     whole = isinstance(rounds, int | np.integer) and not isinstance(rounds, bool)
     if not whole or rounds < 1:  # type: ignore[operator]
         yield f"rounds: must be a whole number, 1 or more, got {rounds!r}"
-    if not (isinstance(server_fee, int | float | np.number) and 0 <= server_fee < np.inf):
+    elif rounds > LARGEST_COUNT:  # type: ignore[operator]
+        yield f"rounds: must be {LARGEST_COUNT:,} or less"
+    if not (isinstance(server_fee, int | float | np.number) and 0 <= server_fee <= _LARGEST):
         yield f"server_fee: must be 0 or more, got {server_fee!r}"
 
 
@@ -248,14 +259,20 @@ def broken_rules(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
         wrong |= fails
 
 
-def extreme_ratios(valuation: FloatArray, cost_per_sample: FloatArray) -> Iterator[tuple[int, str]]:
-    """Positions of clients whose numbers are well, but not their ratio."""
-    usable = (valuation > 0) & (cost_per_sample > 0)
-    usable &= np.isfinite(valuation) & np.isfinite(cost_per_sample)
+def extreme_together(
+    valuation: FloatArray, cost_per_sample: FloatArray, samples: FloatArray
+) -> Iterator[tuple[int, str]]:
+    """Positions of clients whose numbers are well, but not what comes of two of them."""
+    usable = [
+        (values > 0) & np.isfinite(values) for values in (valuation, cost_per_sample, samples)
+    ]
     with np.errstate(all="ignore"):
-        ratio = valuation / cost_per_sample
-    for n in np.flatnonzero(usable & ~((ratio > 0) & (ratio < np.inf))).tolist():
+        ratio, bill = valuation / cost_per_sample, cost_per_sample * samples
+    lost = usable[0] & usable[1] & ~((ratio > 0) & (ratio < np.inf))
+    for n in np.flatnonzero(lost).tolist():
         yield n, "valuation / cost_per_sample is beyond what a number can hold"
+    for n in np.flatnonzero(usable[1] & usable[2] & ~(bill < LARGEST_AMOUNT)).tolist():
+        yield n, f"cost_per_sample * samples must be less than {LARGEST_AMOUNT:g}"
 
 
 def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterator[tuple[int, str]]:

@@ -18,7 +18,7 @@ from fedaccord.game.consortium import (
     Consortium,
     broken_rules,
     broken_shared_rules,
-    extreme_ratios,
+    extreme_together,
 )
 from fedaccord.game.cost import cost_per_sample_of_cpu
 from fedaccord.game.mistakes import Mistakes, shown, unknown
@@ -226,7 +226,8 @@ def _cost_per_sample(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
         if not any(clients.place(n, field) in mistakes for field in _CPU_FIELDS):
             clients.add(mistakes, n, "", f"cost_per_sample from its cpu {message}")
     result: FloatArray = np.where(has_given, given, worked_out)
-    for n, message in extreme_ratios(clients.numbers["valuation"], result):
+    valuation, samples = clients.numbers["valuation"], clients.numbers["samples"]
+    for n, message in extreme_together(valuation, result, samples):
         clients.add(mistakes, n, "", message)
     return result
 

@@ -60,7 +60,7 @@ class Account:
         alone, agreed = write([agreement.equilibrium.total, agreement.total])
         if not agreement.exists:
             return (
-                f"No {agreement.kind} agreement exists: {agreement.reason}. "
+                f"{agreement.none_exists}: {agreement.reason}. "
                 f"So everyone plays the equilibrium, {alone} samples in a slot."
             )
         article = "An" if agreement.kind == "individual" else "A"
@@ -152,12 +152,12 @@ class Account:
     @property
     def strategies(self) -> str:
         """Who does not play what everyone signs; nothing if all do."""
-        players: dict[str, list[str]] = {}
+        by_strategy: dict[str, list[str]] = {}
         names = self.match.agreement.consortium.names
         for name, strategy in zip(names, self.match.strategies, strict=True):
-            players.setdefault(name_of(strategy), []).append(name)
-        keeping = players.pop("keep", [])
-        told = [f"{_who(clients, len(names))} {name}" for name, clients in players.items()]
+            by_strategy.setdefault(name_of(strategy), []).append(name)
+        keeping = by_strategy.pop("keep", [])
+        told = [f"{_who(clients, len(names))} {name}" for name, clients in by_strategy.items()]
         if told and keeping:
             told.append(f"{keeping[0] if len(keeping) == 1 else 'all others'} keep")
         return f"Strategies: {'; '.join(told)}." if told else ""

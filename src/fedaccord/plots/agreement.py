@@ -15,14 +15,19 @@ _NO_PATIENCE = 1.08
 
 
 def plot_contributions(agreement: Agreement) -> Figure:
-    """What each client contributes alone (outlined) and under the agreement (filled, by role)."""
+    """What each client contributes alone (outlined) and under the agreement (filled, by role).
+
+    When there is no agreement, what it contributes alone is filled.
+    """
     canvas = Canvas(agreement.consortium)
     after, roles = canvas.take(agreement.profile), canvas.take(np.array(agreement.roles))
+    filled = "agreement" if agreement.exists else "equilibrium"
     for role, look in ROLE_LOOK.items():
-        canvas.fill(after, roles == role, f"agreement: {role}", look)
-    canvas.cross(after, roles == Role.FREE_RIDER, f"agreement: {Role.FREE_RIDER}")
+        canvas.fill(after, roles == role, f"{filled}: {role}", look)
+    canvas.cross(after, roles == Role.FREE_RIDER, f"{filled}: {Role.FREE_RIDER}")
     before = canvas.take(agreement.equilibrium.profile)
-    canvas.outline(before, "equilibrium: what it gives alone")
+    if agreement.exists:
+        canvas.outline(before, "equilibrium: what it gives alone")
     largest = float(max(before.max(), after.max()))
     return canvas.finish("Contribution (samples in a slot)", (0.0, 1.05 * largest))
 

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import Consortium
+from fedaccord.plots.labels import short_names
 from fedaccord.plots.style import INK, STEPS, plain, with_commas
 
 NAMED = 40
@@ -98,7 +99,8 @@ class Canvas:
         around = (0.4, self.ranks[-1] + 0.6)
         if self.named:
             self.axes.set(xlim=limits, ylim=around, xlabel=value_label)
-            self.axes.set_yticks(self.ranks, [self.names[n] for n in self.order])
+            labels = short_names(self.names)
+            self.axes.set_yticks(self.ranks, [labels[n] for n in self.order])
             for label in self.axes.get_yticklabels():
                 label.set_parse_math(False)  # a name may hold dollar signs
             values: Axis = self.axes.xaxis

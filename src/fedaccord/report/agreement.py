@@ -63,7 +63,7 @@ def title(certificate: Certificate) -> str:
     """The whole answer in a few words."""
     agreement = certificate.agreement
     if not agreement.exists:
-        return f"No {agreement.kind} agreement exists"
+        return agreement.none_exists
     if not certificate.holds:
         return "This profile would not hold"
     return f"An agreement that holds, with {agreement.ratio:,.2f} times the data"
@@ -83,7 +83,7 @@ def summary(certificate: Certificate) -> str:
         f"they would train on {before} samples in a slot."
     )
     if not agreement.exists:
-        return f"{alone} There is no agreement to better that: {agreement.reason}."
+        return f"{alone} {agreement.none_exists}: {agreement.reason}."
     asked = (
         f"Here {so_many(size - agreement.free_riders, size)} contribute, "
         f"and together they train on {after} samples, {agreement.ratio:,.2f} times as many."
@@ -98,7 +98,7 @@ def summary(certificate: Certificate) -> str:
 def verdict(certificate: Certificate) -> str:
     """What the certificate says."""
     if not certificate.agreement.exists:
-        return "What is left is the equilibrium, which holds by itself."
+        return "Without one everyone acts alone: that is the equilibrium, which holds by itself."
     if certificate.holds:
         worst = certificate.worst
         return (
@@ -173,12 +173,11 @@ def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientR
 
 
 def _pictures(certificate: Certificate) -> list[tuple[str, str]]:
-    """Each picture as SVG, with what it shows."""
+    """Each picture as SVG, with what it shows: without an agreement there is one only."""
     from fedaccord import plots
 
-    figures = (
-        (plots.plot_contributions(certificate.agreement), "contributions"),
-        (plots.plot_costs(certificate.agreement), "costs"),
-        (plots.plot_thresholds(certificate), "thresholds"),
-    )
+    figures = [(plots.plot_contributions(certificate.agreement), "contributions")]
+    if certificate.agreement.exists:
+        figures.append((plots.plot_costs(certificate.agreement), "costs"))
+        figures.append((plots.plot_thresholds(certificate), "thresholds"))
     return [(name, as_svg(figure, name)) for figure, name in figures]

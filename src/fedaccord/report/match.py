@@ -50,7 +50,7 @@ def match_title(account: Account) -> str:
     """The whole match in a few words."""
     match = account.match
     if not match.agreement.exists:
-        return f"No {match.agreement.kind} agreement exists, so everyone acts alone"
+        return f"{match.agreement.none_exists}, so everyone acts alone"
     slipped = np.flatnonzero(match.slipped)
     played = count(match.slots, "slot")
     if slipped.size == 0:

@@ -27,11 +27,22 @@ class TrainingFailed(FedaccordError):
     """Parameters that are no numbers any more."""
 
 
+def _check_rate(rate: float) -> None:
+    """Refuse what is no number in the precision of most models."""
+    limits = np.finfo(np.float32)
+    if not float(limits.tiny) <= rate <= float(limits.max):
+        raise InvalidInput(f"rate: must be more than 0 and fit 32 bits, got {rate:g}")
+
+
 @dataclass(frozen=True)
 class GradientStep:
     """Each client takes one step along the gradient of all its samples (batch B = X in all)."""
 
     rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be trained with."""
+        _check_rate(self.rate)
 
     def __str__(self) -> str:
         """In words, every digit of the rate kept: checkpoints are told apart by it."""
@@ -45,6 +56,12 @@ class LocalEpochs:
     rate: float = 0.1
     batch: int = 64
     epochs: int = 1
+
+    def __post_init__(self) -> None:
+        """Likewise."""
+        _check_rate(self.rate)
+        if min(self.batch, self.epochs) < 1:
+            raise InvalidInput("batch and epochs: must be 1 or more")
 
     def __str__(self) -> str:
         """Likewise."""
@@ -71,10 +88,6 @@ class TrainingPlan:
         """Refuse what can't be trained."""
         if self.rounds < 1:
             raise InvalidInput(f"rounds: must be 1 or more, got {self.rounds}")
-        if not 0 < self.local.rate < np.inf:
-            raise InvalidInput(f"rate: must be more than 0 and finite, got {self.local.rate}")
-        if isinstance(self.local, LocalEpochs) and min(self.local.batch, self.local.epochs) < 1:
-            raise InvalidInput("batch and epochs: must be 1 or more")
         if not sum(len(share) for share in self.shares):
             raise InvalidInput("nobody contributes a sample: there is nothing to train on")
 
