@@ -175,6 +175,11 @@ def test_one_key_at_a_client(three: Run) -> None:
         refused = three("flower", "key", place)
         assert refused.exit_code == 2
         assert refused.stderr == f"Error: {place}: is a directory; a key goes into a file\n"
+    for place in ("x" * 300, "x" * 254):  # with .pub the second is too long as well
+        refused = three("flower", "key", place)
+        assert refused.exit_code == 2
+        assert "cannot be written: File name too long" in refused.stderr
+        assert list(Path().glob("x*")) == []
 
 
 @pytest.mark.parametrize(
@@ -186,13 +191,26 @@ def test_one_key_at_a_client(three: Run) -> None:
         (["three.toml", "--dataset", "digits", "--classes", "3"], "not together with --dataset"),
         (["three.toml", "--dataset", "nosuch"], "no dataset called 'nosuch'"),
         (["three.toml", "--shape", "8x8", "--classes", "10"], "--shape: must be whole numbers"),
-        (["three.toml", "--shape", "0", "--classes", "10"], "training.shape"),
-        (["three.toml", "--shape", "8", "--classes", "1"], "training.classes"),
+        (["three.toml", "--shape", "0", "--classes", "10"], "1 or more, as in 28,28, got '0'"),
+        (["three.toml", "--shape", "8", "--classes", "1"], "--classes: must be 2 or more, got 1"),
+        (
+            ["three.toml", "--shape", "9999999999,99999999", "--classes", "10"],
+            "100,000,000 or less",
+        ),
+        (["three.toml", "--shape", "8", "--classes", "99999999"], "100,000,000 or less"),
+        (["three.toml", "--dataset", "digits", "--rate", "1e300"], "fit 32 bits, got 1e+300"),
         (["three.toml", "--dataset", "digits", "--task", "svm"], "no task called 'svm'"),
         (["three.toml", "--shape", "30", "--classes", "2", "--task", "cnn"], "needs images"),
-        (["three.toml", "--dataset", "digits", "--quorum", "4"], "quorum: 4 of 3 clients"),
-        (["three.toml", "--dataset", "digits", "--margin", "1.5"], "margin"),
-        (["three.toml", "--dataset", "digits", "--rate", "0"], "training.rate"),
+        (["three.toml", "--dataset", "digits", "--quorum", "4"], "Error: --quorum: 4 of 3 clients"),
+        (
+            ["three.toml", "--dataset", "digits", "--margin", "1.5"],
+            "--margin: must be less than 1, got 1.5",
+        ),
+        (["three.toml", "--dataset", "digits", "--margin", "nan"], "--margin: must be a finite"),
+        (
+            ["three.toml", "--dataset", "digits", "--rate", "0"],
+            "Error: --rate: must be more than 0",
+        ),
     ],
 )
 def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path) -> None:
@@ -203,12 +221,31 @@ def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["three.toml"]
 
 
+@pytest.mark.parametrize("example", [("--dataset", "digits"), ("--shape", "8", "--classes", "2")])
+def test_no_client_is_called_as_the_examples_to_measure_with(
+    example: tuple[str, ...], three: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "three.toml").write_text(CONSORTIUM.replace("St Mary", "test"), encoding="utf-8")
+    result = three("flower", "new", "app", "three.toml", *example)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: no client can be called test: those are the examples to measure with\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["three.toml"]
+
+
 def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) -> None:
     Path("app").mkdir()
     Path("app/mine.txt").write_text("mine")
     result = three("flower", "new", "app", "three.toml", "--dataset", "digits")
     assert result.exit_code == 2
     assert "app: exists already, and is not empty" in result.stderr
+    Path("loop").symlink_to("loop")
+    for place in ("x" * 300, "loop"):
+        result = three("flower", "new", place, "three.toml", "--dataset", "digits")
+        assert result.exit_code == 2
+        assert result.stderr.startswith(f"Error: {place}: cannot be written: ")
+    Path("loop").unlink()
     (tmp_path / "many.toml").write_text(CONSORTIUM.replace("samples = 120", "samples = 12000"))
     result = three("flower", "new", "other", "many.toml", "--dataset", "digits")
     assert result.exit_code == 2

@@ -12,7 +12,7 @@ from click.testing import Result
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.protocol.coordinator import Coordinator
 from tests.cli.conftest import Run
-from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, terms_of
+from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 from tests.flower.consortia import run as run_slots
 
 NAMES = ("a", "b", "c")
@@ -23,11 +23,11 @@ def story(run: Run, tmp_path: Path) -> Run:
     """A ledger of two slots with a slip in the first, and b's copy of it."""
     privates = privates_of(NAMES)
     privates[1] = replace(privates[1], slips={1: 0})
-    members = Members(terms_of(NAMES), privates)
+    clients = Clients(terms_of(NAMES), privates)
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        run_slots(Coordinator(terms_of(NAMES), ledger, START_MODEL), members, 2)
+        run_slots(Coordinator(terms_of(NAMES), ledger, START_MODEL), clients, 2)
     with open_ledger(tmp_path / "copy.db") as copy:
-        copy.append([entry.fact for entry in members.copies["b"].written])
+        copy.append([entry.fact for entry in clients.copies["b"].written])
     return run
 
 
@@ -118,6 +118,9 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
         ),
         ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
         ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
+        ("UPDATE checkpoints SET number = 1", "the model beside it has another number"),
+        ("UPDATE checkpoints SET number = 99999", "the model beside it has another number"),
+        ("INSERT INTO checkpoints VALUES (1000, x'00')", "there are 2 models beside it"),
     ],
 )
 def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story: Run) -> None:
@@ -191,6 +194,7 @@ def test_export_and_verify_the_export(story: Run) -> None:
     some = [json.loads(line)["client"] for line in Path("b.jsonl").read_text().splitlines()]
     assert set(some) == {None, "b"}
     assert len(some) < len(lines)
+    refused(story("ledger", "export", "b.jsonl", "b.jsonl", "--client", "a"), "is read from")
     Path("all.jsonl").write_text("\n".join(lines).replace('"deviation', '"kept') + "\n")
     Path("all.jsonl").write_text(Path("all.jsonl").read_text().replace("deviation", "kept", 1))
     assert story("ledger", "verify", "all.jsonl").exit_code == 1
@@ -203,7 +207,8 @@ def test_wrong_input(story: Run) -> None:
     refused(story("ledger", "export", "ledger.db", "out.txt"), "must be called *.jsonl")
     refused(story("ledger", "export", "ledger.db", "no/out.jsonl"), "cannot be written")
     refused(story("ledger", "show", "none.jsonl"), "none.jsonl: cannot be read")
-    refused(story("ledger", "show", "nosuch://x"), "Can't load plugin")
+    refused(story("ledger", "show", "mysql://x/y"), "a ledger is a SQLite file, or a PostgreSQL")
+    refused(story("ledger", "show", "ledger.db", "--kind", "foo"), "--kind: must be one of terms,")
     assert story("ledger", "show", "ledger.db", "--last", "0").exit_code == 2
     assert story("ledger", "show").exit_code == 2
 

@@ -81,7 +81,7 @@ class Notebook:
         return (entry for entry in self.written if (entry.slot, entry.kind) == (slot, kind))
 
 
-class Members:
+class Clients:
     """All clients in one process: they answer at once."""
 
     def __init__(
@@ -91,14 +91,14 @@ class Members:
             private.name: Notebook(folder and folder / f"{private.name}.jsonl")
             for private in privates
         }
-        self.clients = {
+        self.participants = {
             private.name: Participant(private, terms, self.copies[private.name], nudge)
             for private in privates
         }
         self.away: set[str] = set()
 
     def reply(self, name: str, ask: Ask) -> Reply:
-        body, arrays = self.clients[name].answer(ask.body(name), ask.parameters)
+        body, arrays = self.participants[name].answer(ask.body(name), ask.parameters)
         return Reply(hash(name) % 1000, name, body, arrays)
 
     def __call__(self, ask: Ask) -> list[Reply]:
@@ -121,10 +121,10 @@ def ledger_at(path: Path) -> Ledger:
 
 
 def run(
-    coordinator: Coordinator, members: Callable[[Ask], list[Reply]], last_slot: int
+    coordinator: Coordinator, clients: Callable[[Ask], list[Reply]], last_slot: int
 ) -> Coordinator:
     while (ask := coordinator.next_ask(last_slot)) is not None:
-        coordinator.take(ask, members(ask))
+        coordinator.take(ask, clients(ask))
     return coordinator
 
 

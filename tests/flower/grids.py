@@ -27,7 +27,7 @@ NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES, answer_seconds=0.01)
 
 
-def member(privates: list[Private], terms: Terms = TERMS) -> Callable[[Context], Participant]:
+def client_of(privates: list[Private], terms: Terms = TERMS) -> Callable[[Context], Participant]:
     by_name = {private.name: private for private in privates}
 
     def find(context: Context) -> Participant:
@@ -40,7 +40,7 @@ def member(privates: list[Private], terms: Terms = TERMS) -> Callable[[Context],
 
 def grid_of(names: Iterable[str] = NAMES, app: ClientApp | None = None) -> InProcessGrid:
     privates = [*privates_of(NAMES), *privates_of(("stranger",))]
-    return InProcessGrid(app or client_app(member(privates)), [{"name": name} for name in names])
+    return InProcessGrid(app or client_app(client_of(privates)), [{"name": name} for name in names])
 
 
 def faults(path: Path) -> set[tuple[str | None, str]]:

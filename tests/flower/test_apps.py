@@ -29,20 +29,20 @@ from fedaccord.flower.server_app import run_slots, server_app
 from fedaccord.flower.wire import pack, unpack
 from tests.flower.consortia import (
     START_MODEL,
-    Members,
+    Clients,
     ledger_at,
     privates_of,
     run,
     terms_of,
     verdicts,
 )
-from tests.flower.grids import NAMES, TERMS, faults, grid_of, member, slots_on
+from tests.flower.grids import NAMES, TERMS, client_of, faults, grid_of, slots_on
 
 
 def test_the_same_ledger_as_without_flower(tmp_path: Path) -> None:
     slots_on(grid_of(), tmp_path / "flower.db", 3)
     with ledger_at(tmp_path / "plain.db") as ledger:
-        run(Coordinator(TERMS, ledger, START_MODEL), Members(TERMS, privates_of(NAMES)), 3)
+        run(Coordinator(TERMS, ledger, START_MODEL), Clients(TERMS, privates_of(NAMES)), 3)
     assert load_entries(str(tmp_path / "flower.db")) == load_entries(str(tmp_path / "plain.db"))
 
 
@@ -159,7 +159,9 @@ def test_how_long_it_waits_is_what_the_terms_say(tmp_path: Path) -> None:
             return super().send_and_receive(messages, timeout=timeout)
 
     terms = terms_of(NAMES, answer_seconds=7.0, training_seconds=99.0)
-    grid = Timed(client_app(member(privates_of(NAMES), terms)), [{"name": name} for name in NAMES])
+    grid = Timed(
+        client_app(client_of(privates_of(NAMES), terms)), [{"name": name} for name in NAMES]
+    )
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run_slots(grid, Coordinator(terms, ledger, START_MODEL), 1)
     questions = {f"query.{stage}" for stage in ("name", "report", "rank", "offer", "settle")}
@@ -271,7 +273,7 @@ def test_a_client_that_fails_says_so_and_no_more(
     def broken(slot: int, turn: int, amount: int, parameters: Any) -> Any:
         raise ValueError("my valuation is 34.0")
 
-    find = member(privates_of(NAMES))
+    find = client_of(privates_of(NAMES))
 
     def b_is_broken(context: Context) -> Participant:
         participant = find(context)
@@ -291,7 +293,7 @@ def test_a_model_that_cannot_be_kept_is_told_here_and_changes_nothing(
     def full(context: Context, arrays: Any) -> None:
         raise OSError("no space left for /home/st-mary/model.npz")
 
-    app = client_app(member(privates_of(NAMES)), full)
+    app = client_app(client_of(privates_of(NAMES)), full)
     found = slots_on(grid_of(app=app), tmp_path / "ledger.db")
     assert set(found.values()) == {"kept"}
     assert faults(tmp_path / "ledger.db") == set()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import average
-from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, run, terms_of
+from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 Spoil = Callable[[Reply, Ask], list[Reply]]
 
@@ -105,10 +105,10 @@ def test_a_wrong_reply_is_a_fault_and_its_client_absent(
     stage: str, spoil: Spoil, why: str, tmp_path: Path
 ) -> None:
     terms = terms_of(rounds=1)
-    members = Members(terms, privates_of())
+    clients = Clients(terms, privates_of())
 
     def spoiled(ask: Ask) -> list[Reply]:
-        replies = members(ask)
+        replies = clients(ask)
         if ask.stage != stage:
             return replies
         return [
@@ -131,10 +131,10 @@ def test_a_wrong_reply_is_a_fault_and_its_client_absent(
 
 def test_of_two_replies_the_first_counts(tmp_path: Path) -> None:
     terms = terms_of(rounds=1)
-    members = Members(terms, privates_of())
+    clients = Clients(terms, privates_of())
 
     def twice(ask: Ask) -> list[Reply]:
-        replies = members(ask)
+        replies = clients(ask)
         if ask.stage != "train":
             return replies
         other = replace(replies[0], body=replies[0].body | {"samples": 1})
@@ -149,10 +149,10 @@ def test_of_two_replies_the_first_counts(tmp_path: Path) -> None:
 
 def test_a_good_reply_after_a_bad_one_counts(tmp_path: Path) -> None:
     terms = terms_of(rounds=1)
-    members = Members(terms, privates_of())
+    clients = Clients(terms, privates_of())
 
     def corrected(ask: Ask) -> list[Reply]:
-        replies = members(ask)
+        replies = clients(ask)
         return [replace(replies[0], body=None), *replies] if ask.stage == "train" else replies
 
     with ledger_at(tmp_path / "ledger.db") as ledger:
@@ -164,11 +164,11 @@ def test_a_good_reply_after_a_bad_one_counts(tmp_path: Path) -> None:
 def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
     """Everything that was ever said is said again, each time: it never counts."""
     terms = terms_of(rounds=3)
-    members = Members(terms, privates_of())
+    clients = Clients(terms, privates_of())
     said: list[Reply] = []
 
     def again(ask: Ask) -> list[Reply]:
-        fresh = members(ask)
+        fresh = clients(ask)
         replies = [*said, *fresh]
         said.extend(fresh)
         return replies
@@ -179,7 +179,7 @@ def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
             return coordinator.model, {e.body["reason"] for e in ledger.entries(kind="fault")}
 
     model, faults = final(tmp_path / "replayed.db", again)
-    honest, none = final(tmp_path / "honest.db", Members(terms, privates_of()))
+    honest, none = final(tmp_path / "honest.db", Clients(terms, privates_of()))
     assert all((model[name] == honest[name]).all() for name in honest)
     assert none == set()
     assert faults == {"is of another slot", "is of another round", "is of another stage"}
@@ -187,13 +187,13 @@ def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
 
 def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
     terms = terms_of(("a", "b", "c"))
-    members = Members(terms, privates_of(("a", "b", "c")))
+    clients = Clients(terms, privates_of(("a", "b", "c")))
     stranger = Reply(77, None, {"slot": 1}, None)
 
     def and_a_stranger(ask: Ask) -> list[Reply]:
         # who is not asked in this round answers nevertheless
-        idle = [replace(members(ask)[-1], client=n) for n in terms.clients if n not in ask.bodies]
-        return [stranger, *members(ask), *idle, replace(stranger, client="z")]
+        idle = [replace(clients(ask)[-1], client=n) for n in terms.clients if n not in ask.bodies]
+        return [stranger, *clients(ask), *idle, replace(stranger, client="z")]
 
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run(Coordinator(terms, ledger, START_MODEL), and_a_stranger, 1)
@@ -209,7 +209,7 @@ def test_all_zeros_crash_nothing(tmp_path: Path) -> None:
     terms = terms_of(rounds=1)
     privates = [replace(p, slips={1: 0}) for p in privates_of()]
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        coordinator = run(Coordinator(terms, ledger, START_MODEL), Members(terms, privates), 1)
+        coordinator = run(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates), 1)
         assert [e.body["averaged"] for e in ledger.entries(kind="round")] == [False]
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"deviation"}
     assert all((coordinator.model[k] == START_MODEL[k]).all() for k in START_MODEL)
@@ -239,11 +239,11 @@ def test_the_average_of_whole_parameters_is_whole() -> None:
 
 def test_an_answer_to_an_old_question_is_not_taken(tmp_path: Path) -> None:
     terms = terms_of()
-    members = Members(terms, privates_of())
+    clients = Clients(terms, privates_of())
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator = Coordinator(terms, ledger, START_MODEL)
         ask = coordinator.next_ask(1)
         assert ask is not None
-        coordinator.take(ask, members(ask))
+        coordinator.take(ask, clients(ask))
         with pytest.raises(Exception, match="asked before something else happened"):
-            coordinator.take(ask, members(ask))
+            coordinator.take(ask, clients(ask))

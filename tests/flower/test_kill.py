@@ -16,21 +16,21 @@ from fedaccord.flower.protocol.audit import audit
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import digest
-from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, run, terms_of
+from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES, rounds=4, punishment_slots=1)
 SLOTS = 4
 
 
-def members(folder: Path) -> Members:
+def clients(folder: Path) -> Clients:
     """One slips in slot 2, so that there is a punishment. They are what they wrote down."""
     privates = privates_of(NAMES)
     privates[2] = replace(privates[2], slips={2: 0})
-    return Members(TERMS, privates, folder)
+    return Clients(TERMS, privates, folder)
 
 
-def answers(ask: Ask, all_of_them: Members) -> list[Reply]:
+def answers(ask: Ask, all_of_them: Clients) -> list[Reply]:
     all_of_them.away = {"a"} if (ask.slot, ask.stage, ask.turn) == (1, "train", 2) else set()
     return all_of_them(ask)
 
@@ -46,10 +46,10 @@ def serve(folder: Path, killed_at: int | None = None) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
 
     folder.mkdir(exist_ok=True)
-    clients = members(folder)
+    everyone = clients(folder)
     with ledger_at(folder / "ledger.db") as ledger:
         ledger.watch(watch)
-        run(Coordinator(TERMS, ledger, START_MODEL), lambda ask: answers(ask, clients), SLOTS)
+        run(Coordinator(TERMS, ledger, START_MODEL), lambda ask: answers(ask, everyone), SLOTS)
     return moments
 
 
@@ -70,9 +70,8 @@ def in_child(folder: Path, killed_at: int) -> bool:
 
 def all_of(folder: Path) -> tuple[list[Entry], bytes]:
     with ledger_at(folder / "ledger.db") as ledger:
-        stored = ledger.checkpoint()
-        assert stored is not None
-        return list(ledger.entries()), stored[1]
+        (stored,) = ledger.checkpoints()
+        return list(ledger.entries()), stored.parameters
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from fedaccord.flower.ledger.store import Moment
 from fedaccord.flower.protocol.audit import audit, contradictions
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
-from tests.flower.consortia import START_MODEL, Members, ledger_at, privates_of, terms_of
+from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 
 NAMES = ("a", "b", "c")
 SOMEONE = st.sampled_from(NAMES)
@@ -41,7 +41,7 @@ class Slots(RuleBasedStateMachine):
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name, "ledger.db")
         self.terms = terms_of(NAMES, rounds=2, quorum=2, punishment_slots=1)
-        self.members = Members(self.terms, privates_of(NAMES))
+        self.clients = Clients(self.terms, privates_of(NAMES))
         self.known: list[Entry] = []
         self.said: list[Reply] = []
 
@@ -71,27 +71,27 @@ class Slots(RuleBasedStateMachine):
 
     @rule()
     def everyone_answers(self) -> None:
-        self.step(self.members)
+        self.step(self.clients)
 
     @rule(times=st.integers(2, 7))
     def much_goes_well(self, times: int) -> None:
         for _ in range(times):
-            self.step(self.members)
+            self.step(self.clients)
 
     @rule(who=st.sets(SOMEONE, max_size=3))
     def some_drop_out(self, who: set[str]) -> None:
-        self.members.away = who
-        self.step(self.members)
-        self.members.away = set()
+        self.clients.away = who
+        self.step(self.clients)
+        self.clients.away = set()
 
     @rule(data=st.data())
     def replies_come_twice_and_late(self, data: st.DataObject) -> None:
         old = data.draw(st.lists(st.sampled_from(self.said), max_size=3)) if self.said else []
-        self.step(lambda ask: [*old, *self.members(ask), *self.members(ask)])
+        self.step(lambda ask: [*old, *self.clients(ask), *self.clients(ask)])
 
     @rule(who=SOMEONE)
     def one_slips(self, who: str) -> None:
-        client = self.members.clients[who]
+        client = self.clients.participants[who]
         slot = self.coordinator.state.settled + 1
         client.private = replace(client.private, slips={**client.private.slips, slot: 0})
 
@@ -101,7 +101,7 @@ class Slots(RuleBasedStateMachine):
             spoilt = {"samples": -1, "ratio": float("nan"), "accepts": 2, "contribution": "x"}
             return [
                 replace(reply, body=reply.body | spoilt) if reply.client == who else reply
-                for reply in self.members(ask)
+                for reply in self.clients(ask)
             ]
 
         self.step(nonsense)
@@ -118,7 +118,7 @@ class Slots(RuleBasedStateMachine):
 
         self.ledger.watch(crash)
         with suppress(Crash):
-            self.step(self.members)
+            self.step(self.clients)
         self.restart()
 
     @precondition(lambda self: self.known)
@@ -178,7 +178,7 @@ class Slots(RuleBasedStateMachine):
 
     def all_of_it_follows(self) -> None:
         assert audit(self.known) == []
-        for copy in self.members.copies.values():
+        for copy in self.clients.copies.values():
             if copy.written:  # by who was never asked, nothing is
                 assert contradictions(self.known, copy.written) == []
 
@@ -201,7 +201,7 @@ class Slots(RuleBasedStateMachine):
                 ]
                 assert given
                 assert 0 in given
-                assert entry.slot in self.members.clients[str(name)].private.slips
+                assert entry.slot in self.clients.participants[str(name)].private.slips
 
 
 TestSlots = Slots.TestCase

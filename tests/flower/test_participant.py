@@ -1,5 +1,6 @@
 """What a client does not go along with, whatever the server asks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ OFFER = {  # 20 more samples of its own, 40 more of the others
     "tied": None,
 }
 TRAIN = {"basis": "agreement", "contribution": 20}
+PLACE = {"rank": 1, "clients": 3, "above": None, "tied": None}
 SETTLED = {
     "verdict": "kept",
     "agreed": 20,
@@ -65,6 +67,99 @@ def test_it_trains_the_rounds_that_were_signed() -> None:
     participant = in_training()
     for turn in range(1, TERMS.rounds + 1):
         assert ask(participant, "train", turn, TRAIN)["samples"] == 20
+
+
+def test_it_does_not_train_on_what_it_refused() -> None:
+    participant = client()
+    assert not ask(participant, "offer", 1, OFFER | {"total": 121})["accepts"]
+    before = written(participant)
+    with pytest.raises(Refusal, match="this is not what was agreed on"):
+        ask(participant, "train", 1, TRAIN)
+    assert written(participant) == before
+
+
+@pytest.mark.parametrize("amount", [None, 19, 21])
+def test_it_trains_on_nothing_else_than_it_accepted(amount: int | None) -> None:
+    for participant in (client(), in_training()):
+        with pytest.raises(Refusal, match="this is not what was agreed on"):
+            ask(participant, "train", 1, TRAIN | {"contribution": amount})
+
+
+def test_with_less_data_than_it_agreed_to_it_is_absent() -> None:
+    """Fewer samples than it accepted would be a deviation, which it did not mean."""
+    participant = in_training()
+    ask(participant, "train", 1, TRAIN)
+    participant.private = replace(participant.private, samples=19)
+    before = written(participant)
+    for turn in (1, 2):  # the first one again, and one more
+        with pytest.raises(Refusal, match="this takes 20 samples, and it has 19 now"):
+            ask(participant, "train", turn, TRAIN)
+    assert written(participant) == before
+
+
+def test_a_slip_is_of_no_more_than_it_has() -> None:
+    participant = in_training()
+    participant.private = replace(participant.private, slips={1: 99})
+    assert ask(participant, "train", 1, TRAIN)["samples"] == participant.private.samples
+
+
+@pytest.mark.parametrize("basis", ["", "uniform", None, ["agreement"]])
+def test_it_plays_nothing_that_there_is_not(basis: Any) -> None:
+    with pytest.raises(Refusal, match="an agreement to play, or the equilibrium"):
+        ask(in_training(), "train", 1, TRAIN | {"basis": basis})
+
+
+def test_it_writes_down_what_it_was_told_to_train() -> None:
+    participant = in_training()
+    ask(participant, "train", 1, TRAIN)
+    (entry,) = participant.copy.entries(slot=1, kind="contribution")
+    assert entry.body == TRAIN | {"samples": 20, "turn": 1, "ledger": list(START)}
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(TRAIN, "equilibrium"), ("equilibrium", TRAIN), ("equilibrium", "other place")],
+)
+def test_all_rounds_of_a_slot_are_of_one_kind(first: Any, then: Any, turn: int) -> None:
+    told = {
+        "equilibrium": TRAIN | {"basis": "equilibrium"} | PLACE,
+        "other place": TRAIN | {"basis": "equilibrium"} | PLACE | {"above": 100, "tied": 60},
+    }
+    first, then = (told.get(one, one) if isinstance(one, str) else one for one in (first, then))
+    participant = in_training()
+    ask(participant, "train", 1, first)
+    before = written(participant)
+    with pytest.raises(Refusal, match="told something else before"):
+        ask(participant, "train", turn, then)
+    assert written(participant) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"above": 0}, {"tied": 61}, {"rank": 1}, {"clients": 4}, {"rank": 3}, {"clients": 1}],
+)
+def test_a_place_that_the_rank_does_not_lead_to_is_refused(change: dict[str, Any]) -> None:
+    """It was told that it is the second of three, with 70 samples above it."""
+    participant = client()
+    place = {"rank": 2, "clients": 3, "above": 70, "tied": 60}
+    ask(participant, "rank", 0, place)
+    told = {"basis": "equilibrium", "contribution": 20} | place | change
+    with pytest.raises(Refusal, match="does not fit the one that the server told before"):
+        ask(participant, "train", 1, told)
+    with pytest.raises(Refusal, match="does not fit the one that the server told before"):
+        ask(participant, "offer", 1, OFFER | place | change)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"clients": 2, "above": 0}, {"clients": 2, "rank": 1}, {"clients": 1, "rank": 1}]
+)
+def test_a_place_among_those_who_are_left_is_none_of_these(change: dict[str, Any]) -> None:
+    participant = client()
+    place = {"rank": 2, "clients": 3, "above": 70, "tied": 60}
+    ask(participant, "rank", 0, place)
+    ask(participant, "train", 1, {"basis": "equilibrium", "contribution": 20} | place | change)
+    assert written(participant) == 2
 
 
 @pytest.mark.parametrize("turn", [-1, 0, TERMS.rounds + 1, 99])

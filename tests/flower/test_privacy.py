@@ -22,7 +22,7 @@ from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.flower.wire import unpack
 from tests.flower.consortia import (
     START_MODEL,
-    Members,
+    Clients,
     ledger_at,
     privates_of,
     run,
@@ -117,10 +117,10 @@ def test_the_fields_that_clients_send_are_these_and_no_others(tmp_path: Path) ->
 
     privates = privates_of(NAMES)
     privates[0] = replace(privates[0], tells_discount_factor=True)
-    members, sent = Members(TERMS, privates), dict[str, set[str]]()
+    clients, sent = Clients(TERMS, privates), dict[str, set[str]]()
 
     def listen(ask: Any) -> Any:
-        replies = members(ask)
+        replies = clients(ask)
         for reply in replies:
             json.dumps(reply.body)
             sent.setdefault(ask.stage, set()).update(reply.body)

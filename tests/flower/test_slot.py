@@ -17,7 +17,7 @@ from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import average, to_bytes
 from tests.flower.consortia import (
     START_MODEL,
-    Members,
+    Clients,
     kinds,
     ledger_at,
     nudge,
@@ -35,9 +35,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_all_keep_to_the_agreement(path: Path) -> None:
-    terms, members = terms_of(), Members(terms_of(), privates_of())
+    terms, clients = terms_of(), Clients(terms_of(), privates_of())
     with ledger_at(path) as ledger:
-        coordinator = run(Coordinator(terms, ledger, START_MODEL), members, 3)
+        coordinator = run(Coordinator(terms, ledger, START_MODEL), clients, 3)
         assert phases(ledger) == ["cooperating"] * 3
         assert set(verdicts(ledger, 3).values()) == {"kept"}
         assert coordinator.next_ask(3) is None
@@ -59,15 +59,15 @@ def test_the_offers_are_the_agreement_of_those_who_know_all(path: Path) -> None:
     )
     agreement = fa.solve_agreement(consortium, margin=0.1, punishment_slots=2, whole_samples=True)
     with ledger_at(path) as ledger:
-        run(Coordinator(terms_of(), ledger, START_MODEL), Members(terms_of(), privates), 1)
+        run(Coordinator(terms_of(), ledger, START_MODEL), Clients(terms_of(), privates), 1)
         offers = {e.client: e.body["contribution"] for e in ledger.entries(kind="offer")}
     assert offers == dict(zip(consortium.names, agreement.profile.tolist(), strict=True))
 
 
 def test_the_model_is_the_average_of_what_was_trained(path: Path) -> None:
-    members = Members(terms_of(rounds=1), privates_of())
+    clients = Clients(terms_of(rounds=1), privates_of())
     with ledger_at(path) as ledger:
-        coordinator = run(Coordinator(terms_of(rounds=1), ledger, START_MODEL), members, 1)
+        coordinator = run(Coordinator(terms_of(rounds=1), ledger, START_MODEL), clients, 1)
         given = [e.body["samples"] for e in ledger.entries(kind="contribution")]
     expected = average((x, nudge(1, 1, x, START_MODEL)) for x in given)
     assert coordinator.model.keys() == expected.keys()
@@ -79,7 +79,7 @@ def test_a_slip_is_punished_for_as_long_as_agreed_and_then_forgiven(path: Path) 
     privates = privates_of()
     privates[2] = replace(privates[2], slips={2: 0})
     with ledger_at(path) as ledger:
-        run(Coordinator(terms_of(), ledger, START_MODEL), Members(terms_of(), privates), 6)
+        run(Coordinator(terms_of(), ledger, START_MODEL), Clients(terms_of(), privates), 6)
         assert phases(ledger) == ["cooperating"] * 2 + ["punishing"] * 2 + ["cooperating"] * 2
         assert verdicts(ledger, 2) == {n: "deviation" if n == "c" else "kept" for n in "abcde"}
         assert "offer" not in kinds(ledger, 3)
@@ -92,7 +92,7 @@ def test_for_ever_means_for_ever(path: Path) -> None:
     privates[0] = replace(privates[0], slips={1: 0})
     terms = terms_of(punishment_slots=None)
     with ledger_at(path) as ledger:
-        run(Coordinator(terms, ledger, START_MODEL), Members(terms, privates), 6)
+        run(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates), 6)
         assert phases(ledger) == ["cooperating", *["punishing"] * 5]
 
 
@@ -102,17 +102,17 @@ def test_a_slip_within_the_tolerance_is_put_up_with(path: Path) -> None:
     for tolerance, verdict in ((0.0, "deviation"), (0.06, "kept")):
         terms = terms_of(tolerance=tolerance)
         with ledger_at(path.with_name(f"{tolerance}.db")) as ledger:
-            run(Coordinator(terms, ledger, START_MODEL), Members(terms, privates), 1)
+            run(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates), 1)
             assert verdicts(ledger, 1)["e"] == verdict
 
 
 @pytest.mark.parametrize("turn", [1, 2])
 def test_a_slip_in_one_round_counts_for_the_slot(turn: int, path: Path) -> None:
     """A contribution is the least of all rounds, whichever it was given in."""
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
 
     def less_in_one(ask: Ask) -> list[Reply]:
-        replies = members(ask)
+        replies = clients(ask)
         if (ask.stage, ask.turn) != ("train", turn):
             return replies
         return [
@@ -132,7 +132,7 @@ def test_slipping_in_a_punishment_changes_nothing(path: Path) -> None:
     privates = privates_of()
     privates[4] = replace(privates[4], slips={1: 0, 2: 0, 3: 0})
     with ledger_at(path) as ledger:
-        run(Coordinator(terms_of(), ledger, START_MODEL), Members(terms_of(), privates), 4)
+        run(Coordinator(terms_of(), ledger, START_MODEL), Clients(terms_of(), privates), 4)
         assert phases(ledger) == ["cooperating", "punishing", "punishing", "cooperating"]
 
 
@@ -141,29 +141,29 @@ def test_slipping_in_a_punishment_changes_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["report", "rank", "offer", "train"])
 def test_who_is_absent_is_no_deviator(stage: str, path: Path) -> None:
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
 
     def without_b(ask: Ask) -> list[Reply]:
         if ask.stage == stage:
-            members.away = {"b"}
-        return members(ask)
+            clients.away = {"b"}
+        return clients(ask)
 
     with ledger_at(path) as ledger:
         coordinator = Coordinator(terms_of(), ledger, START_MODEL)
         run(coordinator, without_b, 1)
         assert verdicts(ledger, 1) == {n: "absence" if n == "b" else "kept" for n in "abcde"}
-        members.away = set()
-        run(coordinator, members, 2)
+        clients.away = set()
+        run(coordinator, clients, 2)
         assert phases(ledger) == ["cooperating", "cooperating"]
         assert set(verdicts(ledger, 2).values()) == {"kept"}
 
 
 def test_absent_from_one_round_of_two(path: Path) -> None:
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
 
     def sometimes(ask: Ask) -> list[Reply]:
-        members.away = {"b"} if (ask.stage, ask.turn) == ("train", 2) else set()
-        return members(ask)
+        clients.away = {"b"} if (ask.stage, ask.turn) == ("train", 2) else set()
+        return clients(ask)
 
     with ledger_at(path) as ledger:
         run(Coordinator(terms_of(), ledger, START_MODEL), sometimes, 1)
@@ -176,26 +176,26 @@ def test_absent_from_one_round_of_two(path: Path) -> None:
 def test_a_slot_needs_a_quorum(path: Path) -> None:
     privates = privates_of()
     privates[0] = replace(privates[0], slips={1: 0})
-    members = Members(terms_of(), privates)
+    clients = Clients(terms_of(), privates)
     with ledger_at(path) as ledger:
-        coordinator = run(Coordinator(terms_of(), ledger, START_MODEL), members, 1)
-        members.away = {"c", "d", "e"}  # 2 of 5 are left, 3 are needed
-        run(coordinator, members, 2)
+        coordinator = run(Coordinator(terms_of(), ledger, START_MODEL), clients, 1)
+        clients.away = {"c", "d", "e"}  # 2 of 5 are left, 3 are needed
+        run(coordinator, clients, 2)
         (settled,) = ledger.entries(slot=2, kind="settlement")
         assert settled.body["void"]
         assert verdicts(ledger, 2) == {n: "kept" if n in "ab" else "absence" for n in "abcde"}
-        members.away = set()
-        run(coordinator, members, 5)
+        clients.away = set()
+        run(coordinator, clients, 5)
         # the punishment of two slots is not shortened by one that was not played
         assert phases(ledger) == ["cooperating", *["punishing"] * 3, "cooperating"]
 
 
 def test_too_few_in_a_round_leave_the_model_as_it_is(path: Path) -> None:
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
 
     def one_is_left(ask: Ask) -> list[Reply]:
-        members.away = set("abcd") if ask.stage == "train" else set()
-        return members(ask)
+        clients.away = set("abcd") if ask.stage == "train" else set()
+        return clients(ask)
 
     with ledger_at(path) as ledger:
         coordinator = run(Coordinator(terms_of(), ledger, START_MODEL), one_is_left, 1)
@@ -206,11 +206,11 @@ def test_too_few_in_a_round_leave_the_model_as_it_is(path: Path) -> None:
 # --- Refusal -------------------------------------------------------------------------------
 
 
-def impatient() -> Members:
+def impatient() -> Clients:
     """One client is less patient than the server takes it to be."""
     privates = privates_of()
     privates[1] = replace(privates[1], discount_factor=0.01)
-    return Members(terms_of(), privates)
+    return Clients(terms_of(), privates)
 
 
 def test_a_client_refuses_what_it_would_break_and_the_others_agree(path: Path) -> None:
@@ -228,22 +228,53 @@ def test_a_client_refuses_what_it_would_break_and_the_others_agree(path: Path) -
 
 def test_with_a_refusal_the_slot_may_fall_back_to_the_equilibrium(path: Path) -> None:
     terms = terms_of(on_refusal="equilibrium")
-    members = impatient()
-    for client in members.clients.values():
+    clients = impatient()
+    for client in clients.participants.values():
         client.terms = terms
     with ledger_at(path) as ledger:
-        run(Coordinator(terms, ledger, START_MODEL), members, 2)
+        run(Coordinator(terms, ledger, START_MODEL), clients, 2)
         (basis, _) = ledger.entries(kind="basis")
         assert (basis.body["basis"], basis.body["reason"]) == ("equilibrium", "refused")
         assert "b" in basis.body["contributions"]
         assert phases(ledger) == ["cooperating", "cooperating"]
 
 
+def test_a_slip_in_a_slot_without_an_agreement_is_no_deviation(path: Path) -> None:
+    """Nobody agreed to anything: b refused, and all play the equilibrium, e less than that."""
+    terms = terms_of(on_refusal="equilibrium")
+    privates = privates_of()
+    privates[1] = replace(privates[1], discount_factor=0.01)
+    privates[4] = replace(privates[4], slips={1: 0})
+    with ledger_at(path) as ledger:
+        run(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates), 2)
+        (verdict,) = (e.body for e in ledger.entries(slot=1, kind="verdict") if e.client == "e")
+        assert (verdict["agreed"], verdict["contributed"]) == (80, 0)
+        assert verdict["verdict"] == "kept"
+        assert phases(ledger) == ["cooperating", "cooperating"]
+
+
+def test_absence_at_the_offer_is_no_refusal(path: Path) -> None:
+    """The rule for refusals is the equilibrium, but nobody refused: the others agree anew."""
+    terms = terms_of(on_refusal="equilibrium")
+    clients = Clients(terms, privates_of())
+
+    def without_b(ask: Ask) -> list[Reply]:
+        clients.away = {"b"} if ask.stage == "offer" else set()
+        return clients(ask)
+
+    with ledger_at(path) as ledger:
+        run(Coordinator(terms, ledger, START_MODEL), without_b, 1)
+        assert [e.body["attempt"] for e in ledger.entries(kind="agreement")] == [1, 2]
+        (basis,) = ledger.entries(kind="basis")
+        assert basis.body["basis"] == "agreement"
+        assert set(basis.body["contributions"]) == set("acde")
+
+
 def test_a_client_that_tells_its_patience_is_offered_less(path: Path) -> None:
     privates = privates_of()
     privates[1] = replace(privates[1], discount_factor=0.2, tells_discount_factor=True)
     with ledger_at(path) as ledger:
-        run(Coordinator(terms_of(), ledger, START_MODEL), Members(terms_of(), privates), 1)
+        run(Coordinator(terms_of(), ledger, START_MODEL), Clients(terms_of(), privates), 1)
         assert all(e.body["accepts"] for e in ledger.entries(kind="answer"))
         offers = {e.client: e.body["contribution"] for e in ledger.entries(kind="offer")}
     assert 0 <= offers["b"] < 21  # what it is offered at 0.8
@@ -253,7 +284,7 @@ def test_no_agreement_is_an_answer(path: Path) -> None:
     terms = terms_of(discount_factor=0.0, margin=0.0)
     privates = [replace(p, discount_factor=0.0) for p in privates_of()]
     with ledger_at(path) as ledger:
-        run(Coordinator(terms, ledger, START_MODEL), Members(terms, privates), 1)
+        run(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates), 1)
         (agreement,) = ledger.entries(kind="agreement")
         assert not agreement.body["exists"]
         assert "not patient enough" in agreement.body["reason"]
@@ -268,15 +299,15 @@ def changed(ask: Ask, **content: Any) -> Ask:
     return replace(ask, bodies={n: {**b, **content} for n, b in ask.bodies.items()})
 
 
-def ask_of(path: Path, stage: str) -> tuple[Members, Ask]:
+def ask_of(path: Path, stage: str) -> tuple[Clients, Ask]:
     """The first question of a stage, all before it answered."""
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
     with ledger_at(path) as ledger:
         coordinator = Coordinator(terms_of(), ledger, START_MODEL)
         while (ask := coordinator.next_ask(1)) is not None and ask.stage != stage:
-            coordinator.take(ask, members(ask))
+            coordinator.take(ask, clients(ask))
     assert ask is not None
-    return members, ask
+    return clients, ask
 
 
 @pytest.mark.parametrize(
@@ -284,30 +315,30 @@ def ask_of(path: Path, stage: str) -> tuple[Members, Ask]:
     [{"rounds": 9}, {"punishment_slots": 50}, {"tolerance": 0.5}, {"contribution": 9_999}],
 )
 def test_an_offer_that_is_not_as_signed_is_refused(content: dict[str, Any], path: Path) -> None:
-    members, ask = ask_of(path, "offer")
-    assert not members.reply("c", changed(ask, **content)).body["accepts"]
+    clients, ask = ask_of(path, "offer")
+    assert not clients.reply("c", changed(ask, **content)).body["accepts"]
 
 
 def test_two_offers_in_one_attempt_are_caught(path: Path) -> None:
-    members, ask = ask_of(path, "offer")
-    members.reply("c", ask)
+    clients, ask = ask_of(path, "offer")
+    clients.reply("c", ask)
     with pytest.raises(Refusal, match="told something else before"):
-        members.reply("c", changed(ask, contribution=1))
+        clients.reply("c", changed(ask, contribution=1))
 
 
 def test_more_than_was_agreed_is_not_trained(path: Path) -> None:
-    members, ask = ask_of(path, "train")
+    clients, ask = ask_of(path, "train")
     with pytest.raises(Refusal, match="not what was agreed on"):
-        members.reply("c", changed(ask, contribution=60))
+        clients.reply("c", changed(ask, contribution=60))
 
 
 def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
     for stage in ("report", "rank", "offer", "train", "settle"):
-        members, ask = ask_of(path.with_name(stage), stage)
-        first, written = members.reply("e", ask), len(members.copies["e"].written)
-        again = members.reply("e", ask)
+        clients, ask = ask_of(path.with_name(stage), stage)
+        first, written = clients.reply("e", ask), len(clients.copies["e"].written)
+        again = clients.reply("e", ask)
         assert again.body == first.body
-        assert len(members.copies["e"].written) == written
+        assert len(clients.copies["e"].written) == written
 
 
 @pytest.mark.parametrize(
@@ -315,9 +346,9 @@ def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
     [{}, {"stage": "bye", "slot": 1, "turn": 0}, {"stage": "rank", "slot": True, "turn": 0}],
 )
 def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
     with pytest.raises(Refusal, match="no question of the protocol"):
-        members.clients["a"].answer(asked, None)
+        clients.participants["a"].answer(asked, None)
 
 
 # --- Starting again ------------------------------------------------------------------------
@@ -325,9 +356,9 @@ def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
 
 def test_terms_may_change_between_slots_only(path: Path) -> None:
     other = terms_of(tolerance=0.5)
-    members = Members(terms_of(), privates_of())
+    clients = Clients(terms_of(), privates_of())
     with ledger_at(path) as ledger:
-        run(Coordinator(terms_of(), ledger, START_MODEL), members, 1)
+        run(Coordinator(terms_of(), ledger, START_MODEL), clients, 1)
         Coordinator(other, ledger, START_MODEL)
         coordinator = Coordinator(terms_of(), ledger, START_MODEL)
         assert [e.body["terms"]["tolerance"] for e in ledger.entries(kind="terms")] == [0, 0.5, 0]
@@ -389,7 +420,7 @@ def test_nothing_is_added_to_a_ledger_that_was_changed(
     privates = privates_of()
     privates[2] = replace(privates[2], slips={1: 0})
     with ledger_at(path) as ledger:
-        run(Coordinator(terms_of(), ledger, START_MODEL), Members(terms_of(), privates), 1)
+        run(Coordinator(terms_of(), ledger, START_MODEL), Clients(terms_of(), privates), 1)
     edited(path, statement, other=OTHER)
     with ledger_at(path) as ledger:
         before = list(ledger.entries())

@@ -15,13 +15,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import DBAPIError
+from typer.testing import CliRunner
 
+from fedaccord.cli import app
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import START, Fact, broken_links
-from fedaccord.flower.ledger.lines import load_entries, load_with_model, to_lines
+from fedaccord.flower.ledger.chain import START, Checkpoint, Fact, broken_links
+from fedaccord.flower.ledger.lines import load_entries, load_with_models, to_lines
 from fedaccord.flower.ledger.locks import LedgerInUse
 from fedaccord.flower.ledger.migrate import VERSION_TABLE, configuration
-from fedaccord.flower.ledger.store import Ledger, open_ledger, read_ledger
+from fedaccord.flower.ledger.store import Ledger, open_ledger, read_ledger, shown
 from fedaccord.flower.ledger.tables import METADATA
 from tests.flower.postgresql import Databases
 
@@ -65,7 +67,7 @@ def test_appends_and_reads_back(place: str) -> None:
         assert [e.client for e in ledger.entries(slot=1)] == ["a", "b"]
         assert [e.number for e in ledger.entries(client="b")] == [2]
         assert [e.number for e in ledger.entries(kind="slot")] == [3]
-        assert ledger.checkpoint() == (2, b"model")
+        assert ledger.checkpoints() == [(2, b"model")]
         assert broken_links(ledger.entries()) == []
         assert ledger.append([]) == []
 
@@ -96,18 +98,18 @@ def test_a_model_that_comes_while_the_entries_are_read_is_that_of_the_last(
     """Whoever reads a ledger that grows gets entries and a model that belong together."""
     with open_ledger(path) as ledger:
         ledger.append(FACTS, b"old")
-        read, appended = Ledger.checkpoint, list[int]()
+        read, appended = Ledger.checkpoints, list[int]()
 
-        def later(reader: Ledger) -> tuple[int, bytes] | None:
+        def later(reader: Ledger) -> list[Checkpoint]:
             if not appended:
                 appended.append(ledger.append(FACTS, b"new")[-1].number)
             found = read(reader)
             ledger.append(FACTS)  # and goes on
             return found
 
-        monkeypatch.setattr(Ledger, "checkpoint", later)
-        entries, model = load_with_model(str(path))
-    assert (len(entries), model) == (4, b"new")
+        monkeypatch.setattr(Ledger, "checkpoints", later)
+        entries, models = load_with_models(str(path))
+    assert (len(entries), models) == (4, [(4, b"new")])
 
 
 @pytest.mark.parametrize("value", ["'x'", "1.5"])
@@ -118,14 +120,14 @@ def test_a_model_that_is_none_is_refused(value: str, path: Path) -> None:
         connection.execute(text(f"UPDATE checkpoints SET parameters = {value}"))
         connection.commit()
     with read_ledger(path) as ledger, pytest.raises(FedaccordError, match="is no model"):
-        ledger.checkpoint()
+        ledger.checkpoints()
 
 
 def test_only_the_latest_model_is_kept(place: str) -> None:
     with open_ledger(place) as ledger:
         ledger.append(FACTS[:1], b"old")
         ledger.append(FACTS[1:], b"new")
-        assert ledger.checkpoint() == (2, b"new")
+        assert ledger.checkpoints() == [(2, b"new")]
 
 
 def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
@@ -138,6 +140,27 @@ def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
             with pytest.raises(FedaccordError, match="open for reading only"):
                 other.append(FACTS)
     open_ledger(place).close()
+
+
+@pytest.mark.parametrize("other", ["link.db", "folder/ledger.db"])
+def test_a_second_writer_by_another_name_is_refused(other: str, path: Path) -> None:
+    (path.parent / "link.db").symlink_to(path.name)
+    (path.parent / "folder").symlink_to(".")
+    for first, second in ((path, path.parent / other), (path.parent / other, path)):
+        with open_ledger(first), pytest.raises(LedgerInUse):
+            open_ledger(second)
+
+
+def test_a_hard_link_is_no_way_to_write_either(path: Path) -> None:
+    """No path leads from one such name to the other: neither is written."""
+    open_ledger(path).close()
+    other = path.with_name("other.db")
+    other.hardlink_to(path)
+    for name in (path, other):
+        with pytest.raises(FedaccordError, match="a hard link; a ledger has only one"):
+            open_ledger(name)
+    other.unlink()
+    open_ledger(path).close()
 
 
 def test_a_second_writer_may_wait(place: str) -> None:
@@ -189,7 +212,7 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
             ledger.append(FACTS[1:], b"new")
     with open_ledger(place) as ledger:
         assert len(list(ledger.entries())) == 1
-        assert ledger.checkpoint() == (1, b"old")
+        assert ledger.checkpoints() == [(1, b"old")]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +223,10 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
         ("other.db", "is no ledger of fedaccord, but a database of something else"),
         ("", "a ledger needs a file"),
         ("sqlite://", "a ledger needs a file"),
-        ("nosuch://x", "Can't load plugin"),
+        ("sqlite:///file:ledger.db?uri=true", "name the ledger's file by its path"),
+        ("postgresql://me:secret@host:port/x", r"me:\*\*\*@host:port/x: is no URL of a database"),
+        ("nosuch://x", "a ledger is a SQLite file, or a PostgreSQL database by its URL"),
+        ("mysql://me:secret@host/x", r"mysql://me:\*\*\*@host/x: a ledger is a SQLite file"),
         ("postgresql+nosuch://me:secret@host/x", r"me:\*\*\*@host"),
     ],
 )
@@ -216,6 +242,40 @@ def test_places_that_are_refused(
     with pytest.raises(FedaccordError, match=message):
         open_ledger(place)
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "postgresql://me:secret@host/x",
+        "postgresql+psycopg://me:se@cret@host:5432/x",
+        "postgresql://me:/secret@host/x",
+        "postgresql://host/x?user=me&password=secret&port=1",
+    ],
+)
+def test_a_place_is_shown_without_its_password(place: str) -> None:
+    assert "cret" not in shown(place)
+    assert "me" in shown(place)
+
+
+def test_no_command_shows_a_password(new_postgresql_database: Databases, tmp_path: Path) -> None:
+    place = new_postgresql_database().replace("me@", "me:secret@")
+    file = str(tmp_path / "ledger.jsonl")
+    with open_ledger(place) as ledger:
+        ledger.append(FACTS)
+    told = [_command("verify", place, "--against", place), _command("export", place, file)]
+    told += [_command("verify", f"{place}x"), _command("show", place.replace("ledger", "none"))]
+    with connected(place) as connection:
+        connection.execute(text("ALTER TABLE entries DISABLE TRIGGER ALL"))
+        connection.execute(text("UPDATE entries SET text = '{'"))
+        connection.commit()
+    told += [_command("show", place), _command("verify", file, "--against", place)]
+    assert all("secret" not in output for output in told)
+    assert sum("me:***@" in output for output in told) == 5  # all but the export's
+
+
+def _command(*words: str) -> str:
+    return CliRunner().invoke(app, ["ledger", *words]).output
 
 
 def test_reading_makes_no_ledger(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def new(
     from fedaccord.data.dataset import load_dataset
     from fedaccord.errors import InvalidInput
     from fedaccord.flower.app_directory import write_app
-    from fedaccord.flower.local import empty_model
+    from fedaccord.flower.local import empty_model, local_steps
     from fedaccord.flower.protocol.terms import read_terms
     from fedaccord.flower.rules import privates_of, shared_terms
     from fedaccord.game.files import load_consortium
@@ -117,8 +117,13 @@ def new(
         "quorum": quorum or 0,
         "on_refusal": on_refusal,
     }
-    terms = read_terms(shared_terms(consortium) | rules | {"training": training}, str(file))
+    try:
+        terms = read_terms(shared_terms(consortium) | rules | {"training": training}, str(file))
+    except InvalidInput as error:
+        places = [*rules, *(f"training.{field}" for field in training)]
+        raise InvalidInput([_blame(problem, places, file) for problem in error.problems]) from None
     empty_model(terms)  # does the task fit the examples?
+    local_steps(terms)  # and can it be trained so?
     write_app(directory, terms, privates_of(consortium), data)
     typer.echo(
         f"Wrote {directory}: an app for {consortium.size} clients. "
@@ -187,10 +192,21 @@ def key(
     typer.echo(f"Wrote {file}, which stays here, and {public}, which the server registers.")
 
 
+def _blame(problem: str, places: list[str], file: Path) -> str:
+    """A problem with the terms, at the option that it comes from, or at the file."""
+    place, _, words = problem.partition(": ")
+    if place not in places:
+        return f"{file}: {problem}"
+    return f"--{place.removeprefix('training.').replace('_', '-')}: {words}"
+
+
 def _numbers(text: str) -> list[int]:
     from fedaccord.errors import InvalidInput
 
     try:
-        return [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(f"--shape: must be whole numbers as in 28,28, got {text!r}") from None
+        numbers = [0]
+    if min(numbers) < 1:
+        raise InvalidInput(f"--shape: must be whole numbers, 1 or more, as in 28,28, got {text!r}")
+    return numbers

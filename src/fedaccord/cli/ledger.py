@@ -11,7 +11,7 @@ from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from fedaccord.flower.ledger.chain import Entry
+    from fedaccord.flower.ledger.chain import Checkpoint, Entry
 
 ledger = typer.Typer(
     help="Look at a ledger, verify it, export it.",
@@ -44,6 +44,11 @@ def show(
 
     LEDGER is a file, or the URL of a PostgreSQL database; a client's copy will do as well.
     """
+    _check_installed()
+    from fedaccord.flower.protocol.state import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
     entries = [
         entry
         for entry in _about(client, _load(place))
@@ -81,13 +86,14 @@ def verify(
     The exit code is 0 when all is well, and 1 when something is not.
     """
     _check_installed()
-    from fedaccord.flower.ledger.lines import load_with_model
+    from fedaccord.flower.ledger.lines import load_with_models
+    from fedaccord.flower.ledger.store import shown
 
-    entries, model = load_with_model(place)
+    entries, models = load_with_models(place)
     what = _what_it_is(place, entries)
-    problems = _problems(place, what, entries, model)
+    problems = _problems(place, what, entries, models)
     for copy in against or []:
-        problems += [f"{copy}: {problem}" for problem in _disagreement(entries, copy)]
+        problems += [f"{shown(copy)}: {problem}" for problem in _disagreement(entries, copy)]
     slots = max((entry.slot for entry in entries if type(entry.slot) is int), default=0)
     head = str(entries[-1].digest) if entries else None
     if output_format == "json":
@@ -103,7 +109,7 @@ def verify(
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
     else:
         last = "" if head is None else f", the last with the digest {head[:16]}..."
-        typer.echo(f"{place} is {what}: {len(entries)} entries, {slots} slots{last}.")
+        typer.echo(f"{shown(place)} is {what}: {len(entries)} entries, {slots} slots{last}.")
         for line in [f"Wrong: {problem}." for problem in problems] or _praise(place, what, against):
             typer.echo(line)
     if problems:
@@ -123,7 +129,7 @@ def export(
     """
     if file.suffix != ".jsonl":
         raise InvalidInput(f"{file}: the file must be called *.jsonl")
-    check_writable(file)
+    check_writable(file, inputs=[Path(place)])
     entries = _about(client, _load(place))
 
     from fedaccord.flower.ledger.lines import to_lines
@@ -147,11 +153,12 @@ def _load(place: str) -> "list[Entry]":
     _check_installed()
     from fedaccord.flower.ledger.chain import unreadable
     from fedaccord.flower.ledger.lines import load_entries
+    from fedaccord.flower.ledger.store import shown
 
     entries = load_entries(place)
     for entry in entries:
         if (why := unreadable(entry)) is not None:
-            raise InvalidInput(f"entry {entry.number} cannot be read: {why}", place)
+            raise InvalidInput(f"entry {entry.number} cannot be read: {why}", shown(place))
     return entries
 
 
@@ -220,7 +227,7 @@ def _is_file_of_lines(place: str) -> bool:
 
 
 def _problems(
-    place: str, what: str, entries: "list[Entry]", model: bytes | None = None
+    place: str, what: str, entries: "list[Entry]", models: "list[Checkpoint]"
 ) -> list[str]:
     """What is wrong with a ledger by itself."""
     from fedaccord.flower.ledger.chain import broken_links
@@ -239,7 +246,7 @@ def _problems(
     problems = audit(entries)
     if problems or _is_file_of_lines(place):
         return problems
-    return wrong_model(entries, model)
+    return wrong_model(entries, models)
 
 
 def _disagreement(entries: "list[Entry]", copy: str) -> list[str]:
@@ -257,9 +264,11 @@ def _disagreement(entries: "list[Entry]", copy: str) -> list[str]:
 
 
 def _praise(place: str, what: str, against: list[str] | None) -> list[str]:
+    from fedaccord.flower.ledger.store import shown
+
     lines = ["Nothing in it was changed: the chain of digests is whole."]
     if what == _SERVERS:
         lines.append("Every agreement is proved, every rank, verdict and phase follows.")
         if not _is_file_of_lines(place):
             lines.append("The model beside it is the one that it speaks of.")
-    return lines + [f"{copy} agrees with it." for copy in against or []]
+    return lines + [f"{shown(copy)} agrees with it." for copy in against or []]

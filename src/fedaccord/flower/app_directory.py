@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.data.dataset import Dataset
+from fedaccord.data.own import check_names
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.protocol.client import Private
@@ -26,8 +27,8 @@ def write_app(
 
     With a dataset each client gets as many of its examples as it has samples, to rehearse with.
     """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise FedaccordError(f"{directory}: exists already, and is not empty")
+    _check_free(directory)
+    check_names(terms.clients)
     folders = folder_names(terms.clients)
     try:
         parent = directory.resolve().parent
@@ -42,6 +43,18 @@ def write_app(
             _put(made, directory)
     except OSError as error:
         raise FedaccordError(f"{directory}: cannot be written: {error.strerror or error}") from None
+
+
+def _check_free(directory: Path) -> None:
+    """Refuse a place that is taken, or where nothing can be."""
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:  # too long a name, or a link to itself
+        raise FedaccordError(f"{directory}: cannot be written: {error.strerror}") from None
+    if not directory.is_dir() or any(directory.iterdir()):
+        raise FedaccordError(f"{directory}: exists already, and is not empty")
 
 
 def _put(made: Path, directory: Path) -> None:

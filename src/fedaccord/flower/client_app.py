@@ -16,20 +16,20 @@ from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 
 LOG = logging.getLogger("fedaccord")
 
-Member = Callable[[Context], Participant]
+ClientOf = Callable[[Context], Participant]
 """The client that a node stands for, given Flower's context of the node."""
 Keeper = Callable[[Context, Arrays], None]
 """Puts a slot's model where a client wants it."""
 
 
-def client_app(member: Member, keep_model: Keeper | None = None) -> ClientApp:
+def client_app(client_of: ClientOf, keep_model: Keeper | None = None) -> ClientApp:
     """An app that answers every question of the protocol; `keep_model` is given each slot's."""
     app = ClientApp()
 
     @app.query("name")  # type: ignore[untyped-decorator,unused-ignore]
     def name(message: Message, context: Context) -> Message:
         try:
-            said = {"name": member(context).private.name}
+            said = {"name": client_of(context).private.name}
         except FedaccordError as error:
             LOG.error("%s", error)
             said = {}
@@ -46,7 +46,7 @@ def client_app(member: Member, keep_model: Keeper | None = None) -> ClientApp:
         except Unreadable as problem:
             LOG.error("a message of the server's %s", problem)
             return Message(pack({"problem": "refusal"}), reply_to=message)
-        body, trained = _answer(member, context, asked, arrays)
+        body, trained = _answer(client_of, context, asked, arrays)
         if asked.get("stage") == "settle" and "problem" not in body and arrays is not None:
             _keep(keep_model, context, arrays)
         return Message(pack(body, pack_arrays(trained)), reply_to=message)
@@ -58,12 +58,12 @@ def client_app(member: Member, keep_model: Keeper | None = None) -> ClientApp:
 
 
 def _answer(
-    member: Member, context: Context, asked: dict[str, Any], arrays: Arrays | None
+    client_of: ClientOf, context: Context, asked: dict[str, Any], arrays: Arrays | None
 ) -> tuple[dict[str, Any], Arrays | None]:
     """The client's answer, or a bare word: an error's text could tell what is private."""
     place = {key: asked.get(key) for key in ("stage", "slot", "turn", "token")}
     try:
-        return member(context).answer(asked, arrays)
+        return client_of(context).answer(asked, arrays)
     except Refusal as error:
         LOG.error("%s", error)
         return place | {"problem": "refusal"}, None
@@ -85,12 +85,12 @@ def _keep(keep_model: Keeper | None, context: Context, arrays: Arrays) -> None:
 
 def app_of_files(terms_file: Path) -> ClientApp:
     """The app for a node whose configuration names the client's own file (`client-file`)."""
-    from fedaccord.flower.client_file import keep_model, member_of
+    from fedaccord.flower.client_file import client_of_file, keep_model
 
-    def member(context: Context) -> Participant:
-        return member_of(str(context.node_config["client-file"]), load_terms(terms_file))
+    def client_of(context: Context) -> Participant:
+        return client_of_file(str(context.node_config["client-file"]), load_terms(terms_file))
 
     def keep(context: Context, arrays: Arrays) -> None:
         keep_model(str(context.node_config["client-file"]), arrays)
 
-    return client_app(member, keep)
+    return client_app(client_of, keep)

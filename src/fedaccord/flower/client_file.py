@@ -77,7 +77,7 @@ def load_client_file(path: str | Path) -> ClientFile:
     return found
 
 
-def member_of(path: str | Path, terms: Terms) -> Participant:
+def client_of_file(path: str | Path, terms: Terms) -> Participant:
     """The client of a file, ready to answer."""
     file, folder = load_client_file(path), Path(path).parent
     _check_signed(folder / file.terms, terms)

@@ -1,27 +1,29 @@
-"""FedAvg by Flower's messages, behind the same protocol as the engines in one process.
+"""The rounds of `train --engine flower` as an engine: contributions are given, not agreed on.
 
-The rounds alone: the parameters travel as Flower's records, every reply passes the guards, and
-the average is the one of the protocol.
+There the protocol decides who contributes what, so a slot cannot be compared with the same slot
+of another engine. Here it can: the clients are those of the simulation, who accepted what the plan
+says, and each round is asked for, guarded and averaged by the code that a server runs. So what
+holds for every engine is tested of these rounds, too.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from flwr.app import Context, Message
-from flwr.clientapp import ClientApp
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Indices
+from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import START
-from fedaccord.flower.local import LocalTraining
-from fedaccord.flower.protocol.guards import read_update, take_replies
+from fedaccord.flower.ledger.chain import START, Fact
+from fedaccord.flower.protocol.client import Private
 from fedaccord.flower.protocol.messages import Ask
-from fedaccord.flower.protocol.parameters import average
+from fedaccord.flower.protocol.rounds import take_round
+from fedaccord.flower.protocol.terms import Terms, TrainingTerms
 from fedaccord.flower.server_app import exchange
-from fedaccord.flower.wire import pack, pack_arrays, unpack
-from fedaccord.training.engine import TrainingFailed, TrainingPlan
+from fedaccord.flower.simulation import Cast
+from fedaccord.training.course import Course
+from fedaccord.training.engine import TrainingPlan
 from fedaccord.training.task import Parameters
 
 
@@ -33,21 +35,18 @@ class FlowerEngine:
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round that is left."""
         sizes = {str(n): len(plan.shares[n]) for n in plan.taking_part}
-        grid = InProcessGrid(_app(plan), [{"client": n} for n in plan.taking_part])
-        nodes = dict(zip(grid.get_node_ids(), sizes, strict=True))
+        bodies = {name: {"basis": "agreement", "contribution": x} for name, x in sizes.items()}
+        nodes = [{"partition-id": n} for n in plan.taking_part]
+        grid = InProcessGrid(client_app(_cast(plan).client), nodes)
+        names = dict(zip(grid.get_node_ids(), sizes, strict=True))
         arrays = {name: value.numpy() for name, value in parameters.items()}
         for turn in plan.turns:
-            bodies = {name: {"contribution": size} for name, size in sizes.items()}
             ask = Ask("train", plan.slot, turn, START, bodies, arrays)
-            good, faults = take_replies(
-                ask,
-                exchange(grid, nodes, ask, seconds=0.0),
-                lambda name, reply: read_update(reply, sizes[name], arrays),  # noqa: B023
-            )
-            if faults:
-                raise plan.failed(int(str(faults[0].client)), turn)
-            updates = [good[name] for name in sizes]
-            arrays = average((count, given) for count, given in updates if given is not None)
+            replies = exchange(grid, names, ask, seconds=0.0)
+            over = take_round(ask, replies, arrays, sizes, needed=len(sizes))
+            if over.faults:
+                raise plan.failed(int(str(over.faults[0].client)), turn)
+            arrays = over.model
             yield {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
@@ -63,25 +62,27 @@ class _Given:
         return self.shares
 
 
-def _app(plan: TrainingPlan) -> ClientApp:
-    """A client app in which each node trains the share of its client."""
-    app = ClientApp()
-    partition = _Given(plan.model.dataset, plan.shares)
-    clients = {
-        n: LocalTraining(plan.model, plan.local, partition, position=n, drawn=n, seed=plan.seed)
-        for n in plan.taking_part
-    }
+def _cast(plan: TrainingPlan) -> Cast:
+    """The clients of a plan, each of which agreed to train on its whole share."""
+    data, names = plan.model.dataset, [str(n) for n in range(len(plan.shares))]
+    terms = Terms(
+        name=data.name,
+        clients=tuple(names),
+        rounds=plan.rounds,
+        discount_factor=0.0,
+        training=TrainingTerms(shape=data.shape, classes=data.classes),
+    )
+    course = Course(plan.model, lambda _: _Given(data, plan.shares), plan.rounds, plan.local)
+    sizes = {name: len(share) for name, share in zip(names, plan.shares, strict=True)}
+    privates = [Private(name, 1.0, 1.0, size, discount_factor=0.0) for name, size in sizes.items()]
+    known = {name: _accepted(plan.slot, name, size) for name, size in sizes.items()}
+    return Cast(course, terms, privates, plan.seed, known)
 
-    @app.train()  # type: ignore[untyped-decorator,unused-ignore]
-    def train(message: Message, context: Context) -> Message:
-        asked, arrays = unpack(message)
-        place = {key: asked[key] for key in ("stage", "slot", "turn", "token")}
-        local = clients[int(context.node_config["client"])]
-        amount = asked["contribution"]
-        try:
-            trained = local(asked["slot"], asked["turn"], amount, arrays or {})
-        except TrainingFailed:
-            return Message(pack(place | {"problem": "failure"}), reply_to=message)
-        return Message(pack(place | {"samples": amount}, pack_arrays(trained)), reply_to=message)
 
-    return app
+def _accepted(slot: int, name: str, amount: int) -> list[Fact]:
+    """What a client's copy says when it accepted an offer."""
+    about = {"turn": 1, "ledger": list(START)}
+    return [
+        Fact("offer", slot, name, {"contribution": amount} | about),
+        Fact("answer", slot, name, {"accepts": True} | about),
+    ]

@@ -6,6 +6,7 @@ The certificate authority signs one certificate and is forgotten: its key is nev
 import ipaddress
 import os
 import re
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,14 +62,11 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
 
 def make_node_key(path: Path) -> Path:
     """Write a client's node key, and beside it the public half, which goes to the server."""
-    if path.is_dir():
-        raise InvalidInput(f"{path}: is a directory; a key goes into a file")
+    _check_free(path)
     public = path.with_suffix(".pub")
     if public == path:
         raise InvalidInput(f"{path}: a private key needs another ending than .pub")
-    for taken in (path, public):
-        if taken.exists():
-            raise FedaccordError(f"{taken}: exists already; a key is not overwritten")
+    _check_free(public)
     key = ec.generate_private_key(_CURVE())
     private_half = key.private_bytes(
         serialization.Encoding.PEM,
@@ -92,6 +90,19 @@ def write_file(path: Path, content: bytes, *, secret: bool = False) -> None:
             file.write(content)
     except OSError as error:
         raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _check_free(path: Path) -> None:
+    """Refuse to overwrite anything with a key, or to try where no file can be."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:  # too long a name, say
+        raise FedaccordError(f"{path}: cannot be written: {error.strerror}") from None
+    if stat.S_ISDIR(mode):
+        raise InvalidInput(f"{path}: is a directory; a key goes into a file")
+    raise FedaccordError(f"{path}: exists already; a key is not overwritten")
 
 
 def _make_folder(folder: Path) -> None:

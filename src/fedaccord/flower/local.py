@@ -1,16 +1,21 @@
 """Training at a client, on exactly as many samples as it contributes."""
 
+from math import prod
+
 import numpy as np
 import torch
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Partition
+from fedaccord.errors import InvalidInput
 from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.protocol.terms import Terms
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, find_task
 
+_LARGEST_LAYER = 100_000_000
+"""Numbers of an example times classes: what softmax can learn on a usual machine."""
 _NOTHING = np.array([], dtype=np.int64)
 
 
@@ -61,6 +66,11 @@ def local_steps(terms: Terms) -> GradientStep | LocalEpochs:
 def empty_model(terms: Terms) -> Model:
     """The terms' model for whoever has no data, as the server."""
     training = terms.training
+    if prod(training.shape) * training.classes > _LARGEST_LAYER:
+        raise InvalidInput(
+            "shape and classes: the numbers of an example times the classes must be "
+            f"{_LARGEST_LAYER:,} or less"
+        )
     inputs, labels = np.zeros((1, *training.shape), np.float32), np.zeros(1, np.int64)
     nothing = Dataset(terms.name, inputs, labels, inputs, labels, training.classes)
     return Model(find_task(training.task), nothing)

@@ -111,14 +111,14 @@ def simulate(
                 "ask for more slots, or name another ledger"
             )
         diary = _Diary(course, progress, 0 if state.between_slots else state.current.rounds)
-        cast = _Cast(course, terms, privates, seed, _accepted(book, state))
+        cast = Cast(course, terms, privates, seed, _accepted(book, state))
 
         def serve(grid: Grid) -> None:
             run_slots(grid, coordinator, slots, diary.watch)
 
         if in_process:
             nodes = [{"partition-id": n} for n in range(consortium.size)]
-            serve(InProcessGrid(client_app(cast.member), nodes))
+            serve(InProcessGrid(client_app(cast.client), nodes))
         else:
             _run_on_ray(serve, cast, Path(folder))
     parameters = {name: torch.from_numpy(array) for name, array in coordinator.model.items()}
@@ -149,7 +149,7 @@ def _accepted(ledger: Ledger, state: State) -> dict[str, list[Fact]]:
 
 
 @dataclass
-class _Cast:
+class Cast:
     """The clients of a simulation, whose nodes Flower numbers from 0."""
 
     course: Course
@@ -160,7 +160,7 @@ class _Cast:
     """What clients agreed to before this simulation was started."""
     _partition: Partition | None = field(default=None, init=False, repr=False)
 
-    def member(self, context: Context) -> Participant:
+    def client(self, context: Context) -> Participant:
         """The client that a node stands for."""
         n, course = int(context.node_config["partition-id"]), self.course
         train = LocalTraining(
@@ -235,7 +235,7 @@ class _Diary:
 # --- Ray -----------------------------------------------------------------------------------
 
 
-def _run_on_ray(serve: Callable[[Grid], None], cast: _Cast, folder: Path) -> None:
+def _run_on_ray(serve: Callable[[Grid], None], cast: Cast, folder: Path) -> None:
     """Flower's own simulation: each message is answered in one of Ray's processes."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -261,13 +261,13 @@ def _run_on_ray(serve: Callable[[Grid], None], cast: _Cast, folder: Path) -> Non
 
 
 def _app_of(place: str) -> ClientApp:
-    return client_app(lambda context: _cast_at(place).member(context))
+    return client_app(lambda context: _cast_at(place).client(context))
 
 
 @lru_cache(maxsize=1)
-def _cast_at(place: str) -> _Cast:
+def _cast_at(place: str) -> Cast:
     torch.set_num_threads(1)  # one process for each core already
-    cast: _Cast = pickle.loads(Path(place).read_bytes())
+    cast: Cast = pickle.loads(Path(place).read_bytes())
     return cast
 
 

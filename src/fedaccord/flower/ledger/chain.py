@@ -72,6 +72,14 @@ class Entry(NamedTuple):
         return Head(self.number, self.digest)
 
 
+class Checkpoint(NamedTuple):
+    """The model that goes along with a chain."""
+
+    number: int
+    """Of the last entry that was written together with it."""
+    parameters: bytes
+
+
 def canonical(value: Any) -> str:
     """JSON in the one form that is digested; NaN and infinity have none."""
     return json.dumps(

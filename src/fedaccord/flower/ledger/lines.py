@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.ledger.chain import Entry, unreadable
+from fedaccord.flower.ledger.chain import Checkpoint, Entry, unreadable
 from fedaccord.flower.ledger.store import read_ledger
 
 SUFFIX = ".jsonl"
@@ -19,21 +19,19 @@ def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
 
 def load_entries(place: str) -> list[Entry]:
     """All entries of a ledger: a database by its path or URL, or a file of lines."""
-    return load_with_model(place)[0]
+    return load_with_models(place)[0]
 
 
-def load_with_model(place: str) -> tuple[list[Entry], bytes | None]:
+def load_with_models(place: str) -> tuple[list[Entry], list[Checkpoint]]:
     """All entries of a ledger, and the model beside them if it is a database and has one."""
     if place.endswith(SUFFIX):
-        return _from_lines(Path(place)), None
+        return _from_lines(Path(place)), []
     with read_ledger(place) as ledger:
-        entries, stored = list(ledger.entries()), ledger.checkpoint()
-        if stored is None:
-            return entries, None
-        number, model = stored
+        entries, stored = list(ledger.entries()), ledger.checkpoints()
+        number = stored[-1].number if stored else 0
         if entries and number > entries[-1].number:  # more was written in the meantime
             entries = [entry for entry in ledger.entries() if entry.number <= number]
-        return entries, model
+        return entries, stored
 
 
 def _from_lines(path: Path) -> list[Entry]:

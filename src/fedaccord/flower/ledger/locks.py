@@ -36,8 +36,15 @@ def lock(connection: Connection, name: str) -> Callable[[], None]:
 
 
 def _lock_file(database: Path, name: str) -> IO[bytes]:
-    """A file beside the database that the operating system locks for this process."""
+    """A file beside the database that the operating system locks for this process.
+
+    A database that has several names would have several such files: links are followed to the one
+    name, and where there is no telling which one that is, it is refused.
+    """
+    database = database.resolve()
     try:
+        if database.is_file() and database.stat().st_nlink > 1:
+            raise FedaccordError(f"{name}: has another name, a hard link; a ledger has only one")
         file = database.with_name(f"{database.name}.lock").open("ab")
     except OSError as error:
         raise FedaccordError(f"{name}: cannot be opened: {error.strerror or error}") from None

@@ -4,6 +4,7 @@ SQLite in a file, or PostgreSQL by its URL. What is appended together is there t
 all, and it is on the disk when `append` returns.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import START, Entry, Fact, Head, extend
+from fedaccord.flower.ledger.chain import START, Checkpoint, Entry, Fact, Head, extend
 from fedaccord.flower.ledger.locks import LedgerInUse, lock
 from fedaccord.flower.ledger.migrate import check_ours, check_revision, upgrade
 from fedaccord.flower.ledger.tables import CHECKPOINTS, ENTRIES
@@ -25,6 +26,10 @@ Clock = Callable[[], str]
 Moment = Literal["before", "within", "after"]
 """Where a commit stands: nothing is written, written but not committed, committed."""
 
+_KNOWN = (
+    "a ledger is a SQLite file, or a PostgreSQL database by its URL, as in "
+    "postgresql+psycopg://user@host/database"
+)
 _PAUSE = 0.05
 _AT_ONCE = 1_000
 """Entries that are read together."""
@@ -58,9 +63,9 @@ class Ledger:
         with _told(self.name), self._connection.begin():
             self._connection.execute(ENTRIES.insert(), [entry._asdict() for entry in entries])
             if checkpoint is not None:
-                latest = {"number": entries[-1].number, "parameters": checkpoint}
+                latest = Checkpoint(entries[-1].number, checkpoint)
                 self._connection.execute(CHECKPOINTS.delete())
-                self._connection.execute(CHECKPOINTS.insert(), latest)
+                self._connection.execute(CHECKPOINTS.insert(), latest._asdict())
             self._watch("within")
         self.head = entries[-1].head
         self._watch("after")
@@ -89,12 +94,13 @@ class Ledger:
                 return
             further = query.where(ENTRIES.c.number > rows[-1].number)
 
-    def checkpoint(self) -> tuple[int, bytes] | None:
-        """The latest model, and the number of the entry that speaks of it."""
+    def checkpoints(self) -> list[Checkpoint]:
+        """The latest model; none in a ledger without models, and several in none of ours."""
+        query = select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)
         with _told(self.name):
             try:
-                row = self._connection.execute(select(CHECKPOINTS)).first()
-                return None if row is None else (row.number, bytes(row.parameters))
+                rows = self._connection.execute(query).all()
+                return [Checkpoint(row.number, bytes(row.parameters)) for row in rows]
             except TypeError:  # SQLite keeps anything in any column
                 raise FedaccordError(f"{self.name}: the model beside it is no model") from None
             finally:
@@ -187,12 +193,18 @@ def _engine(place: str | Path) -> Engine:
     text = str(place)
     try:
         url = make_url(text if "://" in text else f"sqlite:///{text}")
+        if url.get_backend_name() not in ("sqlite", "postgresql"):
+            raise FedaccordError(f"{shown(text)}: {_KNOWN}")
         engine = create_engine(url)
     except (ArgumentError, ModuleNotFoundError, SQLAlchemyError) as error:
-        raise FedaccordError(f"{_without_password(text)}: {_reason(error)}") from None
+        raise FedaccordError(f"{shown(text)}: {_reason(error)}") from None
+    except ValueError:  # a port that is no number
+        raise FedaccordError(f"{shown(text)}: is no URL of a database") from None
     if engine.dialect.name == "sqlite":
         if not url.database or url.database == ":memory:":
             raise FedaccordError(f"{text}: a ledger needs a file")
+        if url.database.startswith("file:"):  # its lock would be beside another path
+            raise FedaccordError(f"{text}: name the ledger's file by its path, without file:")
         event.listen(engine, "connect", _to_the_disk)
         event.listen(engine, "begin", _begin)
     return engine
@@ -212,14 +224,19 @@ def _begin(connection: Connection) -> None:
 def _name(engine: Engine) -> str:
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
-    return engine.url.render_as_string(hide_password=True)
+    return shown(engine.url.render_as_string(hide_password=False))
 
 
-def _without_password(text: str) -> str:
-    try:
-        return make_url(text).render_as_string(hide_password=True)
-    except ArgumentError:
-        return text
+def shown(place: str) -> str:
+    """A path or a URL as it may be shown to anyone: without a password, wherever it stands in it.
+
+    >>> shown("postgresql://me:secret@host/consortium"), shown("ledger.db")
+    ('postgresql://me:***@host/consortium', 'ledger.db')
+    """
+    if "://" not in place:
+        return place
+    without = re.sub(r"(://[^:@/]*:).*@", r"\1***@", place)
+    return re.sub(r"(password=)[^&]*", r"\1***", without)
 
 
 @contextmanager
@@ -233,6 +250,9 @@ def _told(name: str) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"its driver {error.name} is not installed: pip install {error.name}"
+        return (
+            f"its driver {error.name} is not installed; the extra 'postgresql' brings that of "
+            "postgresql+psycopg://"
+        )
     original: object = error.orig if isinstance(error, DBAPIError) else error
     return " ".join(str(original).split()) or type(original).__name__

@@ -23,4 +23,4 @@ CHECKPOINTS = Table(
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("parameters", LargeBinary, nullable=False),
 )
-"""The latest model, with the number of the entry that speaks of it."""
+"""The latest model, with the number of the last entry that was written together with it."""

@@ -7,11 +7,11 @@ witness: it must have been told what follows from the ledger that it was shown.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import Entry, broken_links
+from fedaccord.flower.ledger.chain import Checkpoint, Entry, broken_links
 from fedaccord.flower.protocol.auditor import STAGES, Auditor, same, turn_of
 from fedaccord.flower.protocol.client import digest_of
 from fedaccord.flower.protocol.guards import Fault
@@ -19,7 +19,15 @@ from fedaccord.flower.protocol.parameters import digest, from_bytes
 from fedaccord.flower.protocol.questions import open_question
 from fedaccord.flower.protocol.state import State
 
-_NONSENSE = (FedaccordError, Fault, AttributeError, KeyError, TypeError, ValueError, IndexError)
+_NONSENSE = (
+    FedaccordError,
+    Fault,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 """What comes of entries that no server of ours wrote."""
 EMPTY = "it has no entries"
 
@@ -58,18 +66,29 @@ def _wrong_conclusions(entries: list[Entry], believed: int) -> Iterator[str]:
         yield f"{about} makes no sense: {error}"
 
 
-def wrong_model(entries: Iterable[Entry], stored: bytes | None) -> list[str]:
+def wrong_model(entries: Sequence[Entry], stored: Sequence[Checkpoint]) -> list[str]:
     """What is wrong with the model beside a ledger: it must be the one that it speaks of last."""
-    said = None
-    for entry in entries:
-        said = entry.body["digest"] if entry.kind in ("model", "round") else said
-    if stored is None:
-        return [] if said is None else ["the model that it speaks of is not beside it"]
+    last = max((n for n, e in enumerate(entries) if e.kind in ("model", "round")), default=None)
+    if not stored:
+        return [] if last is None else ["the model that it speaks of is not beside it"]
+    if len(stored) > 1:
+        return [f"there are {len(stored)} models beside it, and it speaks of one"]
     try:
-        found = digest(from_bytes(stored))
+        found = digest(from_bytes(stored[0].parameters))
     except FedaccordError:
         return ["the model beside it cannot be read"]
-    return [] if found == said else ["the model beside it is not the one that it speaks of"]
+    if last is None or found != entries[last].body["digest"]:
+        return ["the model beside it is not the one that it speaks of"]
+    together = last
+    while together + 1 < len(entries) and entries[together + 1].kind in _WITH_LAST_ROUND:
+        together += 1
+    if stored[0].number != entries[together].number:
+        return ["the model beside it has another number than the entry that it came with"]
+    return []
+
+
+_WITH_LAST_ROUND = ("verdict", "settlement")
+"""What is written together with a slot's last round and its model."""
 
 
 # --- A client's copy against the server's ledger -------------------------------------------
@@ -82,8 +101,8 @@ _SAID = {
     "contribution": ("samples",),
 }
 """What a client says itself, which both write down."""
-_TOLD = {"rank": "rank", "offer": "offer", "settlement": "settle"}
-"""What a client is told, and in which stage. Only the copy has all of it."""
+_TOLD = {"rank": "rank", "offer": "offer", "contribution": "train", "settlement": "settle"}
+"""What has in it what the client was told, and in which stage. Only the copy has all of it."""
 _FROM_CLIENT = ("report", "rank", "answer", "contribution")
 """What a client writes down before it says so: the server cannot know of more."""
 

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from math import isclose
 from typing import Any
 
-from fedaccord.agreement.agreement import agreement_on
-from fedaccord.agreement.certificate import certify
 from fedaccord.flower.ledger.chain import Fact, canonical
 from fedaccord.flower.protocol.guards import read_answer, read_equilibrium, read_report, whole
 from fedaccord.flower.protocol.messages import Stage
+from fedaccord.flower.protocol.offers import flaw_in
 from fedaccord.flower.protocol.questions import Question, open_question
 from fedaccord.flower.protocol.standing import Standing, own_equilibrium
 from fedaccord.flower.protocol.state import State
-from fedaccord.flower.protocol.steps import consortium_of, due
+from fedaccord.flower.protocol.steps import due
 
 STAGES = {"report": "report", "rank": "rank", "answer": "offer", "contribution": "train"}
 """What a client says, and the stage in which it is asked for it."""
@@ -105,20 +104,18 @@ class Auditor:
         return None if same_body else "is not what follows from the entries before it"
 
     def _expect_offers(self, fact: Fact) -> None:
-        """Any offers will do that the certificate proves: another solver may find others."""
+        """Any offers will do that are proved and of their kind: another solver may find others."""
         slot, attempt = self.state.current, {"attempt": fact.body["attempt"]}
         names = slot.willing if slot.agreement_exists else []
         self.expected = [Fact("offer", slot.number, name, attempt) for name in names]
         self.claimed = fact.body
 
     def _unproved(self) -> str | None:
-        """Whether the offers are an agreement that nobody would break."""
-        slot, terms = self.state.current, self.state.rules
-        consortium = consortium_of(slot, terms, slot.willing)
+        """Whether the offers are an agreement as the terms say, which nobody would break."""
+        slot = self.state.current
         amounts = [slot.offers[name] for name in slot.willing]
-        agreement = agreement_on(consortium, amounts, terms.punishment_slots)
-        if not certify(agreement).holds:
-            return "completes offers that somebody would gain by breaking"
+        if (flaw := flaw_in(slot, self.state.rules, amounts)) is not None:
+            return f"completes offers {flaw}"
         if self.claimed["total"] != sum(amounts):
             return "completes offers whose total is not the one that was told"
         return None

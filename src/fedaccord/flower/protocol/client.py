@@ -14,7 +14,7 @@ from fedaccord.flower.protocol.copy import Copy, recall
 from fedaccord.flower.protocol.messages import STAGES, Stage
 from fedaccord.flower.protocol.own_row import own_row
 from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.standing import Standing, own_equilibrium
+from fedaccord.flower.protocol.standing import Standing, can_follow, own_equilibrium
 from fedaccord.flower.protocol.terms import Terms
 
 Trainer = Callable[[int, int, int, Arrays], Arrays]
@@ -150,36 +150,53 @@ class Participant:
     def _update(
         self, question: "_Question", parameters: Arrays | None
     ) -> tuple[dict[str, Any], Arrays | None]:
-        """(4) Train on exactly what was accepted, or on what suits it at the equilibrium."""
+        """(4) Train on exactly what was accepted, or on what suits it at the equilibrium.
+
+        With the amount it writes down what it was told to play, the same in every round: that
+        finds a server which says afterwards that something else was to be played.
+        """
         if parameters is None:
             raise Refusal("there is no model to train")
-        known = recall(self.copy, "contribution", question.slot, question.turn)
+        told = {key: question.of(key) for key in _TRAINED.get(str(question.of("basis")), ())}
+        if not told:
+            raise Refusal("there is an agreement to play, or the equilibrium, and nothing else")
+        rounds = [e.body for e in self.copy.entries(slot=question.slot, kind="contribution")]
+        if any(body.get(key) != value for body in rounds for key, value in told.items()):
+            raise Refusal("the server told something else before (contribution)")
+        known = next((body for body in rounds if body["turn"] == question.turn), None)
         amount = known["samples"] if known else self._amount(question)
+        if amount > self.private.samples:  # absence is no deviation, and less would be one
+            raise Refusal(f"this takes {amount} samples, and it has {self.private.samples} now")
         trained = None
         if amount > 0:
             trained = self._train(question.slot, question.turn, amount, parameters)
         if known is None:
-            self._note("contribution", question, {"samples": amount})
+            self._note("contribution", question, told | {"samples": amount})
         return {"samples": amount}, trained
 
     def _amount(self, question: "_Question") -> int:
         """What to train on: as agreed, or the equilibrium contribution; or the slip rehearsed."""
-        if question.of("basis") == "equilibrium":
-            amount = int(self._alone(question))
-        else:
-            amount = self._accepted(question.slot)
-            if amount != question.of("contribution"):
-                raise Refusal("this is not what was agreed on")
-        return min(self.private.slips.get(question.slot, amount), self.private.samples)
+        at_equilibrium = question.of("basis") == "equilibrium"
+        amount = int(self._alone(question)) if at_equilibrium else self._agreed(question)
+        slip = self.private.slips.get(question.slot)
+        return amount if slip is None else min(slip, self.private.samples)
 
-    def _accepted(self, slot: int) -> Any:
+    def _agreed(self, question: "_Question") -> int:
+        """What it accepted, which the server must know, too."""
+        amount = self._accepted(question.slot)
+        if amount is None or amount != question.of("contribution"):
+            raise Refusal("this is not what was agreed on")
+        return amount
+
+    def _accepted(self, slot: int) -> int | None:
         """What it agreed to contribute in this slot: the last offer, if that was accepted."""
         offers = list(self.copy.entries(slot=slot, kind="offer"))
         if not offers:
             return None
         last = offers[-1].body
         answer = recall(self.copy, "answer", slot, last["turn"])
-        return last["contribution"] if answer and answer["accepts"] else None
+        accepted: int | None = last["contribution"] if answer and answer["accepts"] else None
+        return accepted
 
     def _settle(self, question: "_Question") -> dict[str, Any]:
         """(5) Take note of the verdicts and the phase to come."""
@@ -187,7 +204,12 @@ class Participant:
         return {}
 
     def _alone(self, question: "_Question") -> float:
+        """Its own equilibrium contribution, from a standing that the one of the rank leads to."""
         standing = Standing(*(question.of(key) for key in Standing._fields))
+        ranked = recall(self.copy, "rank", question.slot, 0)
+        before = Standing(*(ranked[key] for key in Standing._fields)) if ranked else standing
+        if not can_follow(before, standing):
+            raise Refusal("this standing does not fit the one that the server told before")
         private = self.private
         return own_equilibrium(private.ratio, private.samples, self.terms.rounds, standing)
 
@@ -262,6 +284,11 @@ _OFFERED = (
     "rounds",
     *Standing._fields,
 )
+_TRAINED = {
+    "agreement": ("basis", "contribution"),
+    "equilibrium": ("basis", "contribution", *Standing._fields),
+}
+"""What a client is told with a model to train, by what is played."""
 _SETTLED = (
     "verdict",
     "agreed",

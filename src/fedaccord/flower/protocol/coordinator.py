@@ -11,13 +11,14 @@ once; so it can be ended at any moment, and one that is made from the same ledge
 from collections.abc import Sequence
 
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.ledger.chain import Entry, Fact
+from fedaccord.flower.ledger.chain import Checkpoint, Entry, Fact
 from fedaccord.flower.ledger.store import Ledger
 from fedaccord.flower.protocol import guards
 from fedaccord.flower.protocol.audit import audit_end, wrong_model
 from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays, average, digest, from_bytes, to_bytes
+from fedaccord.flower.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.flower.protocol.questions import open_question
+from fedaccord.flower.protocol.rounds import take_round
 from fedaccord.flower.protocol.state import State
 from fedaccord.flower.protocol.steps import due, equilibrium_of
 from fedaccord.flower.protocol.terms import Terms
@@ -30,11 +31,11 @@ class Coordinator:
         """Go on where the ledger ends; `start` is the model to begin with if it is empty."""
         self.ledger = ledger
         self.state = State()
-        entries, stored = list(ledger.entries()), ledger.checkpoint()
-        self._check(entries, None if stored is None else stored[1])
+        entries, stored = list(ledger.entries()), ledger.checkpoints()
+        self._check(entries, stored)
         for entry in entries:
             self.state.apply(entry.fact)
-        self.model = start if stored is None else self._stored_model(stored[1], start)
+        self.model = self._stored_model(stored[0].parameters, start) if stored else start
         self._agree_on(terms)
 
     def next_ask(self, last_slot: int) -> Ask | None:
@@ -98,27 +99,20 @@ class Coordinator:
 
     def _take_updates(self, ask: Ask, replies: Sequence[Reply]) -> None:
         slot, terms = self.state.current, self.state.rules
-
-        def read(name: str, reply: Reply) -> tuple[int, Arrays | None]:
-            return guards.read_update(reply, slot.reports[name]["samples"], self.model)
-
-        good, faults = guards.take_replies(ask, replies, read)
+        samples = {name: slot.reports[name]["samples"] for name in ask.bodies}
+        over = take_round(ask, replies, self.model, samples, terms.needed)
         facts = {
             name: Fact("contribution", ask.slot, name, {"round": ask.turn, "samples": count})
-            for name, (count, _) in good.items()
+            for name, count in over.counts.items()
         }
-        given = [good[name] for name in ask.bodies if name in good]
-        updates = [(count, arrays) for count, arrays in given if arrays is not None]
-        enough = len(given) >= min(terms.needed, len(ask.bodies)) and bool(updates)
-        model = average(updates) if enough else self.model
         body = {
             "round": ask.turn,
-            "averaged": enough,
-            "total": sum(count for count, _ in updates) if enough else 0,
-            "digest": digest(model),
+            "averaged": over.averaged,
+            "total": over.total,
+            "digest": digest(over.model),
         }
-        over = Fact("round", ask.slot, None, body)
-        self._write([*self._in_order(ask, facts, faults), over], model)
+        end = Fact("round", ask.slot, None, body)
+        self._write([*self._in_order(ask, facts, over.faults), end], over.model)
 
     def _take_receipts(self, ask: Ask, replies: Sequence[Reply]) -> None:
         good, faults = guards.take_replies(ask, replies, lambda name, _: name)
@@ -153,7 +147,7 @@ class Coordinator:
         if model is not None:
             self.model = model
 
-    def _check(self, entries: list[Entry], stored: bytes | None) -> None:
+    def _check(self, entries: list[Entry], stored: list[Checkpoint]) -> None:
         """Nothing is added to a ledger that was changed, or whose model is gone."""
         problems = audit_end(entries) if entries else []
         problems = problems or wrong_model(entries, stored)

@@ -60,6 +60,22 @@ def standings_of(equilibrium: Equilibrium) -> list[Standing]:
     return result
 
 
+def can_follow(before: Standing, after: Standing) -> bool:
+    """Whether a client's place can become another one within a slot, in which clients drop out.
+
+    While all are there it stays the same. With `gone` fewer, up to so many were ranked below.
+
+    >>> can_follow(Standing(2, 3, 60, 40), Standing(2, 3, 0, 40))
+    False
+    >>> can_follow(Standing(2, 3, 60, 40), Standing(2, 2, 0, 40))
+    True
+    """
+    gone = before.clients - after.clients
+    if gone == 0:
+        return after == before
+    return 0 <= before.rank - after.rank <= gone and 1 <= after.rank <= after.clients
+
+
 def own_equilibrium(ratio: float, samples: int, rounds: int, standing: Standing) -> float:
     """A client's half: its own equilibrium contribution, from its numbers and its standing."""
     if standing.above is None or not standing.tied:

@@ -197,3 +197,6 @@ _NOTES = {
     "settlement": _settlement,
     "told": _told,
 }
+
+KINDS = tuple(_NOTES)
+"""Of the entries of a ledger."""

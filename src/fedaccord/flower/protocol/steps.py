@@ -6,13 +6,12 @@ Nobody is asked here, and nothing but the ledger is used: whoever has the ledger
 from typing import Any
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.certificate import certify
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.flower.ledger.chain import Fact
+from fedaccord.flower.protocol.offers import consortium_of, flaw_in
 from fedaccord.flower.protocol.standing import Standing, standings_of
 from fedaccord.flower.protocol.state import Phase, Slot, State
 from fedaccord.flower.protocol.terms import Terms
-from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 
 _ROUNDING = 1e-9
@@ -51,22 +50,6 @@ def answers_in(slot: Slot) -> bool:
     return all(name in slot.answered or name in slot.absent for name in slot.offers)
 
 
-def consortium_of(slot: Slot, terms: Terms, names: list[str]) -> Consortium:
-    """Some clients as the server sees them: it knows ratios, so a sample costs 1 in its books."""
-    reports = [slot.reports[name] for name in names]
-    return Consortium(
-        valuation=[report["ratio"] for report in reports],
-        cost_per_sample=1.0,
-        samples=[report["samples"] for report in reports],
-        discount_factor=[
-            report.get("discount_factor", terms.discount_factor) for report in reports
-        ],
-        rounds=terms.rounds,
-        name=terms.name,
-        names=names,
-    )
-
-
 def standings(slot: Slot, terms: Terms, names: list[str]) -> dict[str, Standing]:
     """Each of these clients' place among them."""
     return dict(zip(names, standings_of(equilibrium_of(slot, terms, names)), strict=True))
@@ -100,7 +83,7 @@ def _choose(slot: Slot, terms: Terms) -> list[Fact]:
 def _offers(slot: Slot, terms: Terms) -> list[Fact]:
     """The agreement of those who are willing, if there is one, and what it asks of each."""
     agreement = _solve(slot, terms)
-    holds = agreement.exists and certify(agreement).holds
+    holds = agreement.exists and flaw_in(slot, terms, agreement.profile.tolist()) is None
     reason = agreement.reason or (None if holds else "the certificate does not hold")
     common = {
         "attempt": slot.attempt + 1,

@@ -3,7 +3,7 @@
 import tomllib
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
@@ -12,6 +12,9 @@ from fedaccord.errors import InvalidInput
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 OnRefusal = Literal["without", "equilibrium"]
+MOST = 10**9
+"""Of anything that is counted; beyond some number no computer could work out what follows."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class TrainingTerms(BaseModel):
@@ -21,13 +24,13 @@ class TrainingTerms(BaseModel):
     task: str = "softmax"
     shape: tuple[PositiveInt, ...] = Field(min_length=1, strict=False)
     """Of one example."""
-    classes: int = Field(ge=2)
+    classes: int = Field(ge=2, le=MOST)
     local: Literal["gradient step", "epochs"] = "gradient step"
     rate: float = Field(default=0.5, gt=0)
-    batch: int = Field(default=64, ge=1)
+    batch: Count = 64
     """Of the epochs, like the next."""
-    epochs: int = Field(default=1, ge=1)
-    seed: int = Field(default=0, ge=0)
+    epochs: Count = 1
+    seed: int = Field(default=0, ge=0, lt=2**63)
 
 
 class Terms(BaseModel):
@@ -36,17 +39,17 @@ class Terms(BaseModel):
     model_config = _STRICT
     name: str = Field(min_length=1)
     clients: tuple[str, ...] = Field(min_length=1, strict=False)
-    rounds: int = Field(ge=1)
+    rounds: Count
     """G, in each slot."""
     discount_factor: float = Field(ge=0, lt=1)
     """Of clients that do not tell their own."""
     agreement: Literal["individual", "uniform"] = "individual"
     margin: float = Field(default=0.0, ge=0, lt=1)
-    punishment_slots: int | None = Field(default=None, ge=1)
+    punishment_slots: Count | None = None
     """How long a slip is punished; left out: for ever."""
     tolerance: float = Field(default=0.0, ge=0, lt=1)
     """Part of what was agreed that may be missing unpunished."""
-    quorum: int = Field(default=0, ge=0)
+    quorum: int = Field(default=0, ge=0, le=MOST)
     """How many clients a slot needs; 0: more than half of them."""
     on_refusal: OnRefusal = "without"
     """When a client refuses: agree without it, or play the equilibrium."""
@@ -95,9 +98,26 @@ def mistakes_in(error: ValidationError) -> list[str]:
     found = []
     for mistake in error.errors(include_url=False):
         place = ".".join(map(str, mistake["loc"]))
-        words = _WORDS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
-        found.append(f"{place}: {words}" if place else words)
+        words = _WORDS.get(mistake["type"])
+        if words is None:
+            said = mistake["msg"].removeprefix("Value error, ")
+        else:
+            said = words.format(got=mistake["input"], **mistake.get("ctx", {}))
+        found.append(f"{place}: {said}" if place else said)
     return found
 
 
-_WORDS = {"missing": "is missing", "extra_forbidden": "unknown key"}
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "unknown key",
+    "finite_number": "must be a finite number, got {got}",
+    "greater_than": "must be more than {gt:g}, got {got}",
+    "greater_than_equal": "must be {ge:g} or more, got {got}",
+    "less_than": "must be less than {lt:g}, got {got}",
+    "literal_error": "must be {expected}, got {got!r}",
+    "int_type": "must be a whole number, got {got!r}",
+    "float_type": "must be a number, got {got!r}",
+    "string_type": "must be text, got {got!r}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+}
