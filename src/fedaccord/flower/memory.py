@@ -17,18 +17,19 @@ class StateCopy:
 
     def __init__(self, context: Context) -> None:
         """Go on with what is there."""
-        self._record: Any = context.state.setdefault(_KEY, ConfigRecord({"entries": []}))
+        self._record: Any = context.state.setdefault(_KEY, ConfigRecord({}))
 
     def append(self, facts: list[Fact]) -> None:
         """Write facts down."""
-        known = self._record["entries"]
-        head = Entry(*json.loads(known[-1])).head if known else START
-        fresh = [json.dumps(entry) for entry in extend(head, facts, wall_clock())]
-        self._record["entries"] = [*known, *fresh]
+        last = len(self._record)
+        head = Entry(*json.loads(self._record[str(last)])).head if last else START
+        for entry in extend(head, facts, wall_clock()):
+            self._record[str(entry.number)] = json.dumps(entry)
 
     def entries(self, *, slot: int | None = None, kind: str | None = None) -> Iterator[Entry]:
         """What was written down: all, or about one slot, or of one kind."""
-        for text in self._record["entries"]:
+        for number in range(1, len(self._record) + 1):
+            text = self._record[str(number)]
             if kind is not None and f'"{kind}"' not in text:
                 continue  # most are of another kind, and reading them takes time
             entry = Entry(*json.loads(text))
