@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from fedaccord.cli import app as command_line
+from fedaccord.errors import FedaccordError
+from fedaccord.flower import check_installed
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.flower.protocol.terms import load_terms
 from tests.cli.conftest import Run
@@ -331,3 +333,8 @@ def test_help_needs_neither_flower_nor_a_database() -> None:
     assert command_line.info.name == "fedaccord"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_all_that_is_missing_is_named() -> None:
+    with pytest.raises(FedaccordError, match=r"needs no_a and no_b, which are not .* brings them$"):
+        check_installed("json", "no_a", "no_b")

@@ -1,11 +1,14 @@
-"""One thread for each worker, and a PostgreSQL server for those that ask for it."""
+"""One thread for each worker, a story for the auditors, a PostgreSQL server for who asks for it."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
 
+from fedaccord.flower.ledger.chain import Entry
 from tests.flower import postgresql
+from tests.flower.consortia import Clients
+from tests.flower.stories import told
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -22,3 +25,9 @@ def new_postgresql_database() -> Iterator[postgresql.Databases]:
         pytest.skip("there is no PostgreSQL server here, or nobody to run it")
     with postgresql.server(programs, account) as databases:
         yield databases
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Entry], Clients]:
+    """Three slots; b slips in the first."""
+    return told(tmp_path_factory.mktemp("story") / "ledger.db", slots=3)

@@ -13,7 +13,8 @@ def check_installed(*modules: str) -> None:
     """Say what to install when something is missing, before anything is imported."""
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
         raise FedaccordError(
-            f"this needs {' and '.join(missing)}, which is not installed: "
-            "pip install 'fedaccord[train,flower]' brings it"
+            f"this needs {' and '.join(missing)}, which {are} not installed: "
+            f"pip install 'fedaccord[train,flower]' brings {them}"
         )

@@ -1,0 +1,88 @@
+"""Slots that were played, and forgeries of what was written down about them."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fedaccord.flower.ledger.chain import (
+    START,
+    Entry,
+    Fact,
+    extend,
+)
+from fedaccord.flower.protocol.client import Refusal
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.messages import Ask, Reply
+from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
+
+NAMES = ("a", "b", "c")
+TERMS = terms_of(NAMES)
+
+
+def told(
+    path: Path, slots: int = 1, lie: Callable[[Ask], Ask] = lambda ask: ask
+) -> tuple[list[Entry], Clients]:
+    """Some slots, b slips in the first; the clients are asked what `lie` makes of the question."""
+    privates = privates_of(NAMES)
+    privates[1] = replace(privates[1], slips={1: 0})
+    clients = Clients(TERMS, privates)
+
+    def replies(ask: Ask) -> list[Reply]:
+        given = []
+        for name in ask.bodies:
+            with suppress(Refusal):
+                given.append(clients.reply(name, lie(ask)))
+        return given
+
+    with ledger_at(path) as ledger:
+        run(Coordinator(TERMS, ledger, START_MODEL), replies, slots)
+        return list(ledger.entries()), clients
+
+
+def rewritten(
+    entries: list[Entry], forge: Callable[[Fact], Fact | list[Fact] | None]
+) -> list[Entry]:
+    """The whole chain made anew, with other facts: no digest is wrong in it."""
+    facts: list[Fact] = []
+    for entry in entries:
+        forged = forge(entry.fact)
+        facts += forged if isinstance(forged, list) else [forged] if forged else []
+    return list(extend(START, facts, NOON))
+
+
+def instead(
+    kind: str, slot: int, client: str | None = None, /, **content: Any
+) -> Callable[[Fact], Fact]:
+    def forge(fact: Fact) -> Fact:
+        if (fact.kind, fact.slot) == (kind, slot) and client in (None, fact.client):
+            return fact._replace(body={**fact.body, **content})
+        return fact
+
+    return forge
+
+
+def left_out(kind: str, slot: int, client: str | None = None) -> Callable[[Fact], Fact | None]:
+    def forge(fact: Fact) -> Fact | None:
+        gone = (fact.kind, fact.slot) == (kind, slot) and client in (None, fact.client)
+        return None if gone else fact
+
+    return forge
+
+
+def inserted(
+    *facts: Fact, after: str, slot: int, client: str | None = None, turn: int = 1
+) -> Callable[[Fact], list[Fact]]:
+    def forge(fact: Fact) -> list[Fact]:
+        here = (fact.kind, fact.slot, fact.client) == (after, slot, client)
+        return [fact, *facts] if here and fact.body.get("round", turn) == turn else [fact]
+
+    return forge
+
+
+def twice(kind: str, slot: int, client: str | None = None) -> Callable[[Fact], list[Fact]]:
+    def forge(fact: Fact) -> list[Fact]:
+        return [fact] * (2 if (fact.kind, fact.slot, fact.client) == (kind, slot, client) else 1)
+
+    return forge
