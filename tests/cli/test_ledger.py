@@ -52,9 +52,9 @@ def test_show(story: Run) -> None:
     assert shown.exit_code == 0
     assert [line.split()[:4] for line in shown.stdout.splitlines()] == [
         ["number", "slot", "kind", "client"],
-        ["26", "1", "verdict", "a"],
-        ["27", "1", "verdict", "b"],
-        ["28", "1", "verdict", "c"],
+        ["25", "1", "verdict", "a"],
+        ["26", "1", "verdict", "b"],
+        ["27", "1", "verdict", "c"],
     ]
     assert "verdict deviation" in shown.stdout.splitlines()[2]
 
@@ -113,14 +113,14 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
         ),
         ("DELETE FROM entries", "it has no entries"),
         (
-            "DELETE FROM entries WHERE number > 27",
+            "DELETE FROM entries WHERE number > 26",
             "it ends where verdict of slot 1 should follow",
         ),
         ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
         ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
-        ("UPDATE checkpoints SET number = 1", "the model beside it has another number"),
-        ("UPDATE checkpoints SET number = 99999", "the model beside it has another number"),
-        ("INSERT INTO checkpoints VALUES (1000, x'00')", "there are 2 models beside it"),
+        ("UPDATE checkpoints SET number = -slot", "the model beside it is not the one"),
+        ("UPDATE checkpoints SET number = 99999 WHERE slot = 2", "the model beside it is not"),
+        ("INSERT INTO checkpoints VALUES (1000, 9, x'00')", "the model beside it cannot be read"),
     ],
 )
 def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story: Run) -> None:
@@ -163,7 +163,7 @@ def test_verify_against_an_empty_or_a_cut_copy(story: Run) -> None:
     edit(Path("copy.db"), "DELETE FROM entries WHERE slot = 2 AND kind = 'settlement'")
     result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
     assert result.exit_code == 1
-    assert "Wrong: copy.db: b knows nothing of the server's entry 49 (told" in result.stdout
+    assert "Wrong: copy.db: b knows nothing of the server's entry 48 (told" in result.stdout
 
 
 def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run) -> None:

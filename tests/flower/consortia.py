@@ -80,6 +80,9 @@ class Notebook:
     def entries(self, *, slot: int, kind: str) -> Iterator[Entry]:
         return (entry for entry in self.written if (entry.slot, entry.kind) == (slot, kind))
 
+    def last(self) -> Entry | None:
+        return self.written[-1] if self.written else None
+
 
 class Clients:
     """All clients in one process: they answer at once."""
@@ -98,7 +101,8 @@ class Clients:
         self.away: set[str] = set()
 
     def reply(self, name: str, ask: Ask) -> Reply:
-        body, arrays = self.participants[name].answer(ask.body(name), ask.parameters)
+        model = ask.parameters if ask.sends_model(name) else None
+        body, arrays = self.participants[name].answer(ask.body(name), model)
         return Reply(hash(name) % 1000, name, body, arrays)
 
     def __call__(self, ask: Ask) -> list[Reply]:

@@ -12,9 +12,9 @@ from fedaccord.flower.ledger.chain import (
     Fact,
     extend,
 )
-from fedaccord.flower.protocol.client import Refusal
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.told import Refusal
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")

@@ -2,7 +2,7 @@
 
 import io
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.app.error import Error
 from flwr.proto.node_pb2 import NodeInfo
-from flwr.serverapp import ServerApp
+from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.memory import StateCopy
@@ -26,7 +27,7 @@ from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.protocol.state import State
 from fedaccord.flower.server_app import run_slots, server_app
-from fedaccord.flower.wire import pack, unpack
+from fedaccord.flower.wire import Unreadable, pack, unpack
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -147,23 +148,24 @@ def test_who_comes_between_two_slots_takes_part_in_the_second(tmp_path: Path) ->
         assert set(verdicts(ledger, 2).values()) == {"kept"}
 
 
-def test_how_long_it_waits_is_what_the_terms_say(tmp_path: Path) -> None:
-    waited: set[tuple[str, float | None]] = set()
+def test_how_long_it_waits_is_what_the_terms_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: set[tuple[str, float]] = set()
 
-    class Timed(InProcessGrid):
-        def send_and_receive(
-            self, messages: Iterable[Message], *, timeout: float | None = None
-        ) -> list[Message]:
-            messages = list(messages)
-            waited.update((message.metadata.message_type, timeout) for message in messages)
-            return super().send_and_receive(messages, timeout=timeout)
+    def timed(
+        grid: Grid, messages: dict[int, Message], seconds: float, room: int
+    ) -> dict[int, Message | Unreadable]:
+        waited.update((message.metadata.message_type, seconds) for message in messages.values())
+        return exchange(grid, messages, seconds, room)
 
+    monkeypatch.setattr("fedaccord.flower.server_app.exchange", timed)
+    monkeypatch.setattr("fedaccord.flower.nodes.exchange", timed)
     terms = terms_of(NAMES, answer_seconds=7.0, training_seconds=99.0)
-    grid = Timed(
-        client_app(client_of(privates_of(NAMES), terms)), [{"name": name} for name in NAMES]
-    )
+    app = client_app(client_of(privates_of(NAMES), terms))
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        run_slots(grid, Coordinator(terms, ledger, START_MODEL), 1)
+        coordinator = Coordinator(terms, ledger, START_MODEL)
+        run_slots(InProcessGrid(app, [{"name": name} for name in NAMES]), coordinator, 1)
     questions = {f"query.{stage}" for stage in ("name", "report", "rank", "offer", "settle")}
     assert waited == {("train", 99.0), *((question, 7.0) for question in questions)}
 

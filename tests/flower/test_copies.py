@@ -14,6 +14,7 @@ from fedaccord.flower.ledger.chain import (
     Entry,
     Fact,
     Head,
+    canonical,
     extend,
 )
 from fedaccord.flower.protocol.audit import audit, contradictions
@@ -35,7 +36,7 @@ def test_a_past_that_was_made_anew_contradicts_the_clients(
             "a",
             1,
         ):
-            return fact._replace(body={"round": 1, "samples": fact.body["samples"] + 1})
+            return fact._replace(body={**fact.body, "samples": fact.body["samples"] + 1})
         if fact.kind == "round" and (fact.slot, fact.body["round"]) == (1, 1):
             return fact._replace(body={**fact.body, "total": fact.body["total"] + 1})
         return fact
@@ -89,7 +90,7 @@ AT_EQUILIBRIUM = {"contribution": 0, "rank": 1, "clients": 3, "above": 110, "tie
         lying("settle", absent=["c"]),
         lying("settle", phase="cooperating"),
         lying("settle", slots_left=1),
-        lying("rank", ledger=[0, GENESIS]),
+        lying("rank", ledger=[9, GENESIS]),
         lying("report", ledger=[2, GENESIS]),
     ],
 )
@@ -113,7 +114,7 @@ def test_a_client_that_is_framed_can_show_it(tmp_path: Path) -> None:
     found = contradictions(entries, clients.copies["a"].written)
     assert [problem.partition(" (")[2] for problem in found] == [
         "contribution of slot 1): the server told something else than its ledger says"
-    ] * TERMS.rounds
+    ]  # in one round: after that it was asked no more
 
 
 @pytest.mark.parametrize("content", [{"contribution": 1}, {"rank": 2, "clients": 2}])
@@ -132,7 +133,7 @@ def test_a_false_place_in_a_punishment_is_found(content: dict[str, Any], tmp_pat
     assert all("(contribution of slot 2)" in problem for problem in found)
 
 
-def test_an_older_end_of_the_ledger_than_the_last_is_found(tmp_path: Path) -> None:
+def test_an_older_end_of_the_ledger_than_the_last_is_not_believed(tmp_path: Path) -> None:
     """A server that shows a client less than there is could go on from there in two ways."""
 
     heads: list[Head] = []
@@ -142,10 +143,8 @@ def test_an_older_end_of_the_ledger_than_the_last_is_found(tmp_path: Path) -> No
         return lying("offer", ledger=list(heads[0]))(ask)
 
     entries, clients = told(tmp_path / "ledger.db", lie=lie)
-    found = contradictions(entries, clients.copies["a"].written)
-    assert [problem.rpartition(": ")[2] for problem in found] == [
-        "the server told something else than its ledger says"
-    ] * 2  # the offer, and the answer to it
+    assert "offer" not in {entry.kind for entry in clients.copies["a"].written}
+    assert ("absence", "a") in {(entry.kind, entry.client) for entry in entries}
 
 
 def test_a_client_under_other_terms_is_found(tmp_path: Path) -> None:
@@ -184,7 +183,7 @@ def test_what_the_server_invents_contradicts_the_clients(
     copy = clients.copies["a"].written
     about_a = [n for n, e in enumerate(entries) if (e.kind, e.client) == ("contribution", "a")]
     first = entries[about_a[0]]
-    false = first._replace(text='{"round":1,"samples":0}')
+    false = first._replace(text=canonical({**first.body, "samples": 0}))
     both = [*entries[: about_a[0]], false, *entries[about_a[0] :]]
     assert any("wrote something else" in problem for problem in contradictions(both, copy))
     assert audit(list(extend(START, [entry.fact for entry in both], NOON)))

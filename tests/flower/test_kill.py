@@ -70,8 +70,7 @@ def in_child(folder: Path, killed_at: int) -> bool:
 
 def all_of(folder: Path) -> tuple[list[Entry], bytes]:
     with ledger_at(folder / "ledger.db") as ledger:
-        (stored,) = ledger.checkpoints()
-        return list(ledger.entries()), stored.parameters
+        return list(ledger.entries()), ledger.checkpoints()[-1].parameters
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from fedaccord.flower.ledger.chain import START
-from fedaccord.flower.protocol.client import Participant, Refusal
+from fedaccord.flower.ledger.chain import GENESIS
+from fedaccord.flower.protocol.client import Participant
+from fedaccord.flower.protocol.parameters import Arrays, digest
+from fedaccord.flower.protocol.told import Refusal
 from tests.flower.consortia import START_MODEL, Notebook, nudge, privates_of, terms_of
 
 NAMES = ("a", "b", "c")
@@ -24,7 +26,9 @@ OFFER = {  # 20 more samples of its own, 40 more of the others
     "above": None,
     "tied": None,
 }
-TRAIN = {"basis": "agreement", "contribution": 20}
+MODEL = digest(START_MODEL)
+TRAIN = {"basis": "agreement", "contribution": 20, "model": MODEL}
+HEAD = [9, GENESIS]
 PLACE = {"rank": 1, "clients": 3, "above": None, "tied": None}
 SETTLED = {
     "verdict": "kept",
@@ -35,7 +39,9 @@ SETTLED = {
     "absent": [],
     "phase": "cooperating",
     "slots_left": 0,
+    "model": MODEL,
 }
+REPORT = {"phase": "cooperating"}
 
 
 def client(look: Any = None) -> Participant:
@@ -43,10 +49,17 @@ def client(look: Any = None) -> Participant:
 
 
 def ask(
-    participant: Participant, stage: str, turn: int, content: dict[str, Any], slot: int = 1
+    participant: Participant,
+    stage: str,
+    turn: int,
+    content: dict[str, Any],
+    slot: int = 1,
+    *,
+    model: Arrays | None = START_MODEL,
 ) -> dict[str, Any]:
-    place = {"stage": stage, "slot": slot, "turn": turn, "token": "t", "ledger": list(START)}
-    body, _ = participant.answer(place | content, START_MODEL if stage == "train" else None)
+    place = {"stage": stage, "slot": slot, "turn": turn, "token": "0" * 32, "ledger": HEAD}
+    given = model if stage in ("train", "settle") else None
+    body, _ = participant.answer(place | content, given)
     return body
 
 
@@ -78,8 +91,8 @@ def test_it_does_not_train_on_what_it_refused() -> None:
     assert written(participant) == before
 
 
-@pytest.mark.parametrize("amount", [None, 19, 21])
-def test_it_trains_on_nothing_else_than_it_accepted(amount: int | None) -> None:
+@pytest.mark.parametrize("amount", [19, 21])
+def test_it_trains_on_nothing_else_than_it_accepted(amount: int) -> None:
     for participant in (client(), in_training()):
         with pytest.raises(Refusal, match="this is not what was agreed on"):
             ask(participant, "train", 1, TRAIN | {"contribution": amount})
@@ -113,7 +126,9 @@ def test_it_writes_down_what_it_was_told_to_train() -> None:
     participant = in_training()
     ask(participant, "train", 1, TRAIN)
     (entry,) = participant.copy.entries(slot=1, kind="contribution")
-    assert entry.body == TRAIN | {"samples": 20, "turn": 1, "ledger": list(START)}
+    trained = nudge(1, 1, 20, START_MODEL)
+    said = {"samples": 20, "update": digest(trained), "norm": pytest.approx(2 * 20.11)}
+    assert entry.body == TRAIN | said | {"turn": 1, "ledger": HEAD}
 
 
 @pytest.mark.parametrize("turn", [1, 2])
@@ -144,10 +159,10 @@ def test_a_place_that_the_rank_does_not_lead_to_is_refused(change: dict[str, Any
     participant = client()
     place = {"rank": 2, "clients": 3, "above": 70, "tied": 60}
     ask(participant, "rank", 0, place)
-    told = {"basis": "equilibrium", "contribution": 20} | place | change
-    with pytest.raises(Refusal, match="does not fit the one that the server told before"):
+    told = TRAIN | {"basis": "equilibrium"} | place | change
+    with pytest.raises(Refusal, match=r"does not fit the one that|no such place"):
         ask(participant, "train", 1, told)
-    with pytest.raises(Refusal, match="does not fit the one that the server told before"):
+    with pytest.raises(Refusal, match=r"does not fit the one that|no such place"):
         ask(participant, "offer", 1, OFFER | place | change)
 
 
@@ -158,11 +173,11 @@ def test_a_place_among_those_who_are_left_is_none_of_these(change: dict[str, Any
     participant = client()
     place = {"rank": 2, "clients": 3, "above": 70, "tied": 60}
     ask(participant, "rank", 0, place)
-    ask(participant, "train", 1, {"basis": "equilibrium", "contribution": 20} | place | change)
+    ask(participant, "train", 1, TRAIN | {"basis": "equilibrium"} | place | change)
     assert written(participant) == 2
 
 
-@pytest.mark.parametrize("turn", [-1, 0, TERMS.rounds + 1, 99])
+@pytest.mark.parametrize("turn", [0, TERMS.rounds + 1, 99])
 def test_it_trains_no_other_round(turn: int) -> None:
     participant = in_training()
     before = written(participant)
@@ -171,14 +186,24 @@ def test_it_trains_no_other_round(turn: int) -> None:
     assert written(participant) == before
 
 
+ASKED: dict[str, dict[str, Any]] = {
+    "report": REPORT,
+    "rank": PLACE,
+    "offer": OFFER,
+    "train": TRAIN,
+    "settle": SETTLED,
+    "consent": {"to_slot": 1, "digest": MODEL, "reason": "it was ruined"},
+}
+"""A good question of each stage."""
+
+
 @pytest.mark.parametrize(
-    ("stage", "turn", "slot"),
-    [("report", 1, 1), ("report", 0, 0), ("rank", 2, 1), ("offer", 0, 1), ("offer", 4, 1)],
+    ("stage", "turn"), [("report", 1), ("rank", 2), ("offer", 0), ("offer", 4), ("consent", 0)]
 )
-def test_what_is_no_question_of_a_slot(stage: str, turn: int, slot: int) -> None:
+def test_what_is_no_question_of_a_slot(stage: str, turn: int) -> None:
     participant = client()
     with pytest.raises(Refusal, match="there is no turn"):
-        ask(participant, stage, turn, OFFER, slot)
+        ask(participant, stage, turn, ASKED[stage])
     assert written(participant) == 0
 
 
@@ -189,19 +214,30 @@ def test_what_is_settled_is_over(stage: str) -> None:
     assert ask(participant, "settle", 0, SETTLED)["stage"] == "settle"  # told twice is no matter
     before = written(participant)
     with pytest.raises(Refusal, match="slot 1 is settled"):
-        ask(participant, stage, int(stage in ("offer", "train")), OFFER | TRAIN)
+        ask(participant, stage, int(stage in ("offer", "train")), ASKED[stage])
     assert written(participant) == before
     assert ask(participant, "offer", 1, OFFER, slot=2)["accepts"]
 
 
-@pytest.mark.parametrize("amount", [20.0, 19.5, True, "20", None, -1, 61])
-def test_it_accepts_whole_amounts_only(amount: Any) -> None:
-    """It has 60 samples."""
-    assert not ask(client(), "offer", 1, OFFER | {"contribution": amount})["accepts"]
+@pytest.mark.parametrize("amount", [19.5, True, "20", None, -1])
+def test_what_is_no_whole_amount_is_no_offer(amount: Any) -> None:
+    with pytest.raises(Refusal, match="the question's 'contribution' is missing, or not"):
+        ask(client(), "offer", 1, OFFER | {"contribution": amount})
+
+
+def test_it_accepts_no_more_than_it_has() -> None:
+    assert not ask(client(), "offer", 1, OFFER | {"contribution": 61})["accepts"]
 
 
 @pytest.mark.parametrize(
-    "change", [{"rounds": 1}, {"tolerance": 0.9}, {"punishment_slots": None}, {"total": 19}]
+    "change",
+    [
+        {"kind": "uniform"},
+        {"rounds": 1},
+        {"tolerance": 0.9},
+        {"punishment_slots": None},
+        {"total": 19},
+    ],
 )
 def test_it_accepts_nothing_but_the_terms(change: dict[str, Any]) -> None:
     assert not ask(client(), "offer", 1, OFFER | change)["accepts"]
@@ -209,8 +245,8 @@ def test_it_accepts_nothing_but_the_terms(change: dict[str, Any]) -> None:
 
 def test_who_is_asked_again_answers_the_same_and_says_no_more() -> None:
     participant = client()
-    first = ask(participant, "report", 0, {})
-    assert ask(participant, "report", 0, {}) == first
+    first = ask(participant, "report", 0, REPORT)
+    assert ask(participant, "report", 0, REPORT) == first
     assert set(first) == {"stage", "slot", "turn", "token", "ratio", "samples"}
     assert written(participant) == 1
 
@@ -221,5 +257,5 @@ def test_it_looks_at_its_data_before_it_reports() -> None:
 
     participant = client(look)
     with pytest.raises(Refusal, match="there is no data"):
-        ask(participant, "report", 0, {})
+        ask(participant, "report", 0, REPORT)
     assert written(participant) == 0

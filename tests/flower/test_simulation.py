@@ -20,7 +20,7 @@ from fedaccord.flower.protocol.audit import audit
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import digest, from_bytes
 from fedaccord.flower.rules import slips_in
-from fedaccord.flower.server_app import exchange
+from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import simulate, terms_for
 from fedaccord.game.arrays import FloatArray
 from fedaccord.play import DeviateOnce, play
@@ -152,13 +152,13 @@ def test_ended_within_a_slot_it_goes_on_with_it(
     """Ended at a question that the clients answered, of which the server wrote nothing down."""
 
     def ending(grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float) -> list[Reply]:
-        replies = exchange(grid, nodes, ask, seconds)
+        replies = put(grid, nodes, ask, seconds)
         if (ask.slot, ask.stage, ask.turn) == place:
             raise Ended
         return replies
 
     ledger = tmp_path / "ledger.db"
-    monkeypatch.setattr("fedaccord.flower.server_app.exchange", ending)
+    monkeypatch.setattr("fedaccord.flower.server_app.put", ending)
     with pytest.raises(Ended):
         three_slots(ledger)
     monkeypatch.undo()

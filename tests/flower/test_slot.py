@@ -11,10 +11,10 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.protocol.client import Refusal
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import average, to_bytes
+from fedaccord.flower.protocol.told import Refusal
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -199,7 +199,9 @@ def test_too_few_in_a_round_leave_the_model_as_it_is(path: Path) -> None:
 
     with ledger_at(path) as ledger:
         coordinator = run(Coordinator(terms_of(), ledger, START_MODEL), one_is_left, 1)
-        assert [e.body["averaged"] for e in ledger.entries(kind="round")] == [False, False]
+        assert [e.body["averaged"] for e in ledger.entries(kind="round")] == [
+            False
+        ]  # no use in another
     assert all((coordinator.model[k] == START_MODEL[k]).all() for k in START_MODEL)
 
 
@@ -343,7 +345,7 @@ def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"stage": "bye", "slot": 1, "turn": 0}, {"stage": "rank", "slot": True, "turn": 0}],
+    [{}, {"stage": "bye", "slot": 1, "turn": 0}, {"stage": ["rank"], "slot": 1, "turn": 0}],
 )
 def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
     clients = Clients(terms_of(), privates_of())

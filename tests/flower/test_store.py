@@ -67,7 +67,7 @@ def test_appends_and_reads_back(place: str) -> None:
         assert [e.client for e in ledger.entries(slot=1)] == ["a", "b"]
         assert [e.number for e in ledger.entries(client="b")] == [2]
         assert [e.number for e in ledger.entries(kind="slot")] == [3]
-        assert ledger.checkpoints() == [(2, b"model")]
+        assert ledger.checkpoints() == [(2, 0, b"model")]
         assert broken_links(ledger.entries()) == []
         assert ledger.append([]) == []
 
@@ -109,7 +109,7 @@ def test_a_model_that_comes_while_the_entries_are_read_is_that_of_the_last(
 
         monkeypatch.setattr(Ledger, "checkpoints", later)
         entries, models = load_with_models(str(path))
-    assert (len(entries), models) == (4, [(4, b"new")])
+    assert (len(entries), models) == (4, [(4, 0, b"new")])
 
 
 @pytest.mark.parametrize("value", ["'x'", "1.5"])
@@ -123,11 +123,18 @@ def test_a_model_that_is_none_is_refused(value: str, path: Path) -> None:
         ledger.checkpoints()
 
 
-def test_only_the_latest_model_is_kept(place: str) -> None:
+def test_a_model_takes_the_place_of_one_of_its_slot(place: str) -> None:
     with open_ledger(place) as ledger:
         ledger.append(FACTS[:1], b"old")
         ledger.append(FACTS[1:], b"new")
-        assert ledger.checkpoints() == [(2, b"new")]
+        assert ledger.checkpoints() == [(2, 0, b"new")]
+
+
+def test_the_models_of_the_latest_slots_are_kept(place: str) -> None:
+    with open_ledger(place) as ledger:
+        for slot in (0, 1, 1, 4, 5):  # nothing was trained in slots 2 and 3
+            ledger.append(FACTS[:1], f"{slot}".encode(), slot=slot, keep=2)
+        assert ledger.checkpoints() == [(3, 1, b"1"), (4, 4, b"4"), (5, 5, b"5")]
 
 
 def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
@@ -212,7 +219,7 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
             ledger.append(FACTS[1:], b"new")
     with open_ledger(place) as ledger:
         assert len(list(ledger.entries())) == 1
-        assert ledger.checkpoints() == [(1, b"old")]
+        assert ledger.checkpoints() == [(1, 0, b"old")]
 
 
 @pytest.mark.parametrize(
@@ -332,5 +339,5 @@ def test_a_ledger_of_a_later_version_is_refused(place: str) -> None:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
         connection.commit()
     for opening in (open_ledger, read_ledger):
-        with pytest.raises(FedaccordError, match="version 9999, this fedaccord knows 0001"):
+        with pytest.raises(FedaccordError, match="version 9999, this fedaccord knows 0002"):
             opening(place)

@@ -9,9 +9,10 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.protocol.client import Participant, Refusal
+from fedaccord.flower.protocol.client import Participant
 from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.protocol.terms import load_terms
+from fedaccord.flower.protocol.told import Refusal
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 
 LOG = logging.getLogger("fedaccord")
@@ -51,7 +52,7 @@ def client_app(client_of: ClientOf, keep_model: Keeper | None = None) -> ClientA
             _keep(keep_model, context, arrays)
         return Message(pack(body, pack_arrays(trained)), reply_to=message)
 
-    for action in ("report", "rank", "offer", "settle"):
+    for action in ("report", "rank", "offer", "settle", "consent"):
         app.query(action)(answer)
     app.train()(answer)
     return app

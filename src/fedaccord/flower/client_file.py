@@ -39,6 +39,8 @@ class ClientFile(BaseModel):
     data: str = "data"
     ledger: str = "ledger.db"
     model: str | None = None
+    consents_to_slot: int | None = Field(default=None, ge=0)
+    """The slot whose model this client agrees to go back to, if that is proposed."""
     slips: dict[str, int] = Field(default_factory=dict)
 
     @property
@@ -52,6 +54,7 @@ class ClientFile(BaseModel):
             discount_factor=self.discount_factor,
             communication_cost=self.communication_cost,
             tells_discount_factor=self.tell_discount_factor,
+            consents_to_slot=self.consents_to_slot,
             slips={int(slot): amount for slot, amount in self.slips.items()},
         )
 
@@ -128,6 +131,10 @@ class _Copy:
     def entries(self, *, slot: int, kind: str) -> list[Entry]:
         with open_ledger(self.path, wait=_PATIENCE) as ledger:
             return list(ledger.entries(slot=slot, kind=kind))
+
+    def last(self) -> Entry | None:
+        with open_ledger(self.path, wait=_PATIENCE) as ledger:
+            return ledger.last()
 
 
 class _Training:

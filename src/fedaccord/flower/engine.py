@@ -15,12 +15,13 @@ from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Indices
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import START, Fact
+from fedaccord.flower.ledger.chain import GENESIS, START, Fact, Head
 from fedaccord.flower.protocol.client import Private
 from fedaccord.flower.protocol.messages import Ask
+from fedaccord.flower.protocol.parameters import digest
 from fedaccord.flower.protocol.rounds import take_round
 from fedaccord.flower.protocol.terms import Terms, TrainingTerms
-from fedaccord.flower.server_app import exchange
+from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import Cast
 from fedaccord.training.course import Course
 from fedaccord.training.engine import TrainingPlan
@@ -35,15 +36,17 @@ class FlowerEngine:
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round that is left."""
         sizes = {str(n): len(plan.shares[n]) for n in plan.taking_part}
-        bodies = {name: {"basis": "agreement", "contribution": x} for name, x in sizes.items()}
+        cast = _cast(plan)
         nodes = [{"partition-id": n} for n in plan.taking_part]
-        grid = InProcessGrid(client_app(_cast(plan).client), nodes)
+        grid = InProcessGrid(client_app(cast.client), nodes)
         names = dict(zip(grid.get_node_ids(), sizes, strict=True))
         arrays = {name: value.numpy() for name, value in parameters.items()}
         for turn in plan.turns:
-            ask = Ask("train", plan.slot, turn, START, bodies, arrays)
-            replies = exchange(grid, names, ask, seconds=0.0)
-            over = take_round(ask, replies, arrays, sizes, needed=len(sizes))
+            told = {"basis": "agreement", "model": digest(arrays)}
+            bodies = {name: told | {"contribution": x} for name, x in sizes.items()}
+            ask = Ask("train", plan.slot, turn, Head(plan.slot, GENESIS), bodies, arrays)
+            replies = put(grid, names, ask, seconds=0.0)
+            over = take_round(ask, replies, arrays, sizes, needed=len(sizes), terms=cast.terms)
             if over.faults:
                 raise plan.failed(int(str(over.faults[0].client)), turn)
             arrays = over.model
@@ -70,6 +73,7 @@ def _cast(plan: TrainingPlan) -> Cast:
         clients=tuple(names),
         rounds=plan.rounds,
         discount_factor=0.0,
+        update_bound="off",
         training=TrainingTerms(shape=data.shape, classes=data.classes),
     )
     course = Course(plan.model, lambda _: _Given(data, plan.shares), plan.rounds, plan.local)

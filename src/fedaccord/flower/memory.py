@@ -21,8 +21,8 @@ class StateCopy:
 
     def append(self, facts: list[Fact]) -> None:
         """Write facts down."""
-        last = len(self._record)
-        head = Entry(*json.loads(self._record[str(last)])).head if last else START
+        last = self.last()
+        head = START if last is None else last.head
         for entry in extend(head, facts, wall_clock()):
             self._record[str(entry.number)] = json.dumps(entry)
 
@@ -35,3 +35,8 @@ class StateCopy:
             entry = Entry(*json.loads(text))
             if slot in (None, entry.slot) and kind in (None, entry.kind):
                 yield entry
+
+    def last(self) -> Entry | None:
+        """What was written down last."""
+        last = len(self._record)
+        return Entry(*json.loads(self._record[str(last)])) if last else None

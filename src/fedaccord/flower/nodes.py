@@ -6,6 +6,7 @@ from collections import Counter
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from fedaccord.flower.exchange import exchange, room_for
 from fedaccord.flower.protocol.messages import Reply
 from fedaccord.flower.protocol.terms import Terms
 from fedaccord.flower.wire import Unreadable, pack, unpack
@@ -49,13 +50,14 @@ class Directory:
         return [Reply(node, None, problem=problem) for node, problem in sorted(problems.items())]
 
     def _ask(self, nodes: list[int]) -> None:
-        messages = [Message(pack({}), node, "query.name") for node in sorted(nodes)]
-        if not messages:
-            return
-        for reply in self.grid.send_and_receive(messages, timeout=self.terms.answer_seconds):
+        messages = {node: Message(pack({}), node, "query.name") for node in sorted(nodes)}
+        replies = exchange(self.grid, messages, self.terms.answer_seconds, room_for(None))
+        for node, reply in replies.items():
             try:
-                body, _ = unpack(reply)
-                self._said[reply.metadata.src_node_id] = str(body["name"])
+                if isinstance(reply, Unreadable):
+                    raise reply
+                body, _ = unpack(reply, most=0)
+                self._said[node] = str(body["name"])
             except (Unreadable, KeyError, TypeError):
                 continue  # it is asked again before the next slot
 

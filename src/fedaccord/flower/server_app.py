@@ -8,6 +8,7 @@ from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.exchange import exchange, room_for
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.nodes import Directory
 from fedaccord.flower.protocol.coordinator import Coordinator
@@ -29,6 +30,7 @@ _KINDS = {
     "offer": "query.offer",
     "train": "train",
     "settle": "query.settle",
+    "consent": "query.consent",
 }
 """The type of Flower's messages for each stage."""
 
@@ -63,30 +65,37 @@ def run_slots(
         if ask.stage == "report":
             waiting = directory.refresh()
         seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
-        coordinator.take(ask, [*waiting, *exchange(grid, directory.nodes, ask, seconds)])
+        coordinator.take(ask, [*waiting, *put(grid, directory.nodes, ask, seconds)])
         waiting = []
         if watch is not None:
             watch(coordinator.state, coordinator.model)
 
 
-def exchange(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[Reply]:
+def put(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[Reply]:
     """Put a question to every client that has a node, and wait for what comes back."""
     arrays = pack_arrays(ask.parameters)
-    messages = [
-        Message(pack(ask.body(name), arrays), node, _KINDS[ask.stage], group_id=str(ask.turn))
-        for node, name in nodes.items()
+    messages = {
+        node: Message(
+            pack(ask.body(name), arrays if ask.sends_model(name) else None),
+            node,
+            _KINDS[ask.stage],
+            group_id=str(ask.turn),
+        )
+        for node, name in sorted(nodes.items())
         if name in ask.bodies
-    ]
-    replies = list(grid.send_and_receive(messages, timeout=seconds)) if messages else []
-    replies.sort(key=lambda reply: reply.metadata.src_node_id)
-    return [_reply(message, nodes) for message in replies]
+    }
+    wanted = ask.parameters if ask.stage == "train" else None
+    replies = exchange(grid, messages, seconds, room_for(wanted))
+    most = len(wanted or {})
+    return [_reply(node, nodes[node], replies[node], most) for node in sorted(replies)]
 
 
-def _reply(message: Message, nodes: Mapping[int, str]) -> Reply:
-    node = message.metadata.src_node_id
-    client = nodes.get(node)
+def _reply(node: int, client: str, message: Message | Unreadable, most: int) -> Reply:
+    """The reply to a message is of the node that it was sent to, whatever it says itself."""
     try:
-        body, arrays = unpack(message)
+        if isinstance(message, Unreadable):
+            raise message
+        body, arrays = unpack(message, most)
     except Unreadable as problem:
         return Reply(node, client, problem=str(problem))
     return Reply(node, client, body, arrays)

@@ -6,14 +6,15 @@ from typing import Any
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 
+from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import canonical
-from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.parameters import Arrays, array_from_bytes
 
 _BODY, _ARRAYS = "fedaccord", "arrays"
 
 
 class Unreadable(Exception):
-    """A message that has not the form of ours."""
+    """A message that does not have the form of ours."""
 
 
 def pack(body: Mapping[str, Any], arrays: ArrayRecord | None = None) -> RecordDict:
@@ -31,18 +32,25 @@ def pack_arrays(arrays: Arrays | None) -> ArrayRecord | None:
     return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
 
-def unpack(message: Message) -> tuple[Any, Arrays | None]:
-    """The body and the parameters of a message, whatever they are worth."""
+def unpack(message: Message, most: int | None = None) -> tuple[Any, Arrays | None]:
+    """The body and the parameters of a message, whatever they are worth.
+
+    There may be at most `most` parameters; None: any number.
+    """
     if message.has_error():
         raise Unreadable(f"failed (Flower's error {message.error.code})")
     try:
         body = json.loads(str(message.content[_BODY]["json"]))
     except (KeyError, TypeError, ValueError, RecursionError):
         raise Unreadable("has no readable content") from None
+    if not message.content.keys() <= {_BODY, _ARRAYS}:
+        raise Unreadable("has records that were not asked for")
     record: Any = message.content.get(_ARRAYS)
     if record is None:
         return body, None
     try:
-        return body, {name: array.numpy() for name, array in record.items()}
-    except Exception:  # whatever NumPy says to bytes that someone else chose
+        if most is not None and len(record) > most:
+            raise Unreadable("has parameters that were not asked for")
+        return body, {name: array_from_bytes(array.data) for name, array in record.items()}
+    except (FedaccordError, AttributeError, TypeError):
         raise Unreadable("has unreadable parameters") from None

@@ -77,6 +77,8 @@ class Checkpoint(NamedTuple):
 
     number: int
     """Of the last entry that was written together with it."""
+    slot: int
+    """The slot that made it; 0: the model to begin with."""
     parameters: bytes
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 VERSION_TABLE = "ledger_version"
-HEAD = "0001"
+HEAD = "0002"
 """The revision that this fedaccord reads and writes."""
 
 

@@ -52,8 +52,14 @@ class Ledger:
         self._watch: Callable[[Moment], None] = lambda _: None
         self.head = self._read_head()
 
-    def append(self, facts: Sequence[Fact], checkpoint: bytes | None = None) -> list[Entry]:
-        """Write facts down, with the model that the last of them speaks of; all or nothing."""
+    def append(
+        self, facts: Sequence[Fact], model: bytes | None = None, *, slot: int = 0, keep: int = 0
+    ) -> list[Entry]:
+        """Write facts down, with the model that the last of them speaks of; all or nothing.
+
+        The model takes the place of another one of its slot, and as many as `keep` models of
+        slots before it stay.
+        """
         if self._unlock is None:
             raise FedaccordError(f"{self.name}: is open for reading only")
         if not facts:
@@ -62,14 +68,19 @@ class Ledger:
         self._watch("before")
         with _told(self.name), self._connection.begin():
             self._connection.execute(ENTRIES.insert(), [entry._asdict() for entry in entries])
-            if checkpoint is not None:
-                latest = Checkpoint(entries[-1].number, checkpoint)
-                self._connection.execute(CHECKPOINTS.delete())
-                self._connection.execute(CHECKPOINTS.insert(), latest._asdict())
+            if model is not None:
+                self._replace_model(Checkpoint(entries[-1].number, slot, model), keep)
             self._watch("within")
         self.head = entries[-1].head
         self._watch("after")
         return entries
+
+    def _replace_model(self, latest: Checkpoint, keep: int) -> None:
+        slots = select(CHECKPOINTS.c.slot).order_by(CHECKPOINTS.c.slot.desc())
+        before = [s for s in self._connection.execute(slots).scalars() if s < latest.slot]
+        kept = CHECKPOINTS.c.slot.in_(before[:keep])
+        self._connection.execute(CHECKPOINTS.delete().where(~kept))
+        self._connection.execute(CHECKPOINTS.insert(), latest._asdict())
 
     def watch(self, watcher: Callable[[Moment], None]) -> None:
         """Tell `watcher` of every moment of every commit: where a crash could come."""
@@ -94,13 +105,21 @@ class Ledger:
                 return
             further = query.where(ENTRIES.c.number > rows[-1].number)
 
+    def last(self) -> Entry | None:
+        """The latest entry."""
+        with _told(self.name):
+            query = select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
+            row = self._connection.execute(query).first()
+            self._connection.rollback()
+        return None if row is None else Entry(*row)
+
     def checkpoints(self) -> list[Checkpoint]:
-        """The latest model; none in a ledger without models, and several in none of ours."""
+        """The models that are kept, the latest last; none in a ledger without models."""
         query = select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)
         with _told(self.name):
             try:
                 rows = self._connection.execute(query).all()
-                return [Checkpoint(row.number, bytes(row.parameters)) for row in rows]
+                return [Checkpoint(row.number, row.slot, bytes(row.parameters)) for row in rows]
             except TypeError:  # SQLite keeps anything in any column
                 raise FedaccordError(f"{self.name}: the model beside it is no model") from None
             finally:
@@ -122,11 +141,8 @@ class Ledger:
         self.close()
 
     def _read_head(self) -> Head:
-        query = select(ENTRIES.c.number, ENTRIES.c.digest).order_by(ENTRIES.c.number.desc())
-        with _told(self.name):
-            row = self._connection.execute(query.limit(1)).first()
-            self._connection.rollback()
-        return START if row is None else Head(*row)
+        last = self.last()
+        return START if last is None else last.head
 
     def _locked(self, unlock: Callable[[], None]) -> "Ledger":
         self._unlock = unlock

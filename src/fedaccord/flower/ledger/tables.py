@@ -1,4 +1,4 @@
-"""The two tables: the entries, and the model as of one of them."""
+"""The two tables: the entries, and the models of the latest slots."""
 
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, String, Table, Text
 
@@ -21,6 +21,7 @@ CHECKPOINTS = Table(
     "checkpoints",
     METADATA,
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("slot", Integer, nullable=False, server_default="0"),
     Column("parameters", LargeBinary, nullable=False),
 )
-"""The latest model, with the number of the last entry that was written together with it."""
+"""The models of the latest slots, each with the number of the last entry written with it."""

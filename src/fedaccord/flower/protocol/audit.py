@@ -67,28 +67,26 @@ def _wrong_conclusions(entries: list[Entry], believed: int) -> Iterator[str]:
 
 
 def wrong_model(entries: Sequence[Entry], stored: Sequence[Checkpoint]) -> list[str]:
-    """What is wrong with the model beside a ledger: it must be the one that it speaks of last."""
-    last = max((n for n, e in enumerate(entries) if e.kind in ("model", "round")), default=None)
-    if not stored:
-        return [] if last is None else ["the model that it speaks of is not beside it"]
-    if len(stored) > 1:
-        return [f"there are {len(stored)} models beside it, and it speaks of one"]
-    try:
-        found = digest(from_bytes(stored[0].parameters))
-    except FedaccordError:
-        return ["the model beside it cannot be read"]
-    if last is None or found != entries[last].body["digest"]:
+    """What is wrong with the models beside a ledger: each must be one that it speaks of."""
+    digests: dict[int, str] = {}
+    for checkpoint in stored:
+        try:
+            digests[checkpoint.number] = digest(from_bytes(checkpoint.parameters))
+        except FedaccordError:
+            return ["the model beside it cannot be read"]
+    latest, kept = None, set[int]()
+    for entry in entries:
+        if entry.kind in ("model", "round") or (
+            entry.kind == "rollback" and entry.body["accepted"]
+        ):
+            latest = entry.body["digest"]
+        if digests.get(entry.number) == latest and latest is not None:
+            kept.add(entry.number)
+    if kept != digests.keys():
         return ["the model beside it is not the one that it speaks of"]
-    together = last
-    while together + 1 < len(entries) and entries[together + 1].kind in _WITH_LAST_ROUND:
-        together += 1
-    if stored[0].number != entries[together].number:
-        return ["the model beside it has another number than the entry that it came with"]
+    if latest is not None and latest not in digests.values():
+        return ["the model that it speaks of is not beside it"]
     return []
-
-
-_WITH_LAST_ROUND = ("verdict", "settlement")
-"""What is written together with a slot's last round and its model."""
 
 
 # --- A client's copy against the server's ledger -------------------------------------------
@@ -98,12 +96,19 @@ _Place: TypeAlias = tuple[str, int, str | None, int]
 _SAID = {
     "report": ("ratio", "samples", "discount_factor"),
     "answer": ("accepts",),
-    "contribution": ("samples",),
+    "contribution": ("samples", "update"),
+    "consent": ("agrees",),
 }
 """What a client says itself, which both write down."""
-_TOLD = {"rank": "rank", "offer": "offer", "contribution": "train", "settlement": "settle"}
+_TOLD = {
+    "rank": "rank",
+    "offer": "offer",
+    "contribution": "train",
+    "settlement": "settle",
+    "consent": "consent",
+}
 """What has in it what the client was told, and in which stage. Only the copy has all of it."""
-_FROM_CLIENT = ("report", "rank", "answer", "contribution")
+_FROM_CLIENT = ("report", "rank", "answer", "contribution", "consent")
 """What a client writes down before it says so: the server cannot know of more."""
 
 
@@ -154,7 +159,8 @@ def _follows(entry: Entry, state: State) -> bool:
         question = open_question(state)
     except _NONSENSE:  # it was shown a moment at which nothing was to be asked
         return False
-    place = (state.current.number, question.stage, question.turn)
+    slot = state.settled if question.stage == "consent" else state.current.number
+    place = (slot, question.stage, question.turn)
     if (entry.slot, stage, turn_of(body)) != place or entry.client not in question.bodies:
         return False
     if "terms" in body and body["terms"] != digest_of(state.rules):

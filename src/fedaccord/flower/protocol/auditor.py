@@ -9,15 +9,29 @@ from math import isclose
 from typing import Any
 
 from fedaccord.flower.ledger.chain import Fact, canonical
-from fedaccord.flower.protocol.guards import read_answer, read_equilibrium, read_report, whole
+from fedaccord.flower.protocol.bounds import Length, largest_norms
+from fedaccord.flower.protocol.guards import (
+    number,
+    read_answer,
+    read_consent,
+    read_equilibrium,
+    read_report,
+    whole,
+)
 from fedaccord.flower.protocol.messages import Stage
 from fedaccord.flower.protocol.offers import flaw_in
 from fedaccord.flower.protocol.questions import Question, open_question
 from fedaccord.flower.protocol.standing import Standing, own_equilibrium
 from fedaccord.flower.protocol.state import State
-from fedaccord.flower.protocol.steps import due
+from fedaccord.flower.protocol.steps import due, enough_to_average
 
-STAGES = {"report": "report", "rank": "rank", "answer": "offer", "contribution": "train"}
+STAGES = {
+    "report": "report",
+    "rank": "rank",
+    "answer": "offer",
+    "contribution": "train",
+    "consent": "consent",
+}
 """What a client says, and the stage in which it is asked for it."""
 _CLOSE = 1e-9
 
@@ -47,6 +61,8 @@ class Auditor:
         """What is being answered, if some of it is answered already."""
         self.heard: dict[str, Fact] = {}
         """What each client answered to it, or that it was absent."""
+        self.too_long: dict[str, Length] = {}
+        """The updates of this round that the server says were too long."""
         self.claimed: Mapping[str, Any] = {}
         """What the server says of the agreement that it offers."""
 
@@ -69,14 +85,14 @@ class Auditor:
         if missing := self.expected or due(self.state):
             return f"ends where {missing[0].kind} of slot {missing[0].slot} should follow"
         if self.question is not None:
-            stage, slot = self.question.stage, self.state.current.number
+            stage, slot = self.question.stage, self._slot
             return f"ends in the middle of the answers to {stage} of slot {slot}"
         return None if self.state.model is not None else "ends before the model to begin with"
 
     def _take_note(self, fact: Fact) -> None:
         if fact.kind == "agreement":
             self._expect_offers(fact)
-        if fact.kind in ("round", "told") or self._all_heard("report", "rank", "offer"):
+        if fact.kind in ("round", "told") or self._all_heard("report", "rank", "offer", "consent"):
             self.question = None
 
     def _all_heard(self, *stages: Stage) -> bool:
@@ -140,25 +156,46 @@ class Auditor:
                 return self._receipts(fact)
             case "round":
                 return self._round(fact)
-            case "report" | "rank" | "answer" | "contribution" | "absence":
+            case "report" | "rank" | "answer" | "contribution" | "consent" | "absence":
                 return self._reply(fact)
+            case "proposal":
+                return self._proposed(fact)
         state.apply(fact)  # which knows all kinds, and refuses others
         return "follows from nothing"
 
     def _remark(self, fact: Fact) -> str | None:
         """A reply was refused: nothing follows from it, but it is in one piece with the others."""
-        if fact.slot != self.state.current.number:
+        if fact.slot != self._slot:
             return "is of a slot that is not open"
         if not self.expected and self.question is None:
             question = open_question(self.state)
             if (question.stage, question.turn) == (fact.body["stage"], fact.body["turn"]):
                 self._ask(question)
+        if "norm" in fact.body:
+            self.too_long[str(fact.client)] = Length(fact.body["samples"], fact.body["norm"])
+        return None
+
+    @property
+    def _slot(self) -> int:
+        """The one that questions are asked in."""
+        return self.state.settled if self.state.proposal else self.state.current.number
+
+    def _proposed(self, fact: Fact) -> str | None:
+        """What is wrong with a proposal to go back to an older model."""
+        state, body = self.state, fact.body
+        if not state.between_slots or state.proposal is not None or fact.slot != state.settled:
+            return "comes when nothing could be proposed"
+        if body["turn"] != state.proposals + 1:
+            return "is out of turn"
+        known = state.models.get(body["to_slot"])
+        if known is None or body["to_slot"] >= state.settled or body["digest"] != known:
+            return "is not about the model of an earlier slot that is kept"
         return None
 
     def _opened(self, fact: Fact) -> str | None:
         state = self.state
         to_come = (state.settled + 1, state.phase)
-        if not state.between_slots or (fact.slot, fact.body["phase"]) != to_come:
+        if not state.between_slots or state.proposal or (fact.slot, fact.body["phase"]) != to_come:
             return "is not the slot or the phase to come"
         return None if state.model is not None else "comes before the model to begin with"
 
@@ -172,7 +209,7 @@ class Auditor:
         """What is wrong with what a client said, or with its absence."""
         question = self.question or self._ask(open_question(self.state))
         stage = STAGES.get(fact.kind) or fact.body["stage"]
-        place = (self.state.current.number, question.stage, question.turn)
+        place = (self._slot, question.stage, question.turn)
         if (fact.slot, stage, turn_of(fact.body)) != place:
             return "answers a question that is not open"
         if fact.client not in question.bodies:
@@ -183,7 +220,7 @@ class Auditor:
         return self._content(fact, question.bodies[fact.client])
 
     def _ask(self, question: Question) -> Question:
-        self.question, self.heard = question, {}
+        self.question, self.heard, self.too_long = question, {}, {}
         return question
 
     def _content(self, fact: Fact, told: dict[str, Any]) -> str | None:
@@ -200,8 +237,23 @@ class Auditor:
                 return None if same(place, told) else "is not the place that the reports lead to"
             case "answer":
                 read_answer(body)
+            case "consent":
+                read_consent(body)
             case "contribution":
-                whole(body, "samples", report["samples"])
+                return _false_contribution(body, report["samples"])
+        return None
+
+    def _wrong_bounds(self) -> str | None:
+        """Whether an update was refused that was not too long, or taken though it was."""
+        lengths = self.too_long | {
+            name: Length(fact.body["samples"], fact.body["norm"])
+            for name, fact in self.heard.items()
+            if fact.kind == "contribution" and fact.body["samples"] > 0
+        }
+        largest = largest_norms(self.state.rules, lengths)
+        for name, length in lengths.items():
+            if (length.norm > largest[name]) != (name in self.too_long):
+                return f"has an update of {name} that was judged by another bound than the terms'"
         return None
 
     def _round(self, fact: Fact) -> str | None:
@@ -211,8 +263,11 @@ class Auditor:
             return "is of a round that is not open"
         if not self._all_heard("train"):
             return "ends a round before everyone was heard"
+        if (problem := self._wrong_bounds()) is not None:
+            return problem
         given = [one.body["samples"] for one in self.heard.values() if one.kind == "contribution"]
-        averaged = len(given) >= min(state.rules.needed, len(self.heard)) and sum(given) > 0
+        enough = len(given) >= enough_to_average(state.current, state.rules)
+        averaged = enough and sum(given) > 0
         if body["averaged"] != averaged:
             return "was to be averaged" if averaged else "was not to be averaged"
         if body["total"] != (sum(given) if averaged else 0):
@@ -220,6 +275,14 @@ class Auditor:
         if not averaged and body["digest"] != state.model:
             return "has another model, though nothing was averaged"
         return None
+
+
+def _false_contribution(body: Mapping[str, Any], samples: int) -> str | None:
+    """What is wrong with what a server says that a client trained."""
+    count = whole(body, "samples", samples)
+    if (body["update"] is None) != (count == 0):
+        return "has an update without samples, or samples without an update"
+    return None if number(body, "norm") >= 0 else "has an update of a negative length"
 
 
 def _false_agreement(claimed: Any, found: Any) -> str | None:

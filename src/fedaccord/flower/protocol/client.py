@@ -8,14 +8,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import Fact, canonical
+from fedaccord.flower.ledger.chain import Entry, Fact, Head, canonical
 from fedaccord.flower.protocol.copy import Copy, recall
-from fedaccord.flower.protocol.messages import STAGES, Stage
 from fedaccord.flower.protocol.own_row import own_row
-from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.parameters import Arrays, digest, distance
 from fedaccord.flower.protocol.standing import Standing, can_follow, own_equilibrium
-from fedaccord.flower.protocol.terms import Terms
+from fedaccord.flower.protocol.terms import MOST, Terms
+from fedaccord.flower.protocol.told import (
+    Asked,
+    AskedConsent,
+    AskedEquilibrium,
+    AskedOffer,
+    AskedRank,
+    AskedReport,
+    AskedSettlement,
+    AskedTraining,
+    Refusal,
+    read_question,
+)
 
 Trainer = Callable[[int, int, int, Arrays], Arrays]
 """Trains: given the slot, the round, how many samples, and the global parameters."""
@@ -34,6 +44,8 @@ class Private:
     discount_factor: float
     communication_cost: float = 0.0
     tells_discount_factor: bool = False
+    consents_to_slot: int | None = None
+    """The slot whose model it agrees to go back to, if that is proposed."""
     slips: Mapping[int, int] = field(default_factory=dict)
     """For rehearsals: slots in which it contributes another number of samples than asked."""
 
@@ -41,10 +53,6 @@ class Private:
     def ratio(self) -> float:
         """rho/E."""
         return self.valuation / self.cost_per_sample
-
-
-class Refusal(FedaccordError):
-    """A message of the server's that a client does not go along with."""
 
 
 class Participant:
@@ -72,36 +80,53 @@ class Participant:
         self, asked: Mapping[str, Any], parameters: Arrays | None
     ) -> tuple[dict[str, Any], Arrays | None]:
         """The reply to a question of the server's, with parameters after a round of training."""
-        question = _question(asked)
+        question = read_question(asked, self.terms)
         self._check_place(question)
         trained = None
-        match question.stage:
-            case "report":
+        match question:
+            case AskedReport():
                 content = self._report(question)
-            case "rank":
+            case AskedRank():
                 content = self._rank(question)
-            case "offer":
+            case AskedOffer():
                 content = self._offer(question)
-            case "train":
+            case AskedTraining() | AskedEquilibrium():
                 content, trained = self._update(question, parameters)
-            case "settle":
-                content = self._settle(question)
+            case AskedSettlement():
+                content = self._settle(question, parameters)
+            case AskedConsent():
+                content = self._consent(question)
         place = {"stage": question.stage, "slot": question.slot, "turn": question.turn}
-        return place | {"token": asked.get("token")} | content, trained
+        return place | {"token": question.token} | content, trained
 
-    def _check_place(self, question: "_Question") -> None:
-        """Whether there is such a turn, in a slot that is not over."""
+    def _check_place(self, question: Asked) -> None:
+        """Whether there is such a turn, in the newest slot, and the server's ledger went on."""
         terms, stage = self.terms, question.stage
         # every new attempt is without somebody, so there are no more than clients
-        last = {"offer": len(terms.clients), "train": terms.rounds}.get(stage)
+        last = {"offer": len(terms.clients), "train": terms.rounds, "consent": MOST}.get(stage)
         turns = range(1) if last is None else range(1, last + 1)
-        if question.slot < 1 or question.turn not in turns:
+        if question.turn not in turns:
             raise Refusal(f"there is no turn {question.turn} of {stage} in slot {question.slot}")
+        if question.slot > question.head.number:  # every slot has at least one entry
+            raise Refusal(f"slot {question.slot} is beyond the server's own ledger")
+        newest = self.copy.last()
+        if newest is not None:
+            self._check_follows(question, newest)
         over = recall(self.copy, "settlement", question.slot, 0) is not None
-        if over and stage != "settle":
+        if over and stage not in ("settle", "consent"):
             raise Refusal(f"slot {question.slot} is settled")
 
-    def _report(self, question: "_Question") -> dict[str, Any]:
+    def _check_follows(self, question: Asked, newest: Entry) -> None:
+        """Neither the slot nor the server's ledger may go back."""
+        if question.slot < newest.slot:
+            raise Refusal(f"slot {question.slot} is older than slot {newest.slot}, the newest")
+        seen = Head(*newest.body["ledger"])
+        if question.head.number < seen.number:
+            raise Refusal("the server's ledger is shorter than before")
+        if question.head.number == seen.number and question.head != seen:
+            raise Refusal("the server's ledger has another end than before")
+
+    def _report(self, question: AskedReport) -> dict[str, Any]:
         """(1) Its ratio and its samples."""
         if self._look is not None:
             self._look()
@@ -111,36 +136,33 @@ class Participant:
             content["discount_factor"] = private.discount_factor
         return self._once("report", question, content, {"terms": digest_of(self.terms)})
 
-    def _rank(self, question: "_Question") -> dict[str, Any]:
+    def _rank(self, question: AskedRank) -> dict[str, Any]:
         """(2) Its own equilibrium contribution (Algorithm 1, lines 4-11)."""
-        self._told("rank", question, Standing._fields)
+        self._told("rank", question)
         return {"contribution": self._alone(question)}
 
-    def _offer(self, question: "_Question") -> dict[str, Any]:
+    def _offer(self, question: AskedOffer) -> dict[str, Any]:
         """(3) Whether accepting is better for it than refusing: its own row of the certificate."""
-        self._told("offer", question, _OFFERED)
+        self._told("offer", question)
         return self._once("answer", question, {"accepts": self._accepts(question)})
 
-    def _accepts(self, offer: "_Question") -> bool:
+    def _accepts(self, offer: AskedOffer) -> bool:
         """Whether it is as the terms say, and worth accepting with the private numbers."""
         private, terms = self.private, self.terms
-        amount = offer.of("contribution")
-        if type(amount) is not int:  # half a sample, or True, is no amount
+        given = (offer.kind, offer.rounds, offer.punishment_slots, offer.tolerance)
+        if given != (terms.agreement, terms.rounds, terms.punishment_slots, terms.tolerance):
             return False
-        signed = (terms.rounds, terms.punishment_slots, terms.tolerance)
-        if tuple(offer.of(key) for key in ("rounds", "punishment_slots", "tolerance")) != signed:
-            return False
-        if not 0 <= amount <= min(private.samples, offer.of("total")):
+        if offer.contribution > min(private.samples, offer.total):
             return False
         row = own_row(
             valuation=private.valuation,
             cost_per_sample=private.cost_per_sample,
             samples=private.samples,
             discount_factor=private.discount_factor,
-            contribution=amount,
-            total=offer.of("total"),
+            contribution=offer.contribution,
+            total=offer.total,
             equilibrium_contribution=self._alone(offer),
-            equilibrium_total=offer.of("equilibrium_total"),
+            equilibrium_total=offer.equilibrium_total,
             rounds=terms.rounds,
             punishment_slots=terms.punishment_slots,
             communication_cost=private.communication_cost,
@@ -148,46 +170,60 @@ class Participant:
         return row.keeps
 
     def _update(
-        self, question: "_Question", parameters: Arrays | None
+        self, question: AskedTraining | AskedEquilibrium, parameters: Arrays | None
     ) -> tuple[dict[str, Any], Arrays | None]:
         """(4) Train on exactly what was accepted, or on what suits it at the equilibrium.
 
-        With the amount it writes down what it was told to play, the same in every round: that
-        finds a server which says afterwards that something else was to be played.
+        It trains one model in each round, and writes down which one, what it was told to play,
+        and the digest of its update. That finds a server which says afterwards that something
+        else was to be played, or that another update came back.
         """
-        if parameters is None:
-            raise Refusal("there is no model to train")
-        told = {key: question.of(key) for key in _TRAINED.get(str(question.of("basis")), ())}
-        if not told:
-            raise Refusal("there is an agreement to play, or the equilibrium, and nothing else")
-        rounds = list(self.copy.entries(slot=question.slot, kind="contribution"))
-        last = rounds[-1].body if rounds else told
-        if any(last.get(key) != value for key, value in told.items()):
-            raise Refusal("the server told something else before (contribution)")
-        # a round later than all that were played cannot be known: most are, and reading takes time
-        new = not rounds or last["turn"] < question.turn
-        known = None if new else recall(self.copy, "contribution", question.slot, question.turn)
+        if parameters is None or digest(parameters) != question.model:
+            raise Refusal("the model to train is missing, or another one than was told")
+        known = self._trained(question)
         amount = known["samples"] if known else self._amount(question)
         if amount > self.private.samples:  # absence is no deviation, and less would be one
             raise Refusal(f"this takes {amount} samples, and it has {self.private.samples} now")
         trained = None
         if amount > 0:
             trained = self._train(question.slot, question.turn, amount, parameters)
+        update = None if trained is None else digest(trained)
         if known is None:
-            self._note("contribution", question, told | {"samples": amount})
+            norm = 0.0 if trained is None else distance(trained, parameters)
+            said = {"samples": amount, "update": update, "norm": norm}
+            self._note("contribution", question, question.content | said)
+        elif known["update"] != update:  # another model would be a second look at its data
+            raise Refusal("its training does not come out as it did when it was asked before")
         return {"samples": amount}, trained
 
-    def _amount(self, question: "_Question") -> int:
+    def _trained(self, question: AskedTraining | AskedEquilibrium) -> dict[str, Any] | None:
+        """What it wrote down when it was asked for this round before; the latest one only."""
+        rounds = list(self.copy.entries(slot=question.slot, kind="contribution"))
+        if not rounds:
+            return None
+        last, told = rounds[-1].body, question.content
+        if question.turn < last["turn"]:
+            raise Refusal(f"round {question.turn} is over: round {last['turn']} was trained")
+        again = question.turn == last["turn"]
+        if not again:
+            del told["model"]  # there is a new one in each round
+        if any(last.get(key) != value for key, value in told.items()):
+            raise Refusal("the server told something else before (contribution)")
+        return last if again else None
+
+    def _amount(self, question: AskedTraining | AskedEquilibrium) -> int:
         """What to train on: as agreed, or the equilibrium contribution; or the slip rehearsed."""
-        at_equilibrium = question.of("basis") == "equilibrium"
-        amount = int(self._alone(question)) if at_equilibrium else self._agreed(question)
+        if isinstance(question, AskedEquilibrium):
+            amount = int(self._alone(question))
+        else:
+            amount = self._agreed(question)
         slip = self.private.slips.get(question.slot)
         return amount if slip is None else min(slip, self.private.samples)
 
-    def _agreed(self, question: "_Question") -> int:
+    def _agreed(self, question: AskedTraining) -> int:
         """What it accepted, which the server must know, too."""
         amount = self._accepted(question.slot)
-        if amount is None or amount != question.of("contribution"):
+        if amount is None or amount != question.contribution:
             raise Refusal("this is not what was agreed on")
         return amount
 
@@ -201,16 +237,29 @@ class Participant:
         accepted: int | None = last["contribution"] if answer and answer["accepts"] else None
         return accepted
 
-    def _settle(self, question: "_Question") -> dict[str, Any]:
-        """(5) Take note of the verdicts and the phase to come."""
-        self._told("settlement", question, _SETTLED)
+    def _settle(self, question: AskedSettlement, parameters: Arrays | None) -> dict[str, Any]:
+        """(5) Take note of the verdicts, the phase to come, and the model if it is sent one."""
+        given = None if parameters is None else digest(parameters)
+        if given != question.model:
+            raise Refusal("the model of the slot is missing, or another one than was told")
+        self._told("settlement", question)
         return {}
 
-    def _alone(self, question: "_Question") -> float:
+    def _consent(self, question: AskedConsent) -> dict[str, Any]:
+        """Whether it agrees to go back to the model of a slot, which must be as it was told."""
+        settled = recall(self.copy, "settlement", question.to_slot, 0)
+        if settled and settled["model"] not in (None, question.digest):
+            raise Refusal(f"this is not the model that slot {question.to_slot} ended with")
+        agrees = self.private.consents_to_slot == question.to_slot
+        return self._once("consent", question, {"agrees": agrees}, question.content)
+
+    def _alone(self, question: AskedRank | AskedOffer | AskedEquilibrium) -> float:
         """Its own equilibrium contribution, from a standing that the one of the rank leads to."""
-        standing = Standing(*(question.of(key) for key in Standing._fields))
+        standing = question.standing
         ranked = recall(self.copy, "rank", question.slot, 0)
         before = Standing(*(ranked[key] for key in Standing._fields)) if ranked else standing
+        if standing.clients > len(self.terms.clients) or standing.rank > standing.clients:
+            raise Refusal("there is no such place among the clients")
         if not can_follow(before, standing):
             raise Refusal("this standing does not fit the one that the server told before")
         private = self.private
@@ -219,7 +268,7 @@ class Participant:
     def _once(
         self,
         kind: str,
-        question: "_Question",
+        question: Asked,
         content: dict[str, Any],
         unsaid: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
@@ -231,74 +280,23 @@ class Participant:
         if known is None:
             self._note(kind, question, content | dict(unsaid or {}))
             return content
-        return {key: value for key, value in known.items() if key not in _UNSAID}
+        hidden = {"turn", "ledger", *(unsaid or {})}
+        return {key: value for key, value in known.items() if key not in hidden}
 
-    def _told(self, kind: str, question: "_Question", keys: tuple[str, ...]) -> None:
+    def _told(self, kind: str, question: Asked) -> None:
         """Write down what the server told; it must not tell something else later."""
-        content = {key: question.of(key) for key in keys}
+        content = question.content
         known = recall(self.copy, kind, question.slot, question.turn)
         if known is None:
             self._note(kind, question, content)
-        elif content != {key: known[key] for key in keys}:
+        elif content != {key: known[key] for key in content}:
             raise Refusal(f"the server told something else before ({kind})")
 
-    def _note(self, kind: str, question: "_Question", content: dict[str, Any]) -> None:
-        note = content | {"turn": question.turn, "ledger": question.of("ledger")}
+    def _note(self, kind: str, question: Asked, content: dict[str, Any]) -> None:
+        note = content | {"turn": question.turn, "ledger": list(question.ledger)}
         self.copy.append([Fact(kind, question.slot, self.private.name, note)])
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What the server asks, looked at with care: it may be wrong, too."""
-
-    stage: Stage
-    slot: int
-    turn: int
-    content: Mapping[str, Any]
-
-    def of(self, key: str) -> Any:
-        """A part of it that must be there."""
-        if key not in self.content:
-            raise Refusal(f"the question has no {key}")
-        return self.content[key]
-
-
-def _question(asked: Mapping[str, Any]) -> _Question:
-    stage, place = asked.get("stage"), [asked.get("slot"), asked.get("turn")]
-    if stage not in STAGES or any(type(number) is not int for number in place):
-        raise Refusal("this is no question of the protocol")
-    return _Question(stage, asked["slot"], asked["turn"], asked)
 
 
 def digest_of(terms: Terms) -> str:
     """What a client's copy says of the terms that it reported under."""
     return hashlib.sha256(canonical(terms.model_dump(mode="json")).encode()).hexdigest()
-
-
-_UNSAID = ("turn", "ledger", "terms")
-"""What is in an entry of the copy beside the answer."""
-_OFFERED = (
-    "contribution",
-    "kind",
-    "total",
-    "equilibrium_total",
-    "punishment_slots",
-    "tolerance",
-    "rounds",
-    *Standing._fields,
-)
-_TRAINED = {
-    "agreement": ("basis", "contribution"),
-    "equilibrium": ("basis", "contribution", *Standing._fields),
-}
-"""What a client is told with a model to train, by what is played."""
-_SETTLED = (
-    "verdict",
-    "agreed",
-    "contributed",
-    "rounds_absent",
-    "deviated",
-    "absent",
-    "phase",
-    "slots_left",
-)

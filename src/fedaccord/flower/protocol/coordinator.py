@@ -15,39 +15,49 @@ from fedaccord.flower.ledger.chain import Checkpoint, Entry, Fact
 from fedaccord.flower.ledger.store import Ledger
 from fedaccord.flower.protocol import guards
 from fedaccord.flower.protocol.audit import audit_end, wrong_model
-from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.messages import Ask, Reply, check_reason
 from fedaccord.flower.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.flower.protocol.questions import open_question
 from fedaccord.flower.protocol.rounds import take_round
 from fedaccord.flower.protocol.state import State
-from fedaccord.flower.protocol.steps import due, equilibrium_of
+from fedaccord.flower.protocol.steps import due, enough_to_average, equilibrium_of
 from fedaccord.flower.protocol.terms import Terms
 
 
 class Coordinator:
     """Runs slots, one question after another."""
 
-    def __init__(self, terms: Terms, ledger: Ledger, start: Arrays) -> None:
-        """Go on where the ledger ends; `start` is the model to begin with if it is empty."""
+    def __init__(self, terms: Terms | None, ledger: Ledger, start: Arrays | None = None) -> None:
+        """Go on where the ledger ends; `start` is the model to begin with if it is empty.
+
+        Without terms those of the ledger go on.
+        """
         self.ledger = ledger
         self.state = State()
         entries, stored = list(ledger.entries()), ledger.checkpoints()
         self._check(entries, stored)
         for entry in entries:
             self.state.apply(entry.fact)
-        self.model = self._stored_model(stored[0].parameters, start) if stored else start
-        self._agree_on(terms)
+        if self.state.model is not None:
+            self.model = self._stored_model(stored, start)
+        elif terms is not None and start is not None:
+            self.model = start
+        else:
+            raise FedaccordError(f"{ledger.name}: has no entries yet")
+        if terms is not None:
+            self._agree_on(terms)
 
     def next_ask(self, last_slot: int) -> Ask | None:
         """What to ask next; None when the slot `last_slot` is settled and everyone was told."""
-        if self.state.between_slots:
+        if self.state.between_slots and self.state.proposal is None:
             if self.state.settled >= last_slot:
                 return None
             number = self.state.settled + 1
             self._write([Fact("slot", number, None, {"phase": self.state.phase})])
         stage, turn, bodies = open_question(self.state)
         model = self.model if stage in ("train", "settle") else None
-        return Ask(stage, self.state.current.number, turn, self.ledger.head, bodies, model)
+        slot = self.state.settled if stage == "consent" else self.state.current.number
+        return Ask(stage, slot, turn, self.ledger.head, bodies, model)
 
     def take(self, ask: Ask, replies: Sequence[Reply]) -> None:
         """Take the replies to a question, and whatever follows from them."""
@@ -59,8 +69,30 @@ class Coordinator:
             "offer": self._take_answers,
             "train": self._take_updates,
             "settle": self._take_receipts,
+            "consent": self._take_consents,
         }[ask.stage]
         take(ask, replies)
+
+    def propose_rollback(self, to_slot: int, reason: str) -> None:
+        """Propose to go back to the model that a slot ended with; the next run asks the clients.
+
+        Where the terms ask for nobody's consent it is done at once.
+        """
+        state = self.state
+        if not state.between_slots or state.proposal is not None:
+            what = "a rollback" if state.proposal is not None else f"slot {state.current.number}"
+            raise InvalidInput(f"{what} is under way; run it to its end first", self.ledger.name)
+        kept = sorted(slot for slot in state.models if slot < state.settled)
+        if to_slot not in kept:
+            names = ", ".join(map(str, kept)) or "none before the latest"
+            raise InvalidInput(
+                f"the model of slot {to_slot} is not kept; kept are those of slots: {names} "
+                "(0 is the start)",
+                self.ledger.name,
+            )
+        told = {"to_slot": to_slot, "digest": state.models[to_slot], "reason": check_reason(reason)}
+        body = {"turn": state.proposals + 1, **told}
+        self._write([Fact("proposal", state.settled, None, body)])
 
     # --- What was answered -----------------------------------------------------------------
 
@@ -100,10 +132,11 @@ class Coordinator:
     def _take_updates(self, ask: Ask, replies: Sequence[Reply]) -> None:
         slot, terms = self.state.current, self.state.rules
         samples = {name: slot.reports[name]["samples"] for name in ask.bodies}
-        over = take_round(ask, replies, self.model, samples, terms.needed)
+        needed = enough_to_average(slot, terms)
+        over = take_round(ask, replies, self.model, samples, needed=needed, terms=terms)
         facts = {
-            name: Fact("contribution", ask.slot, name, {"round": ask.turn, "samples": count})
-            for name, count in over.counts.items()
+            name: Fact("contribution", ask.slot, name, {"round": ask.turn, **content})
+            for name, content in over.contributions.items()
         }
         body = {
             "round": ask.turn,
@@ -118,6 +151,16 @@ class Coordinator:
         good, faults = guards.take_replies(ask, replies, lambda name, _: name)
         told = {"clients": [name for name in ask.bodies if name in good]}
         self._write([*faults, Fact("told", ask.slot, None, told)])
+
+    def _take_consents(self, ask: Ask, replies: Sequence[Reply]) -> None:
+        good, faults = guards.take_replies(
+            ask, replies, lambda _, reply: guards.read_consent(reply.body)
+        )
+        facts = {
+            name: Fact("consent", ask.slot, name, {"turn": ask.turn, "agrees": agrees})
+            for name, agrees in good.items()
+        }
+        self._write(self._in_order(ask, facts, faults))
 
     def _in_order(self, ask: Ask, facts: dict[str, Fact], faults: list[Fact]) -> list[Fact]:
         """Client by client in the order of the terms, so that a ledger repeats.
@@ -143,7 +186,12 @@ class Coordinator:
                 self.state.apply(fact)
             written += facts
             facts = due(self.state) if self.state.terms else []
-        self.ledger.append(written, None if model is None else to_bytes(model))
+        slot = self.state.current.number if self.state.slot is not None else 0
+        if any(fact.kind == "rollback" and fact.body["accepted"] for fact in written):
+            model = self._stored_model(self.ledger.checkpoints(), self.model)
+            slot = self.state.settled + 1  # it is what the next slot begins with
+        stored = None if model is None else to_bytes(model)
+        self.ledger.append(written, stored, slot=slot, keep=self.state.rules.models_kept)
         if model is not None:
             self.model = model
 
@@ -157,9 +205,15 @@ class Coordinator:
                 "changed (fedaccord ledger verify looks at all of it)"
             )
 
-    def _stored_model(self, stored: bytes, start: Arrays) -> Arrays:
-        model = from_bytes(stored)
-        if {k: v.shape for k, v in model.items()} != {k: v.shape for k, v in start.items()}:
+    def _stored_model(self, stored: list[Checkpoint], start: Arrays | None) -> Arrays:
+        """The model that the ledger speaks of last, which must have the form of `start`."""
+        for checkpoint in reversed(stored):
+            model = from_bytes(checkpoint.parameters)
+            if digest(model) == self.state.model:
+                break
+        else:
+            raise FedaccordError(f"{self.ledger.name}: the model that it speaks of is missing")
+        if start is not None and _form(model) != _form(start):
             raise InvalidInput("its model has other parameters than this task", self.ledger.name)
         return model
 
@@ -177,6 +231,10 @@ class Coordinator:
                     self.ledger.name,
                 )
             self._write([Fact("terms", self.state.settled, None, {"terms": given})])
+
+
+def _form(model: Arrays) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in model.items()}
 
 
 def _first(pair: tuple[str, Fact]) -> str:

@@ -21,6 +21,10 @@ class Copy(Protocol):
         """What of one kind was written down about a slot."""
         ...
 
+    def last(self) -> Entry | None:
+        """What was written down last."""
+        ...
+
 
 def recall(copy: Copy, kind: str, slot: int, turn: int) -> dict[str, Any] | None:
     """What was written down of this kind in this slot and turn."""

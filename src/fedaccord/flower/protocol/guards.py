@@ -5,13 +5,13 @@ A reply that is refused is a fault in the ledger. Its client counts as absent, t
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from fedaccord.flower.ledger.chain import Fact
 from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays, unlike
+from fedaccord.flower.protocol.parameters import Arrays, distance, unlike
 
 MOST_SAMPLES = 2**53
 """Beyond it not every whole number has a float."""
@@ -42,7 +42,7 @@ def take_replies(
     for reply in replies:
         try:
             name = _sender(ask, reply)
-            _check_place(ask, reply.body)
+            _check_place(ask, name, reply.body)
             if name in good:
                 raise Fault("is a duplicate")
             good[name] = read(name, reply)
@@ -68,7 +68,7 @@ def _sender(ask: Ask, reply: Reply) -> str:
     return reply.client
 
 
-def _check_place(ask: Ask, body: Any) -> None:
+def _check_place(ask: Ask, name: str, body: Any) -> None:
     """It must answer this question of this slot and round."""
     if not isinstance(body, Mapping):
         raise Fault("has no content")
@@ -77,7 +77,7 @@ def _check_place(ask: Ask, body: Any) -> None:
         if type(given) is not type(wanted) or given != wanted:
             word = "round" if field == "turn" and ask.stage == "train" else field
             raise Fault(f"is of another {word}")
-    if body.get("token") != ask.token:
+    if body.get("token") != ask.token(name):
         raise Fault("is replayed: it answers another question")
     if "problem" in body:
         raise Fault(PROBLEMS.get(str(body["problem"]), "says that something went wrong"))
@@ -145,15 +145,37 @@ def read_answer(body: Mapping[str, Any]) -> bool:
     return accepts
 
 
-def read_update(reply: Reply, samples: int, model: Arrays) -> tuple[int, Arrays | None]:
+class Update(NamedTuple):
+    """What came of a client's training in a round."""
+
+    samples: int
+    parameters: Arrays | None = None
+    """None: it trained on nothing."""
+    norm: float = 0.0
+    """How far it moved the model."""
+
+
+def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
     """How many samples a client trained on, and the parameters if there were any."""
     count = whole(reply.body, "samples", samples)
     if count == 0:
-        return 0, None
+        return Update(0)
     if reply.parameters is None:
         raise Fault("has no parameters")
     if not all(isinstance(array, np.ndarray) for array in reply.parameters.values()):
         raise Fault("has a parameter that is no array")
     if (difference := unlike(reply.parameters, model)) is not None:
         raise Fault(difference)
-    return count, {name: reply.parameters[name] for name in model}
+    parameters = {name: reply.parameters[name] for name in model}
+    norm = distance(parameters, model)
+    if not isfinite(norm):
+        raise Fault("has an update beyond what a number can hold")
+    return Update(count, parameters, norm)
+
+
+def read_consent(body: Mapping[str, Any]) -> bool:
+    """Whether it agrees to a rollback."""
+    agrees = body.get("agrees")
+    if not isinstance(agrees, bool):
+        raise Fault("agrees is neither true nor false")
+    return agrees

@@ -1,15 +1,17 @@
 """What goes between server and clients, before it becomes a message of Flower's."""
 
-import hashlib
+import hmac
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fedaccord.errors import InvalidInput
 from fedaccord.flower.ledger.chain import Head, canonical
 from fedaccord.flower.protocol.parameters import Arrays
 
-Stage = Literal["report", "rank", "offer", "train", "settle"]
-STAGES: tuple[Stage, ...] = ("report", "rank", "offer", "train", "settle")
+Stage = Literal["report", "rank", "offer", "train", "settle", "consent"]
+STAGES: tuple[Stage, ...] = ("report", "rank", "offer", "train", "settle", "consent")
 
 
 @dataclass(frozen=True)
@@ -19,19 +21,24 @@ class Ask:
     stage: Stage
     slot: int
     turn: int
-    """The attempt of an offer, the round of training; otherwise 0."""
+    """The attempt of an offer, the round of training, the count of rollbacks; otherwise 0."""
     head: Head
     """The server's ledger when it asked; clients keep it."""
     bodies: Mapping[str, Mapping[str, Any]]
     """What each client is told."""
     parameters: Arrays | None = None
     """The model, when it is trained or handed out."""
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    """Nobody else knows it, so nobody can work out another client's token."""
 
-    @property
-    def token(self) -> str:
-        """Tells this question from every other: a reply must give it back."""
-        content = canonical([self.stage, self.slot, self.turn, *self.head])
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
+    def token(self, client: str) -> str:
+        """Tells this question to this client from every other: a reply must give it back."""
+        content = canonical([self.stage, self.slot, self.turn, *self.head, client])
+        return hmac.digest(self.secret, content.encode(), "sha256").hex()[:32]
+
+    def sends_model(self, client: str) -> bool:
+        """Whether the model goes to this client: it is told the digest of what it is sent."""
+        return self.parameters is not None and self.bodies[client].get("model") is not None
 
     def body(self, client: str) -> dict[str, Any]:
         """The whole body for one client."""
@@ -39,7 +46,7 @@ class Ask:
             "stage": self.stage,
             "slot": self.slot,
             "turn": self.turn,
-            "token": self.token,
+            "token": self.token(client),
             "ledger": [self.head.number, self.head.digest],
         }
         return about | dict(self.bodies[client])
@@ -56,3 +63,14 @@ class Reply:
     parameters: Mapping[str, Any] | None = field(default=None, repr=False)
     problem: str | None = None
     """What is wrong with the message as such, so that there is nothing to look at."""
+
+
+LONGEST_REASON = 500
+"""Characters."""
+
+
+def check_reason(reason: str) -> str:
+    """Why somebody proposes something: a line that people can read."""
+    if not reason.strip() or not reason.isprintable() or len(reason) > LONGEST_REASON:
+        raise InvalidInput(f"the reason must be one line of 1 to {LONGEST_REASON} characters")
+    return reason

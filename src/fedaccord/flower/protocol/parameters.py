@@ -3,6 +3,7 @@
 import hashlib
 import io
 from collections.abc import Iterable, Mapping
+from math import prod, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +40,29 @@ def from_bytes(content: bytes) -> Arrays:
         raise FedaccordError(f"a model cannot be read: {error}") from None
 
 
+def array_from_bytes(content: bytes) -> npt.NDArray[Any]:
+    """An array as NumPy saves it, which must be as large as its header says.
+
+    NumPy would believe the header, and make room for whatever it says.
+    """
+    try:
+        file = io.BytesIO(content)
+        read_header = _HEADERS[np.lib.format.read_magic(file)]
+        shape, _, dtype = read_header(file)
+        if prod(shape) * dtype.itemsize != len(content) - file.tell():
+            raise ValueError("it has another size than it says")
+        return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]
+    except Exception as error:  # whatever the bytes may be: NumPy raises many kinds
+        raise FedaccordError(f"an array cannot be read: {error}") from None
+
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""By the version of NumPy's format."""
+
+
 def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None:
     """In what these parameters differ from the wanted ones in form, or that they are no numbers."""
     if arrays.keys() != wanted.keys():
@@ -52,6 +76,16 @@ def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None
         if not np.isfinite(array).all():
             return f"{name} has numbers that are not finite"
     return None
+
+
+def distance(one: Arrays, other: Arrays) -> float:
+    """The Euclidean norm of the difference of two models; infinite if a number cannot hold it."""
+    with np.errstate(over="ignore"):
+        squares = [
+            float(np.sum(np.square(np.subtract(array, other[name], dtype=np.float64))))
+            for name, array in one.items()
+        ]
+    return sqrt(sum(squares))
 
 
 def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from fedaccord.flower.protocol.messages import Stage
 from fedaccord.flower.protocol.state import Slot, State
 from fedaccord.flower.protocol.steps import (
+    earned_model,
     equilibrium_of,
     ranks_in,
     reports_in,
     standings,
+    training,
     verdict_on,
 )
 from fedaccord.flower.protocol.terms import Terms
@@ -24,13 +26,16 @@ class Question(NamedTuple):
 
     stage: Stage
     turn: int
-    """The attempt of an offer, the round of training; otherwise 0."""
+    """The attempt of an offer, the round of training, the count of rollbacks; otherwise 0."""
     bodies: Bodies
     """Whom, and what each of them is told."""
 
 
 def open_question(state: State) -> Question:
-    """What is to be asked in the slot that is open, when nothing more follows by itself."""
+    """What is to be asked now, when nothing more follows by itself."""
+    if state.proposal is not None:
+        asked = state.proposal.told
+        return Question("consent", state.proposal.turn, dict.fromkeys(state.rules.clients, asked))
     slot, terms = state.current, state.rules
     if slot.settled:
         return Question("settle", 0, _settle_bodies(state, slot, terms))
@@ -40,7 +45,7 @@ def open_question(state: State) -> Question:
         return Question("rank", 0, _rank_bodies(slot, terms))
     if slot.basis is None:
         return Question("offer", slot.attempt, _offer_bodies(slot, terms))
-    return Question("train", slot.rounds + 1, _train_bodies(slot, terms))
+    return Question("train", slot.rounds + 1, _train_bodies(state, slot, terms))
 
 
 def _rank_bodies(slot: Slot, terms: Terms) -> Bodies:
@@ -66,21 +71,24 @@ def _offer_bodies(slot: Slot, terms: Terms) -> Bodies:
     }
 
 
-def _train_bodies(slot: Slot, terms: Terms) -> Bodies:
+def _train_bodies(state: State, slot: Slot, terms: Terms) -> Bodies:
+    """What is played, and the model to train: who missed a round of this slot is sent no more."""
+    common = {"basis": slot.basis, "model": state.model}
+    names = training(slot, terms)
     if slot.basis == "agreement":
-        return {
-            name: {"basis": "agreement", "contribution": slot.amounts[name]}
-            for name in slot.contributors
-        }
+        return {name: common | {"contribution": slot.amounts[name]} for name in names}
     places = standings(slot, terms, [name for name in slot.reports if name in slot.amounts])
     return {
-        name: {"basis": "equilibrium", "contribution": slot.amounts[name]} | places[name]._asdict()
-        for name in slot.contributors
+        name: common | {"contribution": slot.amounts[name]} | places[name]._asdict()
+        for name in names
     }
 
 
 def _settle_bodies(state: State, slot: Slot, terms: Terms) -> Bodies:
-    """Everyone's verdict, and the client's own in full. Who never came is not told."""
+    """Everyone's verdict, the client's own in full, and the model for whoever earned it.
+
+    Who never came is not told.
+    """
     void = slot.basis is None
     verdicts = {name: verdict_on(slot, terms, name, void).body for name in terms.clients}
     by_verdict: dict[str, list[str]] = {}
@@ -92,4 +100,9 @@ def _settle_bodies(state: State, slot: Slot, terms: Terms) -> Bodies:
         "deviated": by_verdict.get("deviation", []),
         "absent": by_verdict.get("absence", []),
     }
-    return {name: common | dict(verdicts[name]) for name in slot.reports}
+    return {
+        name: common
+        | dict(verdicts[name])
+        | {"model": state.model if earned_model(slot, terms, name) else None}
+        for name in slot.reports
+    }

@@ -34,6 +34,8 @@ class Slot:
     """What each client is to contribute."""
     rounds: int = 0
     """How many are over."""
+    in_round: bool = False
+    """Whether some of the answers of a round are known, and its end is not."""
     counts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """What each client trained on, round by round, whenever it was there."""
     missed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -57,6 +59,27 @@ class Slot:
         return [name for name in self.reports if self.amounts.get(name, 0) > 0]
 
 
+@dataclass
+class Proposal:
+    """Going back to an older model, while the clients are asked."""
+
+    slot: int
+    """The last one that was settled."""
+    turn: int
+    """Which proposal it is after that slot, from 1 on."""
+    to_slot: int
+    digest: str
+    """Of the model of that slot."""
+    reason: str
+    answers: dict[str, bool] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What each client is told."""
+        return {"to_slot": self.to_slot, "digest": self.digest, "reason": self.reason}
+
+
 class State:
     """All that the server knows."""
 
@@ -71,6 +94,11 @@ class State:
         """How many slots are over and done with."""
         self.model: str | None = None
         """The digest of the latest model."""
+        self.models: dict[int, str] = {}
+        """The digests of the models that the latest slots ended with; 0 is the start."""
+        self.proposal: Proposal | None = None
+        self.proposals = 0
+        """How many there were since the last slot."""
 
     def apply(self, fact: Fact) -> None:
         """Take note of one more fact."""
@@ -106,6 +134,7 @@ def _terms(state: State, fact: Fact) -> None:
 
 def _model(state: State, fact: Fact) -> None:
     state.model = fact.body["digest"]
+    state.models = {0: fact.body["digest"]}
 
 
 def _slot(state: State, fact: Fact) -> None:
@@ -121,8 +150,11 @@ def _rank(state: State, fact: Fact) -> None:
 
 
 def _absence(state: State, fact: Fact) -> None:
-    if fact.body["stage"] == "train":
+    if fact.body["stage"] == "consent":
+        _proposal(state).absent.add(_who(fact))
+    elif fact.body["stage"] == "train":
         state.current.missed[_who(fact)] += 1
+        state.current.in_round = True
     else:
         state.current.absent.add(_who(fact))
 
@@ -151,22 +183,53 @@ def _basis(state: State, fact: Fact) -> None:
 
 def _contribution(state: State, fact: Fact) -> None:
     state.current.counts[_who(fact)].append(fact.body["samples"])
+    state.current.in_round = True
 
 
 def _round(state: State, fact: Fact) -> None:
     state.current.rounds = fact.body["round"]
+    state.current.in_round = False
     state.model = fact.body["digest"]
 
 
 def _settlement(state: State, fact: Fact) -> None:
     state.current.settled = True
     state.settled = fact.slot
+    state.proposals = 0
+    if state.model is not None:
+        state.models[fact.slot] = state.model
+    for slot in sorted(state.models)[: -state.rules.models_kept - 1]:
+        del state.models[slot]
     state.phase = fact.body["phase"]
     state.slots_left = fact.body["slots_left"]
 
 
 def _told(state: State, fact: Fact) -> None:  # noqa: ARG001  all facts are noted alike
     state.current.told = True
+
+
+def _propose(state: State, fact: Fact) -> None:
+    state.proposals += 1
+    body = fact.body
+    state.proposal = Proposal(
+        fact.slot, body["turn"], body["to_slot"], body["digest"], body["reason"]
+    )
+
+
+def _consent(state: State, fact: Fact) -> None:
+    _proposal(state).answers[_who(fact)] = fact.body["agrees"]
+
+
+def _rollback(state: State, fact: Fact) -> None:
+    if fact.body["accepted"]:
+        state.model = fact.body["digest"]
+    state.proposal = None
+
+
+def _proposal(state: State) -> Proposal:
+    if state.proposal is None:
+        raise FedaccordError("the ledger speaks of a rollback that nobody proposed")
+    return state.proposal
 
 
 def _nothing(state: State, fact: Fact) -> None:
@@ -196,6 +259,9 @@ _NOTES = {
     "verdict": _nothing,
     "settlement": _settlement,
     "told": _told,
+    "proposal": _propose,
+    "consent": _consent,
+    "rollback": _rollback,
 }
 
 KINDS = tuple(_NOTES)

@@ -10,7 +10,7 @@ from fedaccord.agreement.solve import solve_agreement
 from fedaccord.flower.ledger.chain import Fact
 from fedaccord.flower.protocol.offers import consortium_of, flaw_in
 from fedaccord.flower.protocol.standing import Standing, standings_of
-from fedaccord.flower.protocol.state import Phase, Slot, State
+from fedaccord.flower.protocol.state import Phase, Proposal, Slot, State
 from fedaccord.flower.protocol.terms import Terms
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 
@@ -21,6 +21,8 @@ _ROUNDING = 1e-9
 def due(state: State) -> list[Fact]:
     """The facts that follow at once; none while someone is to be asked first."""
     slot, terms = state.slot, state.rules
+    if state.proposal is not None:
+        return _decide(state, state.proposal)
     if slot is None or slot.settled or not reports_in(slot, terms):
         return []
     if len(slot.reports) < terms.needed:
@@ -30,7 +32,8 @@ def due(state: State) -> list[Fact]:
     if slot.basis is None:
         few = len(slot.present) < terms.needed
         return _settle(state, slot, void=True) if few else _choose(slot, terms)
-    if slot.contributors and slot.rounds < terms.rounds:
+    enough = len(training(slot, terms)) >= max(1, enough_to_average(slot, terms))
+    if slot.in_round or (slot.rounds < terms.rounds and enough):
         return []
     return _settle(state, slot, void=False)
 
@@ -48,6 +51,38 @@ def ranks_in(slot: Slot) -> bool:
 def answers_in(slot: Slot) -> bool:
     """Whether everyone that has an offer answered it or is absent."""
     return all(name in slot.answered or name in slot.absent for name in slot.offers)
+
+
+def training(slot: Slot, terms: Terms) -> list[str]:
+    """Who still trains in this slot: whoever trained as it was to in every round so far.
+
+    The others are sent no more models: one could take them, and train on nothing.
+    """
+    return [
+        name
+        for name in slot.contributors
+        if not slot.missed.get(name) and not _fell_short(slot, terms, name)
+    ]
+
+
+def enough_to_average(slot: Slot, terms: Terms) -> int:
+    """How many updates a round needs: the quorum, or all where fewer were to train."""
+    return min(terms.needed, len(slot.contributors))
+
+
+def earned_model(slot: Slot, terms: Terms, name: str) -> bool:
+    """Whether a client is sent the model of a slot: it trained as it was to, be it on nothing."""
+    if slot.basis is None or name not in slot.amounts:
+        return False
+    return slot.amounts[name] == 0 or name in training(slot, terms)
+
+
+def _fell_short(slot: Slot, terms: Terms, name: str) -> bool:
+    """Whether a client trained on less than was agreed, or on nothing where nothing was."""
+    counts, agreed = slot.counts.get(name, []), slot.amounts[name]
+    if slot.basis == "agreement":
+        return bool(counts) and min(counts) < agreed * (1.0 - terms.tolerance - _ROUNDING)
+    return 0 in counts
 
 
 def standings(slot: Slot, terms: Terms, names: list[str]) -> dict[str, Standing]:
@@ -163,19 +198,13 @@ def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> Fact:
     agreed = slot.amounts.get(name)
     counts, missed = slot.counts.get(name, []), slot.missed.get(name, 0)
     contributed = min(counts) if counts else (0 if agreed == 0 else None)
-    short = (
-        slot.basis == "agreement"
-        and agreed is not None
-        and bool(counts)
-        and min(counts) < agreed * (1.0 - terms.tolerance - _ROUNDING)
-    )
     if name in slot.absent or name not in slot.reports:
         verdict = "absence"
     elif void:
         verdict = "kept"
     elif agreed is None:
         verdict = "refused"
-    elif short:
+    elif slot.basis == "agreement" and _fell_short(slot, terms, name):
         verdict = "deviation"
     else:
         verdict = "absence" if missed else "kept"
@@ -198,3 +227,17 @@ def _next_phase(state: State, deviation: bool, void: bool) -> tuple[Phase, int |
         return "punishing", state.slots_left
     left = state.slots_left - 1
     return ("punishing", left) if left > 0 else ("cooperating", 0)
+
+
+# --- Going back to an older model ----------------------------------------------------------
+
+
+def _decide(state: State, proposal: Proposal) -> list[Fact]:
+    """Whether the consortium goes back, when everyone said so or is absent."""
+    terms = state.rules
+    heard = proposal.answers.keys() | proposal.absent
+    if terms.consents > 0 and len(heard) < len(terms.clients):
+        return []
+    accepted = sum(proposal.answers.values()) >= terms.consents
+    body = {"turn": proposal.turn, "to_slot": proposal.to_slot, "accepted": accepted}
+    return [Fact("rollback", proposal.slot, None, body | {"digest": proposal.digest})]

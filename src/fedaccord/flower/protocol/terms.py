@@ -56,6 +56,13 @@ class Terms(BaseModel):
     answer_seconds: float = Field(default=120.0, gt=0)
     """How long to wait for answers, and for a round of training."""
     training_seconds: float = Field(default=3600.0, gt=0)
+    update_bound: Literal["robust", "off"] | Annotated[float, Field(gt=0)] = "robust"
+    """How far one update may move the model: 10 times what the others' do in the same round
+    (robust), a length of one's own, or as far as it likes (off)."""
+    models_kept: int = Field(default=3, ge=1, le=1_000)
+    """Of how many slots the server keeps the model, to go back to one."""
+    rollback_consent: Literal["nobody", "majority", "everyone"] = "majority"
+    """Who must agree before the consortium goes back to an older model."""
     training: TrainingTerms
 
     @model_validator(mode="after")
@@ -72,6 +79,14 @@ class Terms(BaseModel):
     def needed(self) -> int:
         """How many clients a slot needs."""
         return self.quorum or ceil((len(self.clients) + 1) / 2)
+
+    @property
+    def consents(self) -> int:
+        """How many clients must agree to a rollback."""
+        everyone = len(self.clients)
+        return {"nobody": 0, "majority": everyone // 2 + 1, "everyone": everyone}[
+            self.rollback_consent
+        ]
 
 
 def load_terms(path: str | Path) -> Terms:

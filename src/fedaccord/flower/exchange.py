@@ -1,0 +1,192 @@
+"""Puts messages to nodes and collects the replies, so that a bad reply harms only its sender.
+
+Flower's own `send_and_receive` unpacks all replies in one go: one that cannot be unpacked ends the
+server, one whose objects never arrive holds up all others, and each counts as coming from whatever
+node its own bytes name. Here every message is waited for separately, with a deadline and a limit on
+size, and a reply belongs to the node that the message was sent to.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from threading import Thread
+from typing import cast
+
+from flwr.app import Array, Message
+from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, ObjectTree
+from flwr.proto.runtime_pb2 import PullAppMessagesRequest
+from flwr.serverapp import Grid
+from flwr.supercore.inflatable.inflatable_object import (
+    get_object_body,
+    get_object_head_values_from_object_content,
+    iterate_object_tree,
+)
+from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    inflate_object_from_contents,
+    pull_objects,
+)
+from flwr.supercore.run import RunNotRunningException
+from flwr.superlink.grid.http_grid import HttpGrid
+
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.wire import Unreadable
+
+Pull = Callable[[str, float], Message | None]
+"""Pulls the reply to the message with this id, before this moment; None: it is not there yet."""
+
+_BODY_BYTES = 64 * 1024
+"""What a reply may take without its parameters."""
+_ARRAY_BYTES = 4 * 1024
+"""What an array may take beside its numbers: its name, its header, its form."""
+_PAUSES = 0.1, 3.0
+"""Seconds between two looks for a reply, when it was just asked for and after a while."""
+_GRACE = 2.0
+"""Seconds that a reply which is being unpacked at the deadline has to become a fault."""
+
+
+def room_for(model: Arrays | None) -> int:
+    """How many bytes a reply may take, packed and unpacked; a model may come along if given."""
+    numbers = sum(array.nbytes + _ARRAY_BYTES for array in (model or {}).values())
+    return _BODY_BYTES + numbers + numbers // 8
+
+
+def exchange(
+    grid: Grid, messages: Mapping[int, Message], seconds: float, room: int
+) -> dict[int, Message | Unreadable]:
+    """Send a message to each node, and return the replies that came in time, by node."""
+    if not messages:
+        return {}
+    end = time.monotonic() + seconds
+    sent = set(grid.push_messages(list(messages.values())))
+    ids = {
+        node: message.metadata.message_id
+        for node, message in messages.items()
+        if message.metadata.message_id in sent
+    }
+    if isinstance(grid, HttpGrid):
+        return _in_threads(lambda known, end: _pull_over_http(grid, known, end, room), ids, end)
+    return _one_by_one(lambda known, _: _pull_locally(grid, known), ids, end)
+
+
+def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
+    """For a grid in this process, where no pull waits for anyone."""
+    found: dict[int, Message | Unreadable] = {}
+    while True:
+        for node in ids.keys() - found.keys():
+            _look(found, node, pull, ids[node], end)
+        if found.keys() == ids.keys() or time.monotonic() >= end:
+            return found
+        time.sleep(_PAUSES[0])
+
+
+def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
+    """A thread for each message: whoever is slow is waited for by its own thread only."""
+    found: dict[int, Message | Unreadable] = {}
+    stopped: list[RunNotRunningException] = []
+
+    def wait(node: int, message_id: str) -> None:
+        first, last = (pause * max(1.0, len(ids) / 20) for pause in _PAUSES)
+        pause = first
+        try:
+            while not _look(found, node, pull, message_id, end) and time.monotonic() < end:
+                time.sleep(pause)
+                pause = min(1.5 * pause, last)
+        except RunNotRunningException as error:
+            stopped.append(error)
+
+    threads = [Thread(target=wait, args=item, daemon=True) for item in ids.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, end + _GRACE - time.monotonic()))
+    if stopped:  # by whoever started the run; no node's doing
+        raise stopped[0]
+    return dict(found)  # a copy: whatever a late thread still adds is not in it
+
+
+def _look(
+    found: dict[int, Message | Unreadable], node: int, pull: Pull, message_id: str, end: float
+) -> bool:
+    """Pull a reply if it is there. Whatever goes wrong with it is its node's."""
+    try:
+        reply: Message | Unreadable | None = pull(message_id, end)
+        if not isinstance(reply, Message | None):
+            reply = Unreadable("is no message")
+    except Unreadable as problem:
+        reply = problem
+    except Exception:  # the bytes are somebody else's: Flower raises whatever they lead to
+        reply = Unreadable("cannot be unpacked")
+    if reply is not None:
+        found[node] = reply
+    return reply is not None
+
+
+def _pull_locally(grid: Grid, message_id: str) -> Message | None:
+    return next(iter(grid.pull_messages([message_id])), None)
+
+
+# --- Over HTTP, from a SuperLink -----------------------------------------------------------
+
+
+def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> Message | None:
+    """What the grid's own `pull_messages` does, for one message and within limits."""
+    client, run_id = grid._runtime_client, grid.run.run_id
+    answer = client.PullMessages(PullAppMessagesRequest(message_ids=[message_id]))
+    both = zip(answer.messages_list, answer.message_object_trees, strict=True)
+    # nodes can send the server messages that answer nothing: they come along with any pull
+    replies = [(m, tree) for m, tree in both if m.metadata.reply_to_message_id == message_id]
+    if not replies:
+        return None
+    reply, tree = replies[0]
+    pull_object = make_pull_object_fn_protobuf(client.PullObject, grid.node, run_id)
+    taken = 0
+
+    def pull(object_id: str) -> bytes:
+        nonlocal taken
+        content: bytes = pull_object(object_id)
+        taken += len(content)
+        if taken > room:
+            raise Unreadable("is larger than what was asked for")
+        return content
+
+    try:
+        contents = pull_objects(
+            _object_ids(tree, room),
+            pull,
+            max_time=max(0.0, end - time.monotonic()),
+            max_tries_per_object=None,
+            initial_backoff=_PAUSES[0],
+            backoff_cap=1.0,
+        )
+    except ObjectPullError:
+        raise Unreadable("did not arrive whole") from None
+    finally:
+        client.ConfirmMessageReceived(
+            ConfirmMessageReceivedRequest(
+                node=grid.node, run_id=run_id, message_object_id=reply.metadata.message_id
+            )
+        )
+    check_inflated(contents, room)
+    return cast(Message, inflate_object_from_contents(reply.metadata.message_id, contents))
+
+
+def _object_ids(tree: ObjectTree, room: int) -> list[str]:
+    """What a reply consists of, each part once."""
+    found = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
+    if len(found) > room // 64:  # an object takes at least the 64 digits of its id
+        raise Unreadable("is larger than what was asked for")
+    return found
+
+
+def check_inflated(contents: Mapping[str, bytes], room: int) -> None:
+    """Refuse arrays that would be larger than `room` when unpacked: a chunk can be repeated."""
+    size = 0
+    for content in contents.values():
+        kind, children, _ = get_object_head_values_from_object_content(content)
+        if kind == "Array":
+            form = json.loads(get_object_body(content, Array))
+            size += sum(len(contents[children[chunk]]) for chunk in form["arraychunk_ids"])
+        if size > room:
+            raise Unreadable("is larger than what was asked for")
