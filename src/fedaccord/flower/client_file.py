@@ -13,7 +13,7 @@ from fedaccord.flower.ledger.chain import Entry, Fact
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.protocol.client import Participant, Private
 from fedaccord.flower.protocol.parameters import Arrays, to_bytes
-from fedaccord.flower.protocol.terms import Terms, load_terms, mistakes_in
+from fedaccord.flower.protocol.terms import MOST_SAMPLES, RATIOS, Terms, load_terms, mistakes_in
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition
@@ -30,7 +30,7 @@ class ClientFile(BaseModel):
     name: str
     valuation: float = Field(gt=0)
     cost_per_sample: float = Field(gt=0)
-    samples: int = Field(ge=1)
+    samples: int = Field(ge=1, le=MOST_SAMPLES)
     discount_factor: float = Field(ge=0, lt=1)
     communication_cost: float = Field(default=0.0, ge=0)
     tell_discount_factor: bool = False
@@ -70,7 +70,13 @@ def load_client_file(path: str | Path) -> ClientFile:
         raise InvalidInput(mistakes_in(error), str(path)) from None
     except ValueError as error:
         raise InvalidInput(f"is not TOML: {error}", str(path)) from None
-    wrong = [
+    ratio = found.valuation / found.cost_per_sample
+    wrong = []
+    if not RATIOS[0] <= ratio <= RATIOS[1]:
+        wrong.append(
+            f"valuation / cost_per_sample must be from {RATIOS[0]:g} to {RATIOS[1]:g}, is {ratio:g}"
+        )
+    wrong += [
         f"slips.{slot}: must be a slot from 1 on, with a number of samples"
         for slot, amount in found.slips.items()
         if not (slot.isascii() and slot.isdigit() and int(slot) > 0 and amount >= 0)

@@ -12,9 +12,8 @@ import numpy as np
 from fedaccord.flower.ledger.chain import Fact
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import Arrays, distance, unlike
+from fedaccord.flower.protocol.terms import MOST_SAMPLES, RATIOS
 
-MOST_SAMPLES = 2**53
-"""Beyond it not every whole number has a float."""
 PROBLEMS = {
     "refusal": "says that it does not go along with the question",
     "failure": "says that it failed",
@@ -115,8 +114,8 @@ def number(body: Mapping[str, Any], field: str) -> float:
 def read_report(body: Mapping[str, Any]) -> dict[str, Any]:
     """Ratio, samples, and the discount factor of a client that tells it."""
     ratio = number(body, "ratio")
-    if ratio <= 0:
-        raise Fault("ratio is not more than 0")
+    if not RATIOS[0] <= ratio <= RATIOS[1]:
+        raise Fault(f"ratio is not from {RATIOS[0]:g} to {RATIOS[1]:g}")
     samples = whole(body, "samples", MOST_SAMPLES)
     if samples == 0:
         raise Fault("samples is 0")

@@ -14,6 +14,11 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=Fal
 OnRefusal = Literal["without", "equilibrium"]
 MOST = 10**9
 """Of anything that is counted; beyond some number no computer could work out what follows."""
+MOST_CLIENTS = 9_000
+MOST_SAMPLES = 10**12
+"""Of one client: a float holds the total of all clients exactly (it is below 2^53)."""
+RATIOS = (1e-100, 1e100)
+"""What a client's ratio may be: everything that is worked out from such ratios is a number."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -38,7 +43,7 @@ class Terms(BaseModel):
 
     model_config = _STRICT
     name: str = Field(min_length=1)
-    clients: tuple[str, ...] = Field(min_length=1, strict=False)
+    clients: tuple[str, ...] = Field(min_length=1, max_length=MOST_CLIENTS, strict=False)
     rounds: Count
     """G, in each slot."""
     discount_factor: float = Field(ge=0, lt=1)
@@ -57,7 +62,7 @@ class Terms(BaseModel):
     """How long to wait for answers, and for a round of training."""
     training_seconds: float = Field(default=3600.0, gt=0)
     update_bound: Literal["robust", "off"] | Annotated[float, Field(gt=0)] = "robust"
-    """How far one update may move the model: 10 times what the others' do in the same round
+    """How far one update may move the model: 30 times what the others' do in the same round
     (robust), a length of one's own, or as far as it likes (off)."""
     models_kept: int = Field(default=3, ge=1, le=1_000)
     """Of how many slots the server keeps the model, to go back to one."""
@@ -128,6 +133,7 @@ _WORDS = {
     "finite_number": "must be a finite number, got {got}",
     "greater_than": "must be more than {gt:g}, got {got}",
     "greater_than_equal": "must be {ge:g} or more, got {got}",
+    "less_than_equal": "must be {le:g} or less, got {got}",
     "less_than": "must be less than {lt:g}, got {got}",
     "literal_error": "must be {expected}, got {got!r}",
     "int_type": "must be a whole number, got {got!r}",
@@ -135,4 +141,5 @@ _WORDS = {
     "string_type": "must be text, got {got!r}",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
+    "too_long": "must be {max_length} or fewer",
 }

@@ -20,16 +20,16 @@ from fedaccord.flower.ledger.chain import Head
 from fedaccord.flower.protocol.messages import LONGEST_REASON
 from fedaccord.flower.protocol.standing import Standing
 from fedaccord.flower.protocol.state import Phase
-from fedaccord.flower.protocol.terms import MOST, Terms
+from fedaccord.flower.protocol.terms import MOST, MOST_CLIENTS, MOST_SAMPLES, Terms
 
 LAST_SLOT = 10**6
 """A slot an hour for a century."""
-MOST_SAMPLES = 2**53
-"""Of one client: beyond it not every whole number has a float."""
+MOST_ENTRIES = 2**53
+"""Of a ledger."""
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Samples = Annotated[int, Field(ge=0, le=MOST_SAMPLES)]
-Total = Annotated[int, Field(ge=0, le=MOST_SAMPLES * 10**6)]
+Total = Annotated[int, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
 Place = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -45,7 +45,7 @@ class _Question(BaseModel):
     slot: int = Field(ge=1, le=LAST_SLOT)
     turn: int = Field(ge=0, le=MOST)
     token: str = Field(pattern=r"^[0-9a-f]{32}$")
-    ledger: tuple[Annotated[int, Field(ge=0, le=MOST_SAMPLES)], Digest] = Field(strict=False)
+    ledger: tuple[Annotated[int, Field(ge=0, le=MOST_ENTRIES)], Digest] = Field(strict=False)
 
     @property
     def head(self) -> Head:
@@ -90,7 +90,7 @@ class AskedOffer(_Placed):
     contribution: Samples
     kind: Literal["individual", "uniform"]
     total: Total
-    equilibrium_total: float = Field(ge=0, le=MOST_SAMPLES * 10**6)
+    equilibrium_total: float = Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)
     punishment_slots: Place | None
     tolerance: float = Field(ge=0, lt=1)
     rounds: Place

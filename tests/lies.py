@@ -1,0 +1,69 @@
+"""Who can lie how, and what shows it: each row of the page's table is a test that performs it.
+
+`python -m tests.lies` writes the table into the page.
+"""
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import pytest
+
+Who = Literal["a client", "the server", "whoever has the file", "whoever reaches the machine"]
+
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "threats.md"
+MODULES = (
+    "tests.flower.test_bad_client",
+    "tests.flower.test_bad_server",
+    "tests.flower.test_bad_node_live",
+)
+_BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+class Lie(NamedTuple):
+    """A row of the table."""
+
+    who: Who
+    does: str
+    shown: str
+    """What comes of it, and where it shows."""
+    test: str
+
+
+_LIES: list[Lie] = []
+
+
+def lie(who: Who, does: str, shown: str) -> Callable[[Test], Test]:
+    """Mark a test that performs a lie, or an attack."""
+
+    def mark(test: Test) -> Test:
+        _LIES.append(Lie(who, does, shown, test.__name__))
+        marked: Test = pytest.mark.lie(test)
+        return marked
+
+    return mark
+
+
+def table() -> str:
+    """The rows in the order of who lies, then of the modules."""
+    for module in MODULES:
+        import_module(module)
+    found = list(dict.fromkeys(_LIES))
+    order = ["a client", "the server", "whoever has the file", "whoever reaches the machine"]
+    rows = sorted(found, key=lambda row: order.index(row.who))
+    lines = ["| who | tries to | what comes of it |", "|---|---|---|"]
+    lines += [f"| {row.who} | {row.does} | {row.shown} |" for row in rows]
+    return "\n".join(["", *lines, "", ""])
+
+
+def page_with(rows: str) -> str:
+    """The page with this table."""
+    return _BLOCK.sub(lambda _: rows, PAGE.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with(table()), "utf-8")
