@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.protocol.reasons import Reason
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 """Parameters by name."""
@@ -66,15 +67,18 @@ _HEADERS = {
 def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None:
     """In what these parameters differ from the wanted ones in form, or that they are no numbers."""
     if arrays.keys() != wanted.keys():
-        return "has other parameters than were asked for"
+        return Reason.UNLIKE_PARAMETERS
     for name, array in arrays.items():
         if array.shape != wanted[name].shape or array.dtype != wanted[name].dtype:
-            return (
-                f"{name} is {array.dtype} {array.shape}, "
-                f"not {wanted[name].dtype} {wanted[name].shape}"
+            return Reason.OTHER_FORM.format(
+                name=name,
+                type=array.dtype,
+                shape=array.shape,
+                wanted_type=wanted[name].dtype,
+                wanted_shape=wanted[name].shape,
             )
         if not np.isfinite(array).all():
-            return f"{name} has numbers that are not finite"
+            return Reason.NOT_FINITE_PARAMETERS.format(name=name)
     return None
 
 
