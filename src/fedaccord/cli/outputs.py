@@ -44,17 +44,22 @@ def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) ->
             raise _cannot_write(path, error) from None
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file under another name, then rename it: nobody ever sees half of it."""
+def write_file(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+    """Write a file under another name, then rename it: nobody ever sees half of it.
+
+    Content that comes in parts need not fit into memory.
+    """
     data = content.encode() if isinstance(content, str) else content
+    parts = [data] if isinstance(data, bytes) else data
     target = _target(path)
     try:
         if target is None:
-            path.write_bytes(data)
+            with path.open("wb") as device:
+                device.writelines(parts)
             return
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
             try:
-                file.write(data)
+                file.writelines(parts)
                 file.close()
                 Path(file.name).chmod(_mode(target))
                 Path(file.name).replace(target)
