@@ -169,8 +169,7 @@ class Chain:
             )
         elif entry.at < self._at:
             self._broken(f"entry {entry.number} is of a time before that of the entry before it")
-        else:
-            self._at = entry.at
+        self._at = entry.at
 
     def _broken(self, problem: str) -> None:
         if len(self._breaks) < LISTED_PROBLEMS:
@@ -247,7 +246,7 @@ _TYPES = tuple((int, str, str, int, client, str, str, str) for client in (str, t
 def _odd_field(entry: Entry) -> str:
     """The first field that has another type than it should."""
     fields = zip(Entry._fields, entry, *_TYPES, strict=True)
-    return next(name for name, value, *types in fields if type(value) not in types)
+    return next(str(name) for name, value, *types in fields if type(value) not in types)
 
 
 def _digest(content: tuple[Any, ...]) -> str:

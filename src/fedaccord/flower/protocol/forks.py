@@ -93,7 +93,7 @@ def compare_copies(copies: Iterable[Iterable[Entry]]) -> Comparison:
         note = _Note(*about, _alike(entry.kind, body) | {_LENGTH: number})
         first = by_question.setdefault(place, note)
         if first.client != note.client:
-            questions.add(place)
+            questions.add(("offer" if entry.kind == "answer" else entry.kind, *place[1:]))
             found |= dict.fromkeys(_differences(first, note))
     return Comparison(len(questions), len(shown), list(found))
 
