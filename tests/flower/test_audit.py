@@ -317,6 +317,7 @@ def test_the_model_beside_the_ledger(story: tuple[list[Entry], Clients]) -> None
     assert wrong_model(entries[:2], [first, Checkpoint(1_000, 9, start)]) == [other]
     for number in (0, 1, 3, 99):
         assert wrong_model(entries[:2], [Checkpoint(number, 0, start)]) == [other]
+    assert wrong_model(entries[:2], [Checkpoint(2, 1, start)]) == [other]
     for stored in (b"", b"\0", start[:-9], b"\x93NUMPY\x01\0", b"PK\x03\x04"):
         assert wrong_model(entries, [Checkpoint(2, 0, stored)]) == [
             "the model beside it cannot be read"

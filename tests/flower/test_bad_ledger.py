@@ -33,7 +33,7 @@ from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.protocol.audit import audit, look_over_copy
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import from_bytes, to_bytes
+from fedaccord.flower.protocol.parameters import digest, from_bytes, to_bytes
 from fedaccord.flower.protocol.reasons import Reason, reason_of
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run
 from tests.flower.stories import NAMES, TERMS, inserted, instead, rewritten, told
@@ -433,7 +433,8 @@ def content(path: Path) -> Any:
     """All that matters in a ledger, as any reader gets it; None if it cannot be read."""
     try:
         with read(str(path)) as ledger:
-            return list(ledger.entries()), ledger.models
+            models = [(m.number, digest(from_bytes(m.parameters))) for m in ledger.models or ()]
+            return list(ledger.entries()), models
     except FedaccordError:
         return None
 

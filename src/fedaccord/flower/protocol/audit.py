@@ -17,6 +17,7 @@ from fedaccord.flower.protocol.auditor import STAGES, Auditor, same, turn_of
 from fedaccord.flower.protocol.bodies import wrong_note
 from fedaccord.flower.protocol.client import digest_of
 from fedaccord.flower.protocol.guards import Fault
+from fedaccord.flower.protocol.messages import LONGEST_REASON
 from fedaccord.flower.protocol.parameters import digest, from_bytes
 from fedaccord.flower.protocol.questions import open_question
 from fedaccord.flower.protocol.state import State
@@ -99,8 +100,14 @@ def _wrong(reader: _Reader, number: int, fact: Fact) -> str | None:
     try:
         problem = reader.look_at(number, fact)
     except _NONSENSE as error:
-        return f"{about} makes no sense: {error}"
+        return f"{about} makes no sense: {_brief(error)}"
     return None if problem is None else f"{about} {problem}"
+
+
+def _brief(error: Exception) -> str:
+    """An error in a line; it may quote what is in the ledger, of any length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
 
 class _Server:
@@ -110,6 +117,7 @@ class _Server:
         self.auditor = Auditor()
         self._believed = believed
         self._models = models
+        self._slots = {model.number: model.slot for model in models or ()}
         self._digests: dict[int, str] = {}
         self._spoken_of: set[int] = set()
         self._unreadable = False
@@ -123,16 +131,25 @@ class _Server:
             self.auditor.state.apply(fact)
         elif (problem := self.auditor.look_at(fact)) is not None:
             return problem
-        if number in self._digests and self._digests[number] == self.auditor.state.model:
+        if number in self._digests and self._is_spoken_of(number, fact):
             self._spoken_of.add(number)
         return None
+
+    def _is_spoken_of(self, number: int, fact: Fact) -> bool:
+        """Whether the model that was stored with this entry is the latest, and of its slot.
+
+        A rollback's is what the next slot begins with. Older ledgers said 0 of every model.
+        """
+        state = self.auditor.state
+        made = fact.slot + 1 if fact.kind == "rollback" else fact.slot
+        return self._slots[number] in (0, made) and self._digests[number] == state.model
 
     def end(self) -> str | None:
         try:
             if (problem := self.auditor.end()) is not None:
                 return f"it {problem}"
         except _NONSENSE as error:
-            return f"its end makes no sense: {error}"
+            return f"its end makes no sense: {_brief(error)}"
         return None if self._models is None else self._wrong_model()
 
     def _wrong_model(self) -> str | None:
@@ -220,7 +237,7 @@ def contradictions_of_many(
             fact = last.fact
             state.apply(fact)
         except _NONSENSE as error:
-            nonsense = f"cannot be compared: {error}"
+            nonsense = f"cannot be compared: {_brief(error)}"
             break
         for witness in witnesses:
             witness.look_at(last, fact, state)
@@ -246,11 +263,14 @@ class _Witness:
                 if entry.kind not in (*_SAID, *_TOLD) or "ledger" not in body:
                     self._nonsense = "is no copy of a client's"
                     break
+                if (problem := wrong_note(entry.fact)) is not None:
+                    self._nonsense = f"{_about(entry)} {problem}"
+                    break
                 self._shown[body["ledger"][0]].append(entry)
                 self._said[_place(entry, body)].append(entry)
                 self._clients.add(entry.client)
         except _NONSENSE as error:
-            self._nonsense = f"cannot be compared: {error}"
+            self._nonsense = f"cannot be compared: {_brief(error)}"
 
     def look_at(self, last: Entry, fact: Fact, state: State) -> None:
         """Compare with one more entry of the server's; `state` is what it knows after it."""
@@ -261,7 +281,7 @@ class _Witness:
                 self._look_at_shown(last, state)
             self._look_at_said(last, fact)
         except _NONSENSE as error:
-            self._nonsense = f"cannot be compared: {error}"
+            self._nonsense = f"cannot be compared: {_brief(error)}"
 
     def end(self) -> list[str]:
         """All that was found."""
