@@ -16,6 +16,8 @@ from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.store import open_ledger, read_ledger
 
 BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parent.parent.parent
+"""Of the checkout, for nodes that are part of the tests."""
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -47,6 +49,7 @@ class Deployment:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.environment = os.environ | QUIET | {"FLWR_HOME": str(app / "flower-home")}
+        self.environment["PYTHONPATH"] = str(ROOT)
         self.environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         self.stack = ExitStack()
         config = app / "flower-home" / "config.toml"
@@ -106,10 +109,12 @@ class Deployment:
         )
         until(lambda: _listens(self.port), 60, f"the SuperLink ({log})")
 
-    def register(self, public_key: str, name: str) -> None:
+    def register(self, public_key: str, name: str) -> str:
+        """Register a client's node, and return the node's id."""
         words = ("supernode", "register", public_key, "consortium", "--name", name)
         answer = json.loads(self.run("flwr", *words, "--format", "json"))
         assert answer["success"], answer
+        return str(answer["node-id"])
 
     def start_node(
         self, folder: str, log: str, *, authority: str = "ca.pem"
