@@ -18,6 +18,8 @@ MODULES = (
     "tests.flower.test_bad_client",
     "tests.flower.test_bad_server",
     "tests.flower.test_bad_node_live",
+    "tests.flower.test_rollback",
+    "tests.flower.test_places",
 )
 _BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""`fedaccord ledger`: what happened, whether it is what was written, and a copy to send."""
+"""`fedaccord ledger`: what happened, whether it is what was written, and a way back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fedaccord.flower.ledger.chain import Checkpoint, Entry
 
 ledger = typer.Typer(
-    help="Look at a ledger, verify it, export it.",
+    help="Look at a ledger, verify it, export it, go back to an older model.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -272,3 +272,43 @@ def _praise(place: str, what: str, against: list[str] | None) -> list[str]:
         if not _is_file_of_lines(place):
             lines.append("The model beside it is the one that it speaks of.")
     return lines + [f"{shown(copy)} agrees with it." for copy in against or []]
+
+
+# --- Going back to an older model ----------------------------------------------------------
+
+
+@ledger.command()
+def rollback(
+    place: LedgerArgument,
+    *,
+    to_slot: Annotated[
+        int,
+        typer.Option(
+            "--to-slot", min=0, help="The slot whose model to go back to; 0 is the first model."
+        ),
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="Why, in one line that is recorded.")],
+) -> None:
+    """Propose to go back to the model that an earlier slot ended with.
+
+    The proposal is recorded in LEDGER, and the next run asks the clients. As many must agree as
+    `rollback_consent` in the terms says. For the server's machine, while no slot is under way.
+    """
+    _check_installed()
+    from fedaccord.flower.ledger.store import open_ledger, read_ledger, shown
+    from fedaccord.flower.protocol.coordinator import Coordinator
+
+    read_ledger(place).close()  # a proposal makes no new ledger
+    with open_ledger(place) as opened:
+        coordinator = Coordinator(None, opened)
+        coordinator.propose_rollback(to_slot, reason)
+        terms, pending = coordinator.state.rules, coordinator.state.proposal
+    which = f"the model of slot {to_slot}" if to_slot else "the first model"
+    if pending is None:
+        typer.echo(f"{shown(place)}: back to {which}; the terms ask for nobody's consent.")
+        return
+    typer.echo(
+        f"{shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
+        f"{terms.consents} of {len(terms.clients)} must agree: a client that does puts "
+        f"consents_to_slot = {to_slot} into its client.toml first."
+    )

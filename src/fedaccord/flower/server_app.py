@@ -9,6 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.exchange import exchange, room_for
+from fedaccord.flower.ledger.places import server_place
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.nodes import Directory
 from fedaccord.flower.protocol.coordinator import Coordinator
@@ -38,7 +39,8 @@ _KINDS = {
 def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None) -> ServerApp:
     """The app for terms in a file; `start` makes the first model, the task's own by default.
 
-    Its run configuration says where the ledger is, and after which slot to end.
+    Its run configuration says in which file the ledger is, unless the environment does, and after
+    which slot to end.
     """
     app = ServerApp()
     LOG.addFilter(_without_traceback)
@@ -46,7 +48,7 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
     @app.main()  # type: ignore[untyped-decorator,unused-ignore]
     def main(grid: Grid, context: Context) -> None:
         terms = load_terms(terms_file)
-        with open_ledger(str(context.run_config["ledger"])) as ledger:
+        with open_ledger(server_place(str(context.run_config["ledger"]))) as ledger:
             coordinator = Coordinator(terms, ledger, (start or first_model)(terms))
             run_slots(grid, coordinator, int(context.run_config["last-slot"]), _log)
 

@@ -20,6 +20,7 @@ from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import START, Checkpoint, Entry, Fact, Head, extend
 from fedaccord.flower.ledger.locks import LedgerInUse, lock
 from fedaccord.flower.ledger.migrate import check_ours, check_revision, upgrade
+from fedaccord.flower.ledger.places import resolved
 from fedaccord.flower.ledger.tables import CHECKPOINTS, ENTRIES
 
 Clock = Callable[[], str]
@@ -206,7 +207,7 @@ def _lock_patiently(connection: Connection, name: str, wait: float) -> Callable[
 
 
 def _engine(place: str | Path) -> Engine:
-    text = str(place)
+    text = resolved(str(place))
     try:
         url = make_url(text if "://" in text else f"sqlite:///{text}")
         if url.get_backend_name() not in ("sqlite", "postgresql"):
