@@ -168,8 +168,13 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
                 node=grid.node, run_id=run_id, message_object_id=reply.metadata.message_id
             )
         )
+    return inflated(reply.metadata.message_id, contents, room)
+
+
+def inflated(message_id: str, contents: dict[str, bytes], room: int) -> Message:
+    """The message that these objects are, if it takes no more than `room`."""
     check_inflated(contents, room)
-    return cast(Message, inflate_object_from_contents(reply.metadata.message_id, contents))
+    return cast(Message, inflate_object_from_contents(message_id, contents))
 
 
 def _object_ids(tree: ObjectTree, room: int) -> list[str]:
