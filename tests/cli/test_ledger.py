@@ -253,6 +253,7 @@ def test_rollback_with_wrong_input(story: Run) -> None:
     refused(story("ledger", "rollback", "ledger.db", *slot_2), "kept are those of slots: 0, 1")
     refused(story("ledger", "rollback", "none.db", *slot_2), "none.db: there is no such ledger")
     assert not Path("none.db").exists()
+    refused(story("ledger", "rollback", "ledger.db", "--to-slot", "1"), "needs both --to-slot and")
     two_lines = ("--to-slot", "1", "--reason", "two\nlines")
     refused(story("ledger", "rollback", "ledger.db", *two_lines), "must be one line")
     refused(story("ledger", "rollback", "copy.db", *slot_2), "a server adds nothing to a ledger")

@@ -282,18 +282,20 @@ def rollback(
     place: LedgerArgument,
     *,
     to_slot: Annotated[
-        int,
-        typer.Option(
-            "--to-slot", min=0, help="The slot whose model to go back to; 0 is the first model."
-        ),
-    ],
-    reason: Annotated[str, typer.Option("--reason", help="Why, in one line that is recorded.")],
+        int | None,
+        typer.Option("--to-slot", help="The slot whose model to go back to; 0: the first model."),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why, in one line that is recorded.")
+    ] = None,
 ) -> None:
     """Propose to go back to the model that an earlier slot ended with.
 
     The proposal is recorded in LEDGER, and the next run asks the clients. As many must agree as
     `rollback_consent` in the terms says. For the server's machine, while no slot is under way.
     """
+    if to_slot is None or reason is None:
+        raise InvalidInput("a rollback needs both --to-slot and --reason")
     _check_installed()
     from fedaccord.flower.ledger.store import open_ledger, read_ledger, shown
     from fedaccord.flower.protocol.coordinator import Coordinator

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from threading import Thread
 from typing import cast
 
+import httpx
 from flwr.app import Array, Message
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, ObjectTree
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest
@@ -116,6 +117,8 @@ def _look(
             reply = Unreadable("is no message")
     except Unreadable as problem:
         reply = problem
+    except httpx.TransportError:  # the SuperLink could not be reached, which is no node's doing
+        reply = None
     except Exception:  # the bytes are somebody else's: Flower raises whatever they lead to
         reply = Unreadable("cannot be unpacked")
     if reply is not None:
