@@ -130,11 +130,11 @@ class Deployment:
             *("--max-retries", "3"),
         )
 
-    def run_slots(self, last_slot: int, seconds: float) -> str:
+    def run_slots(self, last_slot: int, seconds: float, awaited: str = "") -> str:
         """Run until a slot is settled and everyone was told, as the ledger says; the run's log."""
         run = self._start_run(last_slot)
         until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
-        return self._log(run, f"slot {last_slot} is settled")
+        return self._log(run, awaited or f"slot {last_slot} is settled")
 
     def run_beside_another(self, awaited: str) -> str:
         """The log of a run while somebody else writes the ledger."""

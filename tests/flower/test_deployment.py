@@ -69,6 +69,15 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         refused = deployment.run_beside_another("another process writes this ledger; only one may")
         assert "Traceback" not in refused
 
+        # two of three go back to the model of slot 1, as the terms ask for
+        for name in "ac":
+            file = home / "clients" / name / "client.toml"
+            file.write_text(f"consents_to_slot = 1\n{file.read_text()}")
+        words = ("ledger", "rollback", "ledger.db", "--to-slot", "1", "--reason", "rehearsal")
+        assert "2 of 3 must agree" in deployment.run("fedaccord", *words)
+        said = deployment.run_slots(last_slot=2, seconds=60, awaited="go back to an older model")
+        assert "the proposal to go back to an older model was accepted" in said
+
         # a server that changes the terms finds nobody who goes along, and is told nothing
         terms = home / "fedaccord_app" / "terms.toml"
         terms.write_text(terms.read_text().replace("tolerance = 0.0", "tolerance = 0.9"))
@@ -83,6 +92,7 @@ def check_ledgers(home: Path) -> None:
     """Two slots under the terms that were signed, and one without anybody."""
     server = load_entries(str(home / "ledger.db"))
     assert audit(server) == []
+    assert [e.body["agrees"] for e in server if e.kind == "consent"] == [True, False, True]
     phases = [e.body["phase"] for e in server if e.kind == "slot"]
     assert phases == ["cooperating", "punishing", "punishing"]
     verdicts = {(e.slot, e.client): e.body["verdict"] for e in server if e.kind == "verdict"}

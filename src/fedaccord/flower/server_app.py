@@ -23,7 +23,7 @@ LOG = logging.getLogger("flwr")
 """Flower's own: what is said there is in the stream of `flwr run`."""
 
 Watcher = Callable[[State, Arrays], None]
-"""Told what is known, and the model, after everything that happens."""
+"""Told what is known, and the model, after everything that happens in a slot."""
 
 _KINDS = {
     "report": "query.report",
@@ -69,7 +69,10 @@ def run_slots(
         seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
         coordinator.take(ask, [*waiting, *put(grid, directory.nodes, ask, seconds)])
         waiting = []
-        if watch is not None:
+        if ask.stage == "consent":
+            outcome = "accepted" if coordinator.state.went_back else "not accepted"
+            LOG.info("the proposal to go back to an older model was %s", outcome)
+        elif watch is not None:
             watch(coordinator.state, coordinator.model)
 
 
