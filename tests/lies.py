@@ -18,6 +18,7 @@ MODULES = (
     "tests.flower.test_bad_client",
     "tests.flower.test_bad_server",
     "tests.flower.test_bad_node_live",
+    "tests.flower.test_open_ports",
 )
 _BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)
 
