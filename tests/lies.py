@@ -17,6 +17,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "threats.md"
 MODULES = (
     "tests.flower.test_bad_client",
     "tests.flower.test_bad_server",
+    "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
     "tests.flower.test_open_ports",
 )
