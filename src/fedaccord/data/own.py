@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import Indices
 from fedaccord.errors import InvalidInput
+from fedaccord.game.mistakes import in_brief
 from fedaccord.game.names import normalised
 
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
@@ -56,7 +57,10 @@ def load_folder(folder: Path, names: Sequence[str], seed: int = 0) -> OwnPartiti
     """The data of the clients called `names`, from a directory with one file for each."""
     if not folder.is_dir():
         raise InvalidInput(f"{folder}: there is no such directory")
-    files = _files(folder)
+    try:
+        files = _files(folder)
+    except OSError as error:
+        raise InvalidInput(f"{folder}: cannot be read: {error.strerror or error}") from None
     return own_partition(lambda name: _read(_file(files, name)), names, folder.name, seed)
 
 
@@ -159,7 +163,8 @@ def _read(path: Path) -> Examples:
     try:
         return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
     except _UNREADABLE as error:
-        raise InvalidInput(f"{path.name}: cannot be read as examples ({error})") from None
+        why = in_brief(str(error))  # it may quote a damaged file
+        raise InvalidInput(f"{path.name}: cannot be read as examples ({why})") from None
 
 
 def _read_npz(path: Path) -> Examples:
