@@ -17,9 +17,11 @@ PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "threats.md"
 MODULES = (
     "tests.flower.test_bad_client",
     "tests.flower.test_bad_server",
+    "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
     "tests.flower.test_rollback",
     "tests.flower.test_places",
+    "tests.flower.test_open_ports",
 )
 _BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)
 

@@ -15,8 +15,19 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 """Parameters by name."""
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Refuse NUL in a parameter's name: it separates fields in a digest, and ends names in a .npz.
+
+    With it, two different models could have the same digest.
+    """
+    for name in names:
+        if "\0" in name:
+            raise FedaccordError(f"a parameter is called {name!r}, which has a NUL in it")
+
+
 def digest(arrays: Arrays) -> str:
     """SHA-256 over names, types, shapes and numbers."""
+    check_names(arrays)
     found = hashlib.sha256()
     for name, array in arrays.items():
         found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
@@ -26,6 +37,7 @@ def digest(arrays: Arrays) -> str:
 
 def to_bytes(arrays: Arrays) -> bytes:
     """As an uncompressed .npz; the same arrays are always the same bytes."""
+    check_names(arrays)
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **arrays)
     return file.getvalue()
@@ -35,6 +47,7 @@ def from_bytes(content: bytes) -> Arrays:
     """What `to_bytes` wrote."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            check_names(arrays.zip.NameToInfo[name].orig_filename for name in arrays.zip.namelist())
             return {name: arrays[name] for name in arrays.files}
     except Exception as error:  # whatever the bytes may be: NumPy raises many kinds
         raise FedaccordError(f"a model cannot be read: {error}") from None
