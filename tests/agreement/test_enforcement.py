@@ -24,7 +24,7 @@ def test_gain_and_saving_are_differences_of_costs(
     game = scale_one(equilibrium)
     rows = profile[np.newaxis], np.array([[total]])
     pull = pulls(consortium)
-    gain = best_slip_gain(pull, profile, total - profile, consortium.samples)
+    gain = best_slip_gain(pull, profile, total - profile)
     saved = accuracy_gained(pull, np.float64(equilibrium.total), total)  # type: ignore[arg-type]
     saving = saved + equilibrium.profile - profile
     # a difference of two terms, each off by a few units in the last place of the larger

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import FirstConverted
-from fedaccord.agreement.enforcement import effective_discount_factor, scale
+from fedaccord.agreement.enforcement import WORTHWHILE, effective_discount_factor, scale
 from fedaccord.agreement.individual import largest_profiles
-from fedaccord.agreement.solve import WORTHWHILE, SolvedKind, check_choice
+from fedaccord.agreement.solve import SolvedKind, check_choice
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray, plain

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
-from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, scale_one
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray, plain
@@ -24,10 +24,6 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 
 SolvedKind = Literal["individual", "uniform"]
-
-WORTHWHILE = 1e-6
-"""An agreement must raise the total by more than this part of it to be called one. Below
-that the saving drowns in rounding, and nobody would sign for it."""
 
 _SHARP = 1e-9
 """How sharply a smallest discount factor is found by halving."""
