@@ -102,7 +102,7 @@ def _solve_block(
     patience = effective_discount_factor(delta, punishment_slots)
     game, at_margin = scale(rho / price, data, turns[:, :1], patience)
     solved = solve_uniform_rows(game, feasible_first=feasible) if kind == "uniform" else None
-    profile = solved.profile(game) if solved else largest_profiles(game)
+    profile = solved.profile if solved else largest_profiles(game)
     total = profile.sum(axis=-1, keepdims=True)
     exists = total > game.alone_total * (1.0 + WORTHWHILE)
     return (

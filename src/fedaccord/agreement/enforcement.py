@@ -56,8 +56,8 @@ class ScaledGame:
     alone_total: FloatArray
     """S, its total, one a row (a column)."""
 
-    def rows(self, chosen: BoolArray) -> "ScaledGame":
-        """Only the chosen rows."""
+    def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> "ScaledGame":
+        """Only the chosen rows, by a mask or by their numbers."""
         return ScaledGame(
             self.pull[chosen],
             self.satiation[chosen],
