@@ -24,6 +24,7 @@ from fedaccord.agreement.solve import SolvedKind, check_choice
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray, plain
+from fedaccord.game.consortium import broken_shared_rules
 
 _BLOCK = 131_072
 """How many numbers of each kind are worked on at once: so many that a call's own cost is nothing,
@@ -138,6 +139,10 @@ def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
             allowed = "from 0 to less than 1" if field == "discount_factor" else "more than 0"
             got = plain(values[b, n])
             raise InvalidInput(f"{field}[{b}, {n}]: must be {allowed} and finite, got {got}")
-    if (given[-1] != given[-1][:, :1]).any():
+    turns = given[-1]
+    if (turns != turns[:, :1]).any():
         raise InvalidInput("rounds: must be one number a consortium, as a column")
+    for row, number in enumerate(turns[:, 0].tolist()):
+        for problem in broken_shared_rules(int(number) if number.is_integer() else number, 0.0):
+            raise InvalidInput(problem.replace("rounds", f"rounds[{row}, 0]", 1))
     return list(rows)

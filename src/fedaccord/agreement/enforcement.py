@@ -27,7 +27,7 @@ import numpy.typing as npt
 from fedaccord.agreement.agreement import check_punishment_slots
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray
-from fedaccord.game.consortium import Consortium, satiation_points
+from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 
@@ -164,19 +164,21 @@ def scale_one(
         pull=(consortium.ratio / np.sqrt(consortium.rounds))[np.newaxis],
         satiation=consortium.satiation[np.newaxis],
         samples=consortium.samples[np.newaxis],
-        patience=effective_patience(consortium, margin, punishment_slots)[np.newaxis],
+        patience=effective_patience(consortium.discount_factor, margin, punishment_slots)[
+            np.newaxis
+        ],
         alone=equilibrium.profile[np.newaxis],
         alone_total=np.array([[equilibrium.total]]),
     )
 
 
 def effective_patience(
-    consortium: Consortium, margin: float = 0.0, punishment_slots: int | None = None
+    discount_factor: FloatArray, margin: float = 0.0, punishment_slots: int | None = None
 ) -> FloatArray:
     """What an agreement can count on: the discount factors less a margin, cut by the length."""
     if not 0.0 <= margin < 1.0:
         raise InvalidInput(f"margin: must be from 0 to less than 1, got {margin}")
-    patience: FloatArray = np.maximum(consortium.discount_factor - margin, 0.0)
+    patience: FloatArray = np.maximum(discount_factor - margin, 0.0)
     return effective_discount_factor(patience, punishment_slots)
 
 

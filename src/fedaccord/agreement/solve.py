@@ -16,7 +16,7 @@ import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
-from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, scale_one
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale_one
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.errors import InvalidInput
@@ -30,6 +30,9 @@ _NOTHING_WHOLE = "in whole samples nothing is left of the agreement"
 
 _SHARP = 1e-9
 """How sharply a smallest discount factor is found by halving."""
+
+_HALVINGS = 60
+"""To the last bit of a discount factor."""
 
 
 def solve_agreement(
@@ -73,11 +76,14 @@ def smallest_discount_factor(
     consortium: Consortium | Equilibrium,
     kind: SolvedKind = "individual",
     *,
+    margin: float = 0.0,
+    punishment_slots: int | None = None,
     first_converted: FirstConverted = "paper",
 ) -> float | None:
     """The discount factor above which an agreement of this kind exists if all clients had it.
 
-    None when none is enough: everyone gives everything already, or nobody could gain.
+    None when none is enough: everyone gives everything already, nobody could gain, the margin
+    takes too much of it away, or the punishment is too short. Whole samples are left out of it.
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
@@ -92,7 +98,27 @@ def smallest_discount_factor(
         least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
         if not equilibrium.consortium.equal_samples:
             least = _smallest_by_halving(equilibrium, game, feasible, least)
-    return None if np.isnan(least) else float(least)
+    return _said(float(least), margin, punishment_slots)
+
+
+def _said(effective: float, margin: float, punishment_slots: int | None) -> float | None:
+    """The discount factor of which so much counts, after margin and length; None: no such.
+
+    What counts of it rises with the discount factor, so halving finds it.
+    """
+
+    def counts(delta: float) -> float:
+        return float(effective_patience(np.array([delta]), margin, punishment_slots).item())
+
+    low, high = margin, np.nextafter(1.0, 0.0)
+    if np.isnan(effective) or counts(high) <= effective:
+        return None
+    if punishment_slots is None or effective == 0.0:
+        return effective + margin
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if counts(middle) > effective else (middle, high)
+    return float(high)
 
 
 def _smallest_by_halving(
