@@ -30,9 +30,7 @@ def write(agreement: fa.Agreement, path: Path) -> None:
     path.write_text(to_json(record, agreement.consortium.size))
 
 
-@given(
-    consortium=consortia(FEW, extreme=False, whole_data=True), options=st.sampled_from(KINDS)
-)
+@given(consortium=consortia(FEW, extreme=False, whole_data=True), options=st.sampled_from(KINDS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_round_trip_keeps_every_field(
     tmp_path: Path, consortium: fa.Consortium, options: dict[str, Any]

@@ -31,7 +31,7 @@ billionth of that bill is far below what anyone could act on. A client that is a
 needs no tolerance: there is nothing that it could give less."""
 
 _HALVINGS = 64
-"""Slips down to 2^-64 of the largest that could pay are tried, and thresholds are halved as often."""
+"""Amounts down to 2^-64 of the largest that could pay are tried; thresholds are halved as often."""
 
 _APART = 2.0**-64
 """By what factor the amounts differ that are tried to see how large a slip could pay at all."""

@@ -100,7 +100,7 @@ def _cut(
     """Intervals of whole numbers, each cut into so many pieces (or single numbers), in order."""
     count = highs - lows + 1.0
     parts = np.arange(1, pieces + 1) / pieces
-    ends = lows[:, np.newaxis] + np.floor(count[:, np.newaxis] * parts) - 1.0
+    ends = lows[:, np.newaxis] + (np.floor(count[:, np.newaxis] * parts) - 1.0)
     ends[:, -1] = highs
     starts = np.empty_like(ends)
     starts[:, 0] = lows

@@ -108,9 +108,7 @@ def verdict(certificate: Certificate) -> str:
         )
     if certificate.keeps.all():
         return "Refuted: a client would gain by leaving the punishment, so it deters nobody."
-    return (
-        f"Refuted: {_who_does_not_keep(certificate)}, {certificate.worst_client} first of all."
-    )
+    return f"Refuted: {_who_does_not_keep(certificate)}, {certificate.worst_client} first of all."
 
 
 def _who_does_not_keep(certificate: Certificate) -> str:
