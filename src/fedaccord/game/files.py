@@ -34,7 +34,7 @@ def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
     mistakes = Mistakes(str(path))
     try:
         if path.suffix.lower() == ".json":
-            given = read_entries(_parse_json(read_text(path, CSV_LIMIT)), mistakes)
+            given = read_entries(load_json(path), mistakes)
         else:
             given = read_csv(path, mistakes, ["contribution"])
     except InvalidInput as error:
@@ -56,8 +56,8 @@ def example_consortium() -> Consortium:
     return build_consortium(parse_toml(example_text(), "example.toml"), Path("example.toml"))
 
 
-def _parse_json(text: str) -> Any:
-    """The value, in which no key may be given twice."""
+def load_json(path: Path) -> Any:
+    """The value in a JSON file, in which no key may be given twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -68,6 +68,6 @@ def _parse_json(text: str) -> Any:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(read_text(path, CSV_LIMIT), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"is not usable JSON: {error}") from None
