@@ -35,6 +35,7 @@ class Lie(NamedTuple):
     does: str
     shown: str
     """What comes of it, and where it shows."""
+    module: str
     test: str
 
 
@@ -45,7 +46,7 @@ def lie(who: Who, does: str, shown: str) -> Callable[[Test], Test]:
     """Mark a test that performs a lie, or an attack."""
 
     def mark(test: Test) -> Test:
-        _LIES.append(Lie(who, does, shown, test.__name__))
+        _LIES.append(Lie(who, does, shown, test.__module__, test.__name__))
         marked: Test = pytest.mark.lie(test)
         return marked
 
@@ -58,7 +59,7 @@ def table() -> str:
         import_module(module)
     found = list(dict.fromkeys(_LIES))
     order = ["a client", "the server", "whoever has the file", "whoever reaches the machine"]
-    rows = sorted(found, key=lambda row: order.index(row.who))
+    rows = sorted(found, key=lambda row: (order.index(row.who), MODULES.index(row.module)))
     lines = ["| who | tries to | what comes of it |", "|---|---|---|"]
     lines += [f"| {row.who} | {row.does} | {row.shown} |" for row in rows]
     return "\n".join(["", *lines, "", ""])
