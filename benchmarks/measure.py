@@ -1,9 +1,12 @@
 """Timing contestants side by side: a slow moment of the machine hits both."""
 
 import gc
+import resource
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter, process_time
 from typing import Literal
 
@@ -75,3 +78,13 @@ def _once(contestant: Contestant) -> tuple[float, float]:
         return perf_counter() - wall, contestant.cpu_clock() - cpu
     finally:
         gc.enable()
+
+
+def peak_memory() -> int:
+    """Bytes of this process at most. Linux's `ru_maxrss` would start with those of its parent."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1_024
+    unit = 1 if sys.platform == "darwin" else 1_024  # macOS counts bytes, others kilobytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -15,6 +15,7 @@ NAMES = (
     "figures",
     "detection",
     "flower",
+    "verify",
     "training",
     "training_pfl",
     "training_flower",

@@ -3,11 +3,10 @@
 `python -m benchmarks.training_memory` is that process: it prints the bytes that it took at most.
 """
 
-import resource
 import subprocess
 import sys
-from pathlib import Path
 
+from benchmarks.measure import peak_memory
 from benchmarks.row import Row
 
 GIGABYTE = 1e9
@@ -39,16 +38,6 @@ def _train() -> None:
         setting.final(VectorisedEngine(), setting.plan(task, sizes, setting.MINI_BATCHES))
 
 
-def _peak() -> int:
-    """Bytes of this process at most. Linux's `ru_maxrss` would start with those of its parent."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
-        return int(line.split()[1]) * 1_024
-    unit = 1 if sys.platform == "darwin" else 1_024  # macOS counts bytes, others kilobytes
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 if __name__ == "__main__":
     _train()
-    print(_peak())
+    print(peak_memory())

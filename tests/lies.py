@@ -19,6 +19,8 @@ MODULES = (
     "tests.flower.test_bad_server",
     "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
+    "tests.flower.test_bad_ledger",
+    "tests.flower.test_compare",
     "tests.flower.test_rollback",
     "tests.flower.test_places",
     "tests.flower.test_open_ports",

@@ -20,7 +20,7 @@ from fedaccord.flower.ledger.chain import (
 )
 from fedaccord.flower.ledger.store import Moment
 from fedaccord.flower.protocol import steps
-from fedaccord.flower.protocol.audit import audit, contradictions, wrong_model
+from fedaccord.flower.protocol.audit import audit, contradictions, look_over
 from fedaccord.flower.protocol.client import Private
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
@@ -306,11 +306,14 @@ def test_the_model_beside_the_ledger(story: tuple[list[Entry], Clients]) -> None
     start = to_bytes(START_MODEL)
     first = Checkpoint(2, 0, start)
     other = "the model beside it is not the one that it speaks of"
+
+    def wrong_model(entries: list[Entry], models: list[Checkpoint]) -> list[str]:
+        return look_over(entries, models).problems
+
     assert wrong_model(entries[:2], [first]) == []
-    assert wrong_model([], []) == []
+    assert wrong_model([], []) == ["it has no entries"]
     assert wrong_model(entries, []) == ["the model that it speaks of is not beside it"]
     assert wrong_model(entries, [first]) == ["the model that it speaks of is not beside it"]
-    assert wrong_model([], [first]) == [other]
     assert wrong_model(entries[:2], [first, Checkpoint(1_000, 9, start)]) == [other]
     for number in (0, 1, 3, 99):
         assert wrong_model(entries[:2], [Checkpoint(number, 0, start)]) == [other]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from fedaccord.flower.ledger.chain import (
     START,
+    Chain,
     Entry,
     Fact,
     broken_links,
     canonical,
     extend,
-    is_part,
 )
 
 TEXTS = st.text(max_size=8)
@@ -32,6 +32,13 @@ BODIES = st.dictionaries(
 FACTS = st.lists(
     st.builds(Fact, TEXTS, st.integers(0, 9), st.none() | TEXTS, BODIES), min_size=1, max_size=6
 )
+
+
+def is_part(entries: list[Entry]) -> bool:
+    found = Chain()
+    for entry in entries:
+        found.follow(entry)
+    return found.is_part
 
 
 def chain(facts: list[Fact]) -> list[Entry]:

@@ -11,7 +11,7 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.flower.ledger.chain import Entry
 from fedaccord.flower.ledger.store import Ledger
-from fedaccord.flower.protocol.audit import audit, contradictions, wrong_model
+from fedaccord.flower.protocol.audit import audit, contradictions, look_over
 from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import digest
@@ -57,8 +57,7 @@ def decisions(ledger: Ledger) -> list[bool]:
 
 def healthy(ledger: Ledger, clients: Clients) -> bool:
     entries = list(ledger.entries())
-    assert audit(entries) == []
-    assert wrong_model(entries, ledger.checkpoints()) == []
+    assert look_over(entries, ledger.checkpoints()).problems == []
     return not any(contradictions(entries, clients.copies[name].written) for name in NAMES)
 
 

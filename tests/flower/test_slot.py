@@ -390,7 +390,7 @@ NUMBER = "(SELECT max(number) FROM entries WHERE kind = '{}')"
         ("UPDATE checkpoints SET parameters = :other", "is not the one that it speaks of"),
         ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
         ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
-        ("DELETE FROM entries", "is not the one that it speaks of"),
+        ("DELETE FROM entries", "it has no entries"),
         (
             "UPDATE entries SET text = replace(text, 'punishing', 'cooperating')",
             "its digest differs",

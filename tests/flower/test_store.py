@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from fedaccord.cli import app
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import START, Checkpoint, Fact, broken_links
-from fedaccord.flower.ledger.lines import load_entries, load_with_models, to_lines
+from fedaccord.flower.ledger.lines import load_entries, read, to_line, to_lines
 from fedaccord.flower.ledger.locks import LedgerInUse
 from fedaccord.flower.ledger.migrate import VERSION_TABLE, configuration
 from fedaccord.flower.ledger.store import Ledger, open_ledger, read_ledger, shown
@@ -98,18 +98,19 @@ def test_a_model_that_comes_while_the_entries_are_read_is_that_of_the_last(
     """Whoever reads a ledger that grows gets entries and a model that belong together."""
     with open_ledger(path) as ledger:
         ledger.append(FACTS, b"old")
-        read, appended = Ledger.checkpoints, list[int]()
+        checkpoints, appended = Ledger.checkpoints, list[int]()
 
         def later(reader: Ledger) -> list[Checkpoint]:
             if not appended:
                 appended.append(ledger.append(FACTS, b"new")[-1].number)
-            found = read(reader)
+            found = checkpoints(reader)
             ledger.append(FACTS)  # and goes on
             return found
 
         monkeypatch.setattr(Ledger, "checkpoints", later)
-        entries, models = load_with_models(str(path))
-    assert (len(entries), models) == (4, [(4, 0, b"new")])
+        with read(str(path)) as found:
+            assert (len(list(found.entries())), found.models) == (4, [(4, 0, b"new")])
+            assert len(list(found.entries())) == 4  # once more
 
 
 @pytest.mark.parametrize("value", ["'x'", "1.5"])
@@ -300,17 +301,19 @@ def test_lines_are_the_same_entries(path: Path) -> None:
         lines.write_text("\n".join(to_lines(ledger.entries())) + "\n")
     assert load_entries(str(lines)) == load_entries(str(path))
     (entry, *_) = load_entries(str(path))
-    spoilt = [
-        entry._replace(slot=None),  # type: ignore[arg-type]
-        entry._replace(number=True),
-        entry._replace(text="[]"),
-        entry._replace(text="[" * 99_999),
-    ]
     surrogate = json.dumps(entry._replace(client="\ud800")._asdict())
-    wrong = ["{}", "[]", "[" * 99_999, surrogate, *to_lines(spoilt)]
-    for line in wrong:
+    twice = to_line(entry)[:-1] + f', "digest": "{entry.digest}"}}'
+    for line, message in [
+        ("{}", "line 1 is no entry"),
+        ("[]", "line 1 is no entry"),
+        ("[" * 99_999, "line 1 is no entry"),
+        (to_line(entry)[:-1] + ', "more": 1}', "line 1 is no entry"),
+        (surrogate, "line 1 is not as export writes it"),
+        (twice, "line 1 is not as export writes it"),
+        (" " + to_line(entry), "line 1 is not as export writes it"),
+    ]:
         lines.write_text(f"{line}\n")
-        with pytest.raises(FedaccordError, match="line 1 is no entry"):
+        with pytest.raises(FedaccordError, match=message):
             load_entries(str(lines))
 
 

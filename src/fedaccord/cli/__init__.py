@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
+from fedaccord.cli.console import escaped
 from fedaccord.cli.ending import CANNOT, exit_code_of, prepare_streams
 from fedaccord.errors import FedaccordError
 
@@ -26,7 +27,7 @@ COMMANDS = {
     "compare": "What else could be done about free riders, side by side",
     "reproduce": "The paper's figures and claims, checked",
     "flower": "The slots across machines, on Flower",
-    "ledger": "Show, verify and export what was settled",
+    "ledger": "Show, verify, compare and export what was settled",
 }
 """Each is in the module of its name, which is imported when the command runs."""
 
@@ -44,7 +45,8 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except FedaccordError as error:
-            typer.echo(f"Error: {error}", err=True)
+            lines = map(escaped, str(error).split("\n"))  # it may quote what somebody else wrote
+            typer.echo("Error: " + "\n".join(lines), err=True)
             raise typer.Exit(CANNOT) from None
         except OSError as error:
             if error.filename is None:  # about what is printed, or nothing that was given

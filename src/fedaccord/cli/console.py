@@ -21,6 +21,30 @@ def output() -> "Console":
     return _console(stderr=False)
 
 
+def escaped(text: str) -> str:
+    r"""Text that somebody else wrote, as it may go to a terminal: nothing in it acts there.
+
+    Characters that cannot be printed (control characters, those that turn the direction of
+    writing, line breaks) are spelt out.
+
+    >>> print(escaped("St Mary\x1b[2J\u202e"))
+    St Mary\x1b[2J\u202e
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def json_for_people(value: object) -> str:
+    """JSON to print, in which such characters are spelt out as well."""
+    import json
+
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
 def say_where_from(file: Path | None, paper: bool, output_format: str) -> None:
     """Say that nothing was asked for; on stderr where stdout is for programs."""
     if file is None and not paper:

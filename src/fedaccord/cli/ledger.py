@@ -1,20 +1,25 @@
 """`fedaccord ledger`: what happened, whether it is what was written, and a way back."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.cli.console import output
+from fedaccord.cli.console import escaped, json_for_people, working
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 
 if TYPE_CHECKING:
-    from fedaccord.flower.ledger.chain import Checkpoint, Entry
+    from fedaccord.flower.ledger.chain import Entry
+    from fedaccord.flower.ledger.lines import Reading
+    from fedaccord.flower.protocol.audit import Findings
+    from fedaccord.flower.protocol.forks import Comparison
 
 ledger = typer.Typer(
-    help="Look at a ledger, verify it, export it, go back to an older model.",
+    help="Look at a ledger, verify it, compare copies, export it, go back to an older model.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -43,26 +48,36 @@ def show(
     """Show the entries of a ledger.
 
     LEDGER is a file, or the URL of a PostgreSQL database; a client's copy will do as well.
+    Characters that cannot be printed are spelt out.
     """
-    _check_installed()
+    from collections import deque
+
+    from fedaccord.cli.ledger_entries import Widths, print_json, print_table
     from fedaccord.flower.protocol.state import KINDS
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
-    entries = [
-        entry
-        for entry in _about(client, _load(place))
-        if slot in (None, entry.slot) and kind in (None, entry.kind)
-    ]
-    entries = entries[-last:] if last else entries
-    if output_format == "json":
-        import json
+    with _reading(place) as found:
 
-        typer.echo(json.dumps([_record(entry) for entry in entries], indent=2, ensure_ascii=False))
-    elif not entries:
-        typer.echo("No entries.")
-    else:
-        _print_entries(entries)
+        def chosen() -> "Iterable[Entry]":
+            wanted = (
+                entry
+                for entry in _about(client, found.entries())
+                if slot in (None, entry.slot) and kind in (None, entry.kind)
+            )
+            return wanted if last is None else deque(wanted, maxlen=last)
+
+        _check_readable(place, client, found)
+        if output_format == "json":
+            print_json(chosen())
+            return
+        room, count = Widths(), 0
+        for count, entry in enumerate(chosen(), start=1):  # noqa: B007  it is used after the loop
+            room.make_room(entry)
+        if count == 0:
+            typer.echo("No entries.")
+        else:
+            print_table(chosen(), room)
 
 
 @ledger.command()
@@ -85,33 +100,72 @@ def verify(
 
     The exit code is 0 when all is well, and 1 when something is not.
     """
-    _check_installed()
-    from fedaccord.flower.ledger.lines import load_with_models
-    from fedaccord.flower.ledger.store import shown
-
-    entries, models = load_with_models(place)
-    what = _what_it_is(place, entries)
-    problems = _problems(place, what, entries, models)
-    for copy in against or []:
-        problems += [f"{shown(copy)}: {problem}" for problem in _disagreement(entries, copy)]
-    slots = max((entry.slot for entry in entries if type(entry.slot) is int), default=0)
-    head = str(entries[-1].digest) if entries else None
+    with working("Verifying"), _reading(place) as found:
+        what, findings = _look_over(found)
+        problems = found.damage() + _problems(what, findings)
+        for copy, wrong in _disagreements(found, findings, against or []):
+            problems += [f"{copy}: {problem}" for problem in wrong]
+    chain = findings.chain
+    head = chain.head.digest if chain.length else None
     if output_format == "json":
-        import json
-
         record = {
-            "entries": len(entries),
+            "entries": chain.length,
             "head": head,
-            "slots": slots,
+            "slots": chain.slots,
             "holds": not problems,
             "problems": problems,
         }
-        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        typer.echo(json_for_people(record))
     else:
         last = "" if head is None else f", the last with the digest {head[:16]}..."
-        typer.echo(f"{shown(place)} is {what}: {len(entries)} entries, {slots} slots{last}.")
+        about = f"{chain.length} entries, {chain.slots} slots{last}"
+        typer.echo(escaped(f"{_shown(place)} is {what}: {about}."))
         for line in [f"Wrong: {problem}." for problem in problems] or _praise(place, what, against):
-            typer.echo(line)
+            typer.echo(escaped(line))
+    if problems:
+        raise typer.Exit(1)
+
+
+@ledger.command()
+def compare(
+    copies: Annotated[list[str], typer.Argument(metavar="COPY...", hidden=True)],
+    *,
+    output_format: FormatOption = "text",
+) -> None:
+    """Compare clients' copies with one another: were they told the same story?
+
+    It needs no server. A server that shows two clients different ledgers, or tells them different
+    things that concern everyone, as an agreement's total, who deviated, the phase to come or the
+    model, is found by what each of them wrote down.
+
+    The exit code is 0 when they agree, and 1 when they do not or one of them was changed.
+    """
+    from fedaccord.flower.protocol.forks import UNSEEN, compare_copies
+
+    if len(copies) < 2:
+        raise InvalidInput("there is nothing to compare: name two copies or more")
+    with working("Comparing"), ExitStack() as stack:
+        found = {place: stack.enter_context(_reading(place)) for place in copies}
+        if len(found) < len(copies):
+            raise InvalidInput("the same copy is named twice")
+        wrong = {place: _wrong_copy(one) for place, one in found.items()}
+        whose = _owners({place: one for place, one in found.items() if not wrong[place]})
+        result = compare_copies(found[place].entries() for place in whose)
+    problems = [f"{_shown(place)}: {problem}" for place in copies for problem in wrong[place]]
+    problems += result.contradictions
+    if output_format == "json":
+        record = {
+            "copies": [{"copy": _shown(place), "client": whose.get(place)} for place in copies],
+            "questions": result.questions,
+            "shown": result.shown,
+            "holds": not problems,
+            "problems": problems,
+            "unseen": UNSEEN,
+        }
+        typer.echo(json_for_people(record))
+    else:
+        for line in _told(result, problems):
+            typer.echo(escaped(line))
     if problems:
         raise typer.Exit(1)
 
@@ -130,36 +184,59 @@ def export(
     if file.suffix != ".jsonl":
         raise InvalidInput(f"{file}: the file must be called *.jsonl")
     check_writable(file, inputs=[Path(place)])
-    entries = _about(client, _load(place))
+    from fedaccord.flower.ledger.lines import to_line
 
-    from fedaccord.flower.ledger.lines import to_lines
+    count = 0
 
-    write_file(file, "".join(f"{line}\n" for line in to_lines(entries)))
-    typer.echo(f"Wrote {len(entries)} entries to {file}.")
+    def lines(found: "Reading") -> Iterator[bytes]:
+        nonlocal count
+        for entry in _about(client, found.entries()):
+            count += 1
+            yield f"{to_line(entry)}\n".encode()
 
-
-def _about(client: str | None, entries: "list[Entry]") -> "list[Entry]":
-    """What concerns a client, or everyone; all of it if no client is named."""
-    if client is None:
-        return entries
-    known = sorted({entry.client for entry in entries if entry.client is not None})
-    if client not in known:
-        raise InvalidInput(f"--client: there is nothing about {client!r}, only {', '.join(known)}")
-    return [entry for entry in entries if entry.client in (None, client)]
+    with working("Exporting"), _reading(place) as found:
+        _check_readable(place, client, found)
+        write_file(file, lines(found), private=True)
+    typer.echo(f"Wrote {count} entries to {file}.")
 
 
-def _load(place: str) -> "list[Entry]":
-    """Entries to look at, all of them readable."""
+@contextmanager
+def _reading(place: str) -> "Iterator[Reading]":
+    """A ledger to read."""
     _check_installed()
-    from fedaccord.flower.ledger.chain import unreadable
-    from fedaccord.flower.ledger.lines import load_entries
+    from fedaccord.flower.ledger.lines import read
+
+    with read(place) as found:
+        yield found
+
+
+def _about(client: str | None, entries: "Iterable[Entry]") -> "Iterator[Entry]":
+    """What concerns a client, or everyone; all of it if no client is named."""
+    return (entry for entry in entries if client is None or entry.client in (None, client))
+
+
+def _check_readable(place: str, client: str | None, found: "Reading") -> None:
+    """Before anything is shown: every entry can be read, and there is such a client."""
+    from fedaccord.flower.ledger.chain import NoEntry, read_body
+
+    known = set[str]()
+    for entry in found.entries():
+        try:
+            read_body(entry)
+        except NoEntry as why:
+            raise InvalidInput(
+                f"entry {entry.number} cannot be read: {why}", _shown(place)
+            ) from None
+        known |= {entry.client} if entry.client is not None else set()
+    if client is not None and client not in known:
+        names = ", ".join(sorted(known))
+        raise InvalidInput(f"--client: there is nothing about {client!r}, only {names}")
+
+
+def _shown(place: str) -> str:
     from fedaccord.flower.ledger.store import shown
 
-    entries = load_entries(place)
-    for entry in entries:
-        if (why := unreadable(entry)) is not None:
-            raise InvalidInput(f"entry {entry.number} cannot be read: {why}", shown(place))
-    return entries
+    return shown(place)
 
 
 def _check_installed() -> None:
@@ -168,110 +245,116 @@ def _check_installed() -> None:
     check_installed("sqlalchemy", "alembic")
 
 
-def _record(entry: "Entry") -> dict[str, Any]:
-    record: dict[str, Any] = entry._asdict()
-    del record["text"]
-    return record | {"body": entry.body}
-
-
-def _print_entries(entries: "list[Entry]") -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("number", justify="right")
-    table.add_column("slot", justify="right")
-    table.add_column("kind")
-    table.add_column("client")
-    table.add_column("content", overflow="fold")
-    for entry in entries:
-        content = ", ".join(f"{key} {_short(value)}" for key, value in entry.body.items())
-        client = entry.client or ""
-        table.add_row(str(entry.number), str(entry.slot), entry.kind, client, content)
-    output().print(table)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{key}={_short(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return " ".join(_short(inner) for inner in value) or "nobody"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "none"}[value]
-    text = str(value)
-    return text[:12] + "..." if len(text) == 64 and text.isalnum() else text
-
-
 # --- Verifying -----------------------------------------------------------------------------
 
 _SERVERS, _COPY = "the server's ledger", "a client's copy"
 _PART, _NOTHING = "a part of a ledger", "an empty ledger"
 
 
-def _what_it_is(place: str, entries: "list[Entry]") -> str:
-    from fedaccord.flower.ledger.chain import is_part
+def _look_over(found: "Reading") -> "tuple[str, Findings]":
+    """What a ledger is, and what is wrong with it by itself."""
+    from fedaccord.flower.protocol.audit import look_over, look_over_copy
 
-    if not entries:
-        return _NOTHING
-    if _is_file_of_lines(place) and is_part(entries):
-        return _PART
-    # in a copy all is about one client, in the server's ledger some is about everyone
-    return _SERVERS if any(entry.client is None for entry in entries) else _COPY
-
-
-def _is_file_of_lines(place: str) -> bool:
-    from fedaccord.flower.ledger.lines import SUFFIX
-
-    return place.endswith(SUFFIX)
+    if _is_copy(found):
+        findings = look_over_copy(found.entries())
+    else:
+        findings = look_over(found.entries(), found.models)
+    if findings.chain.length == 0:
+        return _NOTHING, findings
+    if found.models is None and findings.chain.is_part:
+        return _PART, findings
+    return _COPY if _is_copy(found) else _SERVERS, findings
 
 
-def _problems(
-    place: str, what: str, entries: "list[Entry]", models: "list[Checkpoint]"
-) -> list[str]:
-    """What is wrong with a ledger by itself."""
-    from fedaccord.flower.ledger.chain import broken_links
-    from fedaccord.flower.protocol.audit import EMPTY, audit, wrong_model
+def _is_copy(found: "Reading") -> bool:
+    """In a copy all is about one client; the server's ledger begins with what is about everyone."""
+    first = next(found.entries(), None)
+    return first is not None and first.client is not None
 
-    if what == _NOTHING:
-        return [EMPTY]
-    if what == _PART:
-        missing = entries[-1].number - len(entries)
-        return [
-            f"{missing} entries are missing, as in a part that export --client writes; "
-            "only a whole ledger can be verified"
+
+def _problems(what: str, findings: "Findings") -> list[str]:
+    if what != _PART:
+        return findings.problems
+    missing = findings.chain.head.number - findings.chain.length
+    return [
+        f"{missing} entries are missing, as in a part that export --client writes; "
+        "only a whole ledger can be verified"
+    ]
+
+
+def _wrong_copy(found: "Reading") -> list[str]:
+    """What is wrong with a client's copy by itself."""
+    from fedaccord.flower.protocol.audit import look_over_copy
+
+    if damage := found.damage():
+        return damage
+    first = next(found.entries(), None)
+    if first is not None and first.client is None:
+        return ["is no copy of a client's"]
+    return look_over_copy(found.entries()).problems
+
+
+def _disagreements(
+    found: "Reading", findings: "Findings", against: list[str]
+) -> list[tuple[str, list[str]]]:
+    """What is wrong with each copy, or where it and the ledger disagree."""
+    from fedaccord.flower.protocol.audit import contradictions_of_many
+
+    with ExitStack() as stack:
+        copies = [stack.enter_context(_reading(place)) for place in against]
+        wrong = [_wrong_copy(copy) for copy in copies]
+        whole = [
+            copy.entries() for copy, problems in zip(copies, wrong, strict=True) if not problems
         ]
-    if what == _COPY:
-        return broken_links(entries)
-    problems = audit(entries)
-    if problems or _is_file_of_lines(place):
-        return problems
-    return wrong_model(entries, models)
-
-
-def _disagreement(entries: "list[Entry]", copy: str) -> list[str]:
-    """What is wrong with a client's copy, or where it and the ledger disagree."""
-    from fedaccord.flower.ledger.chain import broken_links
-    from fedaccord.flower.ledger.lines import load_entries
-    from fedaccord.flower.protocol.audit import contradictions
-
-    theirs = load_entries(copy)
-    if problems := broken_links(theirs):
-        return problems
-    if not entries or broken_links(entries):
-        return ["cannot be compared with what is no whole ledger"]
-    return contradictions(entries, theirs)
+        if findings.chain.length == 0 or not findings.chain.whole:
+            compared = [["cannot be compared with what is no whole ledger"]] * len(whole)
+        else:
+            compared = contradictions_of_many(found.entries(), whole)
+    rest = iter(compared)
+    return [(_shown(one), bad or next(rest)) for one, bad in zip(against, wrong, strict=True)]
 
 
 def _praise(place: str, what: str, against: list[str] | None) -> list[str]:
-    from fedaccord.flower.ledger.store import shown
-
     lines = ["Nothing in it was changed: the chain of digests is whole."]
     if what == _SERVERS:
         lines.append("Every agreement is proved, every rank, verdict and phase follows.")
-        if not _is_file_of_lines(place):
+        if not place.endswith(".jsonl"):
             lines.append("The model beside it is the one that it speaks of.")
-    return lines + [f"{shown(copy)} agrees with it." for copy in against or []]
+    return lines + [f"{_shown(copy)} agrees with it." for copy in against or []]
+
+
+# --- Comparing -----------------------------------------------------------------------------
+
+
+def _owners(found: "dict[str, Reading]") -> dict[str, str]:
+    """Whose copy each is; no two may be of one client."""
+    owners = {place: str(next(one.entries()).client) for place, one in found.items()}
+    for place, client in owners.items():
+        others = [other for other in owners if other != place and owners[other] == client]
+        if others:
+            both = f"{_shown(place)} and {_shown(others[0])}"
+            raise InvalidInput(f"{both} are copies of one client, {client}")
+    return owners
+
+
+def _told(result: "Comparison", problems: list[str]) -> list[str]:
+    from fedaccord.flower.protocol.forks import UNSEEN
+
+    compared = (
+        f"Compared: {result.questions} questions that two of them or more were asked, and "
+        f"{result.shown} entries of the server's ledger that they were shown."
+    )
+    listed = [f"Wrong: {problem}." for problem in problems[:LISTED_PROBLEMS]]
+    if len(problems) > LISTED_PROBLEMS:
+        listed.append(f"And {len(problems) - LISTED_PROBLEMS:,} more.")
+    if not listed:
+        nothing = result.questions == 0 and result.shown == 0
+        listed = [
+            "They have nothing in common, so nothing could be compared."
+            if nothing
+            else "They tell the same story."
+        ]
+    return [compared, *listed, f"What cannot be found: {UNSEEN}."]
 
 
 # --- Going back to an older model ----------------------------------------------------------
@@ -297,7 +380,7 @@ def rollback(
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
     _check_installed()
-    from fedaccord.flower.ledger.store import open_ledger, read_ledger, shown
+    from fedaccord.flower.ledger.store import open_ledger, read_ledger
     from fedaccord.flower.protocol.coordinator import Coordinator
 
     read_ledger(place).close()  # a proposal makes no new ledger
@@ -307,10 +390,10 @@ def rollback(
         terms, pending = coordinator.state.rules, coordinator.state.proposal
     which = f"the model of slot {to_slot}" if to_slot else "the first model"
     if pending is None:
-        typer.echo(f"{shown(place)}: back to {which}; the terms ask for nobody's consent.")
+        typer.echo(f"{_shown(place)}: back to {which}; the terms ask for nobody's consent.")
         return
     typer.echo(
-        f"{shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
+        f"{_shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
         f"{terms.consents} of {len(terms.clients)} must agree: a client that does puts "
         f"consents_to_slot = {to_slot} into its client.toml first."
     )

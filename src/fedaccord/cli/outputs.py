@@ -50,7 +50,10 @@ def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) ->
 def write_file(
     path: Path, content: str | bytes | Iterable[bytes], *, private: bool = False
 ) -> None:
-    """Write a file, whole or not at all; a private one can be read by its owner only."""
+    """Write a file, whole or not at all; a private one can be read by its owner only.
+
+    Content that comes in parts need not fit into memory.
+    """
     data = content.encode() if isinstance(content, str) else content
     target = _target(path)
     try:

@@ -32,6 +32,7 @@ from flwr.supercore.run import RunNotRunningException
 from flwr.superlink.grid.http_grid import HttpGrid
 
 from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.reasons import Reason
 from fedaccord.flower.wire import Unreadable
 
 Pull = Callable[[str, float], Message | None]
@@ -114,13 +115,13 @@ def _look(
     try:
         reply: Message | Unreadable | None = pull(message_id, end)
         if not isinstance(reply, Message | None):
-            reply = Unreadable("is no message")
+            reply = Unreadable(Reason.NO_MESSAGE)
     except Unreadable as problem:
         reply = problem
     except httpx.TransportError:  # the SuperLink could not be reached, which is no node's doing
         reply = None
     except Exception:  # the bytes are somebody else's: Flower raises whatever they lead to
-        reply = Unreadable("cannot be unpacked")
+        reply = Unreadable(Reason.NOT_UNPACKED)
     if reply is not None:
         found[node] = reply
     return reply is not None
@@ -151,7 +152,7 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
         content: bytes = pull_object(object_id)
         taken += len(content)
         if taken > room:
-            raise Unreadable("is larger than what was asked for")
+            raise Unreadable(Reason.TOO_LARGE)
         return content
 
     try:
@@ -164,7 +165,7 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
             backoff_cap=1.0,
         )
     except ObjectPullError:
-        raise Unreadable("did not arrive whole") from None
+        raise Unreadable(Reason.NOT_WHOLE) from None
     finally:
         client.ConfirmMessageReceived(
             ConfirmMessageReceivedRequest(
@@ -184,7 +185,7 @@ def _object_ids(tree: ObjectTree, room: int) -> list[str]:
     """What a reply consists of, each part once."""
     found = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
     if len(found) > room // 64:  # an object takes at least the 64 digits of its id
-        raise Unreadable("is larger than what was asked for")
+        raise Unreadable(Reason.TOO_LARGE)
     return found
 
 
@@ -197,4 +198,4 @@ def check_inflated(contents: Mapping[str, bytes], room: int) -> None:
             form = json.loads(get_object_body(content, Array))
             size += sum(len(contents[children[chunk]]) for chunk in form["arraychunk_ids"])
         if size > room:
-            raise Unreadable("is larger than what was asked for")
+            raise Unreadable(Reason.TOO_LARGE)

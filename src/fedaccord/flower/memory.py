@@ -22,8 +22,8 @@ class StateCopy:
     def append(self, facts: list[Fact]) -> None:
         """Write facts down."""
         last = self.last()
-        head = START if last is None else last.head
-        for entry in extend(head, facts, wall_clock()):
+        head, at = (START, "") if last is None else (last.head, last.at)
+        for entry in extend(head, facts, max(wall_clock(), at)):
             self._record[str(entry.number)] = json.dumps(entry)
 
     def entries(self, *, slot: int | None = None, kind: str | None = None) -> Iterator[Entry]:

@@ -8,6 +8,7 @@ from flwr.serverapp import Grid
 
 from fedaccord.flower.exchange import exchange, room_for
 from fedaccord.flower.protocol.messages import Reply
+from fedaccord.flower.protocol.reasons import Reason
 from fedaccord.flower.protocol.terms import Terms
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.game.names import normalised
@@ -65,9 +66,9 @@ class Directory:
     def _problem(self, name: str, registered: str, claims: Counter[str]) -> str | None:
         """Why a node cannot be the client that it says it is."""
         if name not in self.terms.clients:
-            return "is a node of nobody in the terms"
+            return Reason.NOBODYS_NODE
         if registered not in ("", name):
-            return f"says it is {name}, but its key is registered as another"
+            return Reason.ANOTHERS_KEY.format(client=name)
         if claims[name] > 1:
-            return f"is one of several nodes that say they are {name}"
+            return Reason.SEVERAL_NODES.format(client=name)
         return None

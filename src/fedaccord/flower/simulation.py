@@ -213,7 +213,7 @@ class _Diary:
                 self.progress(slot.number, slot.rounds, self._rounds[-1])
         if slot.told:
             final = self._rounds[-1] if self._rounds else self._score(arrays)
-            given = [min(counts) for counts in slot.counts.values()]
+            given = slot.least.values()
             total = sum(scaled_amount(amount, self.course.scale) for amount in given)
             rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
             self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final))

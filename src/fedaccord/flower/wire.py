@@ -9,6 +9,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import canonical
 from fedaccord.flower.protocol.parameters import Arrays, array_from_bytes, check_names
+from fedaccord.flower.protocol.reasons import Reason
 
 _BODY, _ARRAYS = "fedaccord", "arrays"
 
@@ -38,20 +39,20 @@ def unpack(message: Message, most: int | None = None) -> tuple[Any, Arrays | Non
     There may be at most `most` parameters; None: any number.
     """
     if message.has_error():
-        raise Unreadable(f"failed (Flower's error {message.error.code})")
+        raise Unreadable(Reason.FLOWER_FAILED.format(code=message.error.code))
     try:
         body = json.loads(str(message.content[_BODY]["json"]))
     except (KeyError, TypeError, ValueError, RecursionError):
-        raise Unreadable("has no readable content") from None
+        raise Unreadable(Reason.NO_READABLE_CONTENT) from None
     if not message.content.keys() <= {_BODY, _ARRAYS}:
-        raise Unreadable("has records that were not asked for")
+        raise Unreadable(Reason.OTHER_RECORDS)
     record: Any = message.content.get(_ARRAYS)
     if record is None:
         return body, None
     try:
         if most is not None and len(record) > most:
-            raise Unreadable("has parameters that were not asked for")
+            raise Unreadable(Reason.OTHER_PARAMETERS)
         check_names(record)
         return body, {name: array_from_bytes(array.data) for name, array in record.items()}
     except (FedaccordError, AttributeError, TypeError):
-        raise Unreadable("has unreadable parameters") from None
+        raise Unreadable(Reason.UNREADABLE_PARAMETERS) from None

@@ -4,7 +4,7 @@ Whoever changes, removes or inserts an entry must change every digest that follo
 agree any more with anyone who kept a later one.
 
 >>> facts = [Fact("slot", 1, None, {"phase": "x"}), Fact("report", 1, "a", {"ratio": 2.5})]
->>> first, second = extend(START, facts, at="2025-01-01T00:00:00Z")
+>>> first, second = extend(START, facts, at="2025-01-01T00:00:00+00:00")
 >>> second.previous == first.digest
 True
 >>> broken_links([first, second._replace(text='{"ratio":9.0}')])
@@ -13,8 +13,12 @@ True
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
+
+from fedaccord.errors import LISTED_PROBLEMS
 
 GENESIS = "0" * 64
 """What the first entry has for the digest of the one before it."""
@@ -82,11 +86,14 @@ class Checkpoint(NamedTuple):
     parameters: bytes
 
 
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
 def canonical(value: Any) -> str:
     """JSON in the one form that is digested; NaN and infinity have none."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _CANONICAL.encode(value)
 
 
 def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:
@@ -99,60 +106,147 @@ def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:
         head = entry.head
 
 
-def broken_links(entries: Iterable[Entry], head: Head = START) -> list[str]:
-    """What is wrong with a chain, in words; nothing if every entry is as it was written."""
-    return [break_.problem for break_ in _breaks(entries, head)]
+class Chain:
+    """Follows a chain entry by entry, and remembers what is wrong with it."""
 
+    def __init__(self) -> None:
+        """Before the first entry."""
+        self.head = START
+        self.length = 0
+        self.slots = 0
+        """The highest slot that an entry is about."""
+        self.gaps = 0
+        """How often entries are missing."""
+        self._breaks: list[str] = []
+        self._further = 0
+        self._at = ""
 
-def is_part(entries: Iterable[Entry]) -> bool:
-    """Whether entries are missing, but nothing else is wrong, as in the part of one client."""
-    missing = [break_.missing for break_ in _breaks(entries, START)]
-    return bool(missing) and all(missing)
-
-
-class _Break(NamedTuple):
-    """Where a chain is not whole."""
-
-    problem: str
-    missing: bool = False
-    """Whether it is only that some entries are not there."""
-
-
-def _breaks(entries: Iterable[Entry], head: Head) -> Iterator[_Break]:
-    for entry in entries:
-        if (why := unreadable(entry)) is not None:
-            yield _Break(f"entry {head.number + 1} is no entry: {why}")
-            head = Head(head.number + 1, entry.digest)
-            continue
-        if entry.number > head.number + 1:
-            gap = f"entry {head.number + 1} is missing: entry {entry.number} follows"
-            yield _Break(gap, missing=True)
-        elif entry.number < head.number + 1:
-            yield _Break(f"entry {entry.number} stands where entry {head.number + 1} should")
-        elif entry.previous != head.digest:
-            yield _Break(f"entry {entry.number} does not follow the one before it")
+    def follow(self, entry: Entry) -> Fact | None:
+        """The fact in one more entry, if it is one; what is wrong with it is a problem."""
+        self.length += 1
+        due = self.head.number + 1
+        try:
+            body = read_body(entry)
+        except NoEntry as why:
+            self._broken(f"entry {due} is no entry: {why}")
+            self.head = Head(due, str(entry.digest))
+            return None
+        if entry.number > due:
+            self.gaps += 1
+            self._broken(f"entry {due} is missing: entry {entry.number} follows")
+        elif entry.number < due:
+            self._broken(f"entry {entry.number} stands where entry {due} should")
+        elif entry.previous != self.head.digest:
+            self._broken(f"entry {entry.number} does not follow the one before it")
         if _digest(entry[:-1]) != entry.digest:
-            yield _Break(f"entry {entry.number} is not what was written: its digest differs")
-        head = entry.head
+            self._broken(f"entry {entry.number} is not what was written: its digest differs")
+        if entry.at != self._at:
+            self._check_time(entry)
+        self.head, self.slots = entry.head, max(self.slots, entry.slot)
+        return Fact(entry.kind, entry.slot, entry.client, body)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is wrong so far."""
+        return not self._breaks
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong so far, in words; of very many only the first are named."""
+        more = [f"and {self._further:,} more entries are wrong"] if self._further else []
+        return self._breaks + more
+
+    @property
+    def is_part(self) -> bool:
+        """Whether entries are missing, but nothing else is wrong, as in the part of one client."""
+        return 0 < self.gaps == len(self._breaks) + self._further
+
+    def _check_time(self, entry: Entry) -> None:
+        """Its one form makes times that can be compared as they are."""
+        if not is_time(entry.at):
+            self._broken(
+                f"entry {entry.number} has no time in UTC, as in 2025-01-31T09:30:00+00:00"
+            )
+        elif entry.at < self._at:
+            self._broken(f"entry {entry.number} is of a time before that of the entry before it")
+        self._at = entry.at
+
+    def _broken(self, problem: str) -> None:
+        if len(self._breaks) < LISTED_PROBLEMS:
+            self._breaks.append(problem)
+        else:
+            self._further += 1
 
 
-def unreadable(entry: Entry) -> str | None:
-    """Why an entry is none: its fields may be anything, if someone edited what holds them."""
-    for name, value, types in zip(Entry._fields, entry, _TYPES, strict=True):
-        if type(value) not in types:
-            return f"its {name} is of another type"
+def broken_links(entries: Iterable[Entry]) -> list[str]:
+    """What is wrong with a chain, in words; nothing if every entry is as it was written."""
+    chain = Chain()
+    for entry in entries:
+        chain.follow(entry)
+    return chain.problems
+
+
+class NoEntry(Exception):
+    """Why something in a ledger is no entry."""
+
+
+def read_body(entry: Entry) -> dict[str, Any]:
+    """The body of an entry, whose fields may be anything if someone edited what holds them.
+
+    There is one way to write a body down. So nothing can be in it that one reader sees and
+    another one does not: a key that stands there twice, or a number that is none.
+    """
+    if tuple(map(type, entry)) not in _TYPES:
+        raise NoEntry(f"its {_odd_field(entry)} is of another type")
+    if max(abs(entry.number), abs(entry.slot)) > _MOST:
+        raise NoEntry("it has a number that no database holds")
     try:
-        canonical(list(entry)).encode()
-        return None if isinstance(entry.body, dict) else "its text is no object"
+        "".join(filter(None, (*entry[1:3], *entry[4:]))).encode()
+        body = json.loads(entry.text)
     except UnicodeEncodeError:
-        return "it has characters that are none"
+        raise NoEntry("it has characters that are none") from None
     except (ValueError, RecursionError):
-        return "its text is no JSON"
+        raise NoEntry("its text is no JSON") from None
+    if not isinstance(body, dict):
+        raise NoEntry("its text is no object")
+    if entry.text.count("[") + entry.text.count("{") > _DEEPEST and _is_deeper(body, _DEEPEST):
+        raise NoEntry("its text is nested too deeply")
+    try:
+        if canonical(body) == entry.text:
+            return body
+    except (ValueError, RecursionError):  # it has NaN, or half of a character
+        pass
+    raise NoEntry("its text is not in canonical form")
 
 
-_TEXT = (str,)
-_TYPES = ((int,), _TEXT, _TEXT, (int,), (str, type(None)), _TEXT, _TEXT, _TEXT)
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether there are more lists and objects within one another than so many."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_is_deeper(one, levels - 1) for one in inner)
+
+
+_DEEPEST = 10
+"""Our entries have 4 at most; whatever goes through an entry should not run out of stack."""
+
+
+def is_time(at: str) -> bool:
+    """Whether this is a time as `wall_clock` tells it: in UTC, to the second."""
+    try:
+        return _TIME.fullmatch(at) is not None and datetime.fromisoformat(at) is not None
+    except ValueError:
+        return False
+
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
+_MOST = 2**63 - 1
+_TYPES = tuple((int, str, str, int, client, str, str, str) for client in (str, type(None)))
 """Of an entry's fields."""
+
+
+def _odd_field(entry: Entry) -> str:
+    """The first field that has another type than it should."""
+    fields = zip(Entry._fields, entry, *_TYPES, strict=True)
+    return next(str(name) for name, value, *types in fields if type(value) not in types)
 
 
 def _digest(content: tuple[Any, ...]) -> str:

@@ -1,51 +1,80 @@
-"""A ledger as text, one entry a line (JSON), to send around and to verify without a database."""
+"""A ledger to read: a database, or a file of lines (JSON), one entry each, to send around."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.ledger.chain import Checkpoint, Entry, unreadable
-from fedaccord.flower.ledger.store import read_ledger
+from fedaccord.flower.ledger.chain import Checkpoint, Entry
+from fedaccord.flower.ledger.store import Ledger, read_ledger
 
 SUFFIX = ".jsonl"
 
 
-def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """Each entry as a line."""
-    for entry in entries:
-        yield json.dumps(entry._asdict(), ensure_ascii=False)
+@dataclass(frozen=True)
+class Reading:
+    """A ledger as it was at one moment, also while it grows."""
+
+    entries: Callable[[], Iterator[Entry]]
+    """Goes through the entries, as often as one likes; few of them are in memory at a time."""
+    models: list[Checkpoint] | None
+    """Those beside its last entry; None: it is a file of lines, which has none."""
+    damage: Callable[[], list[str]]
+    """What is wrong with what holds it."""
+
+
+@contextmanager
+def read(place: str) -> Iterator[Reading]:
+    """The ledger in a database, by its path or URL, or in a file of lines."""
+    if place.endswith(SUFFIX):
+        yield Reading(lambda: from_lines(Path(place)), models=None, damage=list)
+        return
+    with read_ledger(place) as ledger:
+        yield _now(ledger)
+
+
+def _now(ledger: Ledger) -> Reading:
+    end = ledger.head.number
+    models = ledger.checkpoints()
+    if models:  # one that came after the last entry brought entries with it
+        end = max(end, models[-1].number)
+    return Reading(lambda: ledger.entries(last=end), models, ledger.damage)
 
 
 def load_entries(place: str) -> list[Entry]:
-    """All entries of a ledger: a database by its path or URL, or a file of lines."""
-    return load_with_models(place)[0]
+    """All entries of a ledger."""
+    with read(place) as ledger:
+        return list(ledger.entries())
 
 
-def load_with_models(place: str) -> tuple[list[Entry], list[Checkpoint]]:
-    """All entries of a ledger, and the model beside them if it is a database and has one."""
-    if place.endswith(SUFFIX):
-        return _from_lines(Path(place)), []
-    with read_ledger(place) as ledger:
-        entries, stored = list(ledger.entries()), ledger.checkpoints()
-        number = stored[-1].number if stored else 0
-        if entries and number > entries[-1].number:  # more was written in the meantime
-            entries = [entry for entry in ledger.entries() if entry.number <= number]
-        return entries, stored
+def to_line(entry: Entry) -> str:
+    """An entry as a line."""
+    return json.dumps(entry._asdict(), ensure_ascii=False)
 
 
-def _from_lines(path: Path) -> list[Entry]:
+def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Each entry as a line."""
+    return map(to_line, entries)
+
+
+def from_lines(path: Path) -> Iterator[Entry]:
+    """The entries in a file of lines."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                yield _from_line(line.removesuffix("\n"), number, path)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot be read: {error}", str(path)) from None
-    entries = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = Entry(**json.loads(line))
-        except (TypeError, ValueError, RecursionError):
-            raise InvalidInput(f"line {number} is no entry", str(path)) from None
-        if (why := unreadable(entry)) is not None:
-            raise InvalidInput(f"line {number} is no entry: {why}", str(path))
-        entries.append(entry)
-    return entries
+
+
+def _from_line(line: str, number: int, path: Path) -> Entry:
+    """The entry in a line, which must be as `to_line` writes it: no key stands there twice."""
+    try:
+        entry = Entry(**json.loads(line))
+        if to_line(entry) == line:
+            return entry
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput(f"line {number} is no entry", str(path)) from None
+    raise InvalidInput(f"line {number} is not as export writes it", str(path))

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import START, Checkpoint, Entry, Fact, Head, extend
+from fedaccord.errors import LISTED_PROBLEMS, FedaccordError
+from fedaccord.flower.ledger.chain import START, Checkpoint, Entry, Fact, extend
 from fedaccord.flower.ledger.locks import LedgerInUse, lock
 from fedaccord.flower.ledger.migrate import check_ours, check_revision, upgrade
 from fedaccord.flower.ledger.places import resolved
@@ -52,7 +52,9 @@ class Ledger:
         self._clock = clock
         self._unlock: Callable[[], None] | None = None
         self._watch: Callable[[Moment], None] = lambda _: None
-        self.head = self._read_head()
+        last = self.last()
+        self.head = START if last is None else last.head
+        self._at = "" if last is None else str(last.at)
 
     def append(
         self, facts: Sequence[Fact], model: bytes | None = None, *, slot: int = 0, keep: int = 0
@@ -66,14 +68,15 @@ class Ledger:
             raise FedaccordError(f"{self.name}: is open for reading only")
         if not facts:
             return []
-        entries = list(extend(self.head, facts, self._clock()))
+        at = max(self._clock(), self._at)  # a clock that was put back puts no entry back
+        entries = list(extend(self.head, facts, at))
         self._watch("before")
         with _told(self.name), self._connection.begin():
             self._connection.execute(ENTRIES.insert(), [entry._asdict() for entry in entries])
             if model is not None:
                 self._replace_model(Checkpoint(entries[-1].number, slot, model), keep)
             self._watch("within")
-        self.head = entries[-1].head
+        self.head, self._at = entries[-1].head, at
         self._watch("after")
         return entries
 
@@ -89,10 +92,20 @@ class Ledger:
         self._watch = watcher
 
     def entries(
-        self, *, slot: int | None = None, client: str | None = None, kind: str | None = None
+        self,
+        *,
+        slot: int | None = None,
+        client: str | None = None,
+        kind: str | None = None,
+        last: int | None = None,
     ) -> Iterator[Entry]:
-        """The entries in order, all or those about one slot, one client, of one kind."""
+        """The entries in order, all or those about one slot, one client, of one kind.
+
+        With `last`, none with a higher number. However many there are, few are in memory.
+        """
         query = select(ENTRIES).order_by(ENTRIES.c.number)
+        if last is not None:
+            query = query.where(ENTRIES.c.number <= last)
         given = {"slot": slot, "client": client, "kind": kind}
         for column, value in given.items():
             if value is not None:
@@ -107,10 +120,12 @@ class Ledger:
                 return
             further = query.where(ENTRIES.c.number > rows[-1].number)
 
-    def last(self) -> Entry | None:
-        """The latest entry."""
+    def last(self, kind: str | None = None) -> Entry | None:
+        """The latest entry, or the latest of one kind."""
+        query = select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
+        if kind is not None:
+            query = query.where(ENTRIES.c.kind == kind)
         with _told(self.name):
-            query = select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
             row = self._connection.execute(query).first()
             self._connection.rollback()
         return None if row is None else Entry(*row)
@@ -127,6 +142,20 @@ class Ledger:
             finally:
                 self._connection.rollback()
 
+    def damage(self) -> list[str]:
+        """What SQLite itself finds wrong with its file, the indexes included.
+
+        PostgreSQL looks after its own pages; there is nothing to ask it here.
+        """
+        if self._connection.dialect.name != "sqlite":
+            return []
+        with _told(self.name):
+            check = f"PRAGMA integrity_check({LISTED_PROBLEMS})"
+            found = self._connection.exec_driver_sql(check)
+            lines = [" ".join(str(line).split()) for line in found.scalars()]
+            self._connection.rollback()
+        return [] if lines == ["ok"] else [f"the file is damaged: {line}" for line in lines]
+
     def close(self) -> None:
         """Let others write."""
         self._connection.close()
@@ -141,10 +170,6 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _read_head(self) -> Head:
-        last = self.last()
-        return START if last is None else last.head
 
     def _locked(self, unlock: Callable[[], None]) -> "Ledger":
         self._unlock = unlock

@@ -9,6 +9,7 @@ from math import isclose
 from typing import Any
 
 from fedaccord.flower.ledger.chain import Fact, canonical
+from fedaccord.flower.protocol.bodies import wrong_form
 from fedaccord.flower.protocol.bounds import Length, largest_norms
 from fedaccord.flower.protocol.guards import (
     number,
@@ -21,9 +22,11 @@ from fedaccord.flower.protocol.guards import (
 from fedaccord.flower.protocol.messages import Stage
 from fedaccord.flower.protocol.offers import flaw_in
 from fedaccord.flower.protocol.questions import Question, open_question
+from fedaccord.flower.protocol.reasons import OF_NODES, Reason, reason_of
 from fedaccord.flower.protocol.standing import Standing, own_equilibrium
-from fedaccord.flower.protocol.state import State
-from fedaccord.flower.protocol.steps import due, enough_to_average
+from fedaccord.flower.protocol.state import Slot, State
+from fedaccord.flower.protocol.steps import due, enough_to_average, equilibrium_of, find_offers
+from fedaccord.flower.protocol.terms import Terms
 
 STAGES = {
     "report": "report",
@@ -59,8 +62,12 @@ class Auditor:
         """What follows by itself."""
         self.question: Question | None = None
         """What is being answered, if some of it is answered already."""
+        self.answered: Question | None = None
+        """What everyone has just answered; what strangers replied to it comes last."""
         self.heard: dict[str, Fact] = {}
         """What each client answered to it, or that it was absent."""
+        self.refused: set[tuple[str | None, Reason]] = set()
+        """Whose replies to it were refused, and why."""
         self.too_long: dict[str, Length] = {}
         """The updates of this round that the server says were too long."""
         self.claimed: Mapping[str, Any] = {}
@@ -68,10 +75,13 @@ class Auditor:
 
     def look_at(self, fact: Fact) -> str | None:
         """What is wrong with one more fact, if anything."""
-        if not self.expected and self.state.terms is not None:
-            self.expected = due(self.state)
+        if (problem := wrong_form(fact)) is not None:
+            return problem
+        if not self.expected and self.question is None and self.state.terms is not None:
+            self.expected = due(self.state, _told_of_agreement)
         if fact.kind == "fault":
             return self._remark(fact)
+        self.answered = None
         problem = self._conclusion(fact) if self.expected else self._event(fact)
         if problem is None:
             self.state.apply(fact)
@@ -82,7 +92,7 @@ class Auditor:
 
     def end(self) -> str | None:
         """What is wrong with an end here: all that follows from one answer is written at once."""
-        if missing := self.expected or due(self.state):
+        if missing := self.expected or due(self.state, _told_of_agreement):
             return f"ends where {missing[0].kind} of slot {missing[0].slot} should follow"
         if self.question is not None:
             stage, slot = self.question.stage, self._slot
@@ -92,8 +102,10 @@ class Auditor:
     def _take_note(self, fact: Fact) -> None:
         if fact.kind == "agreement":
             self._expect_offers(fact)
-        if fact.kind in ("round", "told") or self._all_heard("report", "rank", "offer", "consent"):
+        if fact.kind in ("round", "told"):
             self.question = None
+        elif self._all_heard("report", "rank", "offer", "consent"):
+            self.question, self.answered = None, self.question
 
     def _all_heard(self, *stages: Stage) -> bool:
         """Whether the question is of these stages, and everyone answered it or is absent."""
@@ -111,13 +123,25 @@ class Auditor:
             return f"stands where {wanted.kind} of slot {wanted.slot} should"
         if fact.kind == "agreement":
             self.expected = []
-            return _false_agreement(fact.body, wanted.body)
+            return self._false_agreement(fact.body, wanted.body)
         if fact.kind == "offer":
             samples = self.state.current.reports[str(fact.client)]["samples"]
             whole(fact.body, "contribution", most=samples)
             return None if same(fact.body["attempt"], wanted.body["attempt"]) else "is out of turn"
         same_body = canonical(fact.body) == canonical(wanted.body)
         return None if same_body else "is not what follows from the entries before it"
+
+    def _false_agreement(self, claimed: Any, told: Any) -> str | None:
+        """What is wrong with what a server says about the agreement, before it offers any."""
+        for key, value in told.items():
+            if not same(claimed[key], value):
+                return f"has another {key} than follows from the entries before it"
+        exists = claimed["exists"]
+        if (claimed["reason"] is None, claimed["total"] is not None) != (exists, exists):
+            return "has a total and a reason, or neither"
+        if not exists and find_offers(self.state.current, self.state.rules)[0].body["exists"]:
+            return "says that there is no agreement, but there is one"
+        return None
 
     def _expect_offers(self, fact: Fact) -> None:
         """Any offers will do that are proved and of their kind: another solver may find others."""
@@ -165,15 +189,40 @@ class Auditor:
 
     def _remark(self, fact: Fact) -> str | None:
         """A reply was refused: nothing follows from it, but it is in one piece with the others."""
-        if fact.slot != self._slot:
-            return "is of a slot that is not open"
-        if not self.expected and self.question is None:
-            question = open_question(self.state)
-            if (question.stage, question.turn) == (fact.body["stage"], fact.body["turn"]):
-                self._ask(question)
-        if "norm" in fact.body:
-            self.too_long[str(fact.client)] = Length(fact.body["samples"], fact.body["norm"])
+        body, name = fact.body, fact.client
+        question, found = self._question_of(fact), reason_of(body["reason"])
+        if question is None:
+            return "is of a question that is not open"
+        if found is None:
+            return "has a reason that no server of ours gives"
+        reason, about = found
+        if (name is None) != (reason in OF_NODES) or (name is None) != ("node" in body):
+            return "is of a node and of a client, or of neither"
+        if not {name, about.get("client")} <= {None, *self.state.rules.clients}:
+            return "is about somebody who is not in the terms"
+        if name is not None and (name in question.bodies) == (reason is Reason.NOT_ASKED):
+            return "is about a client that was asked, or was not, as it should have been"
+        if name in self.heard:
+            return "comes after the answer of this client"
+        length = {"samples", "norm"} if reason is Reason.TOO_LONG else set[str]()
+        if body.keys() & {"samples", "norm"} != length:
+            return "has a length of an update, or should have one"
+        if reason is Reason.TOO_LONG:
+            self.too_long[str(name)] = Length(body["samples"], body["norm"])
+        self.refused.add((name, reason))
         return None
+
+    def _question_of(self, fact: Fact) -> Question | None:
+        """The question that was answered by what was refused."""
+        place = (fact.slot, fact.body["stage"], fact.body["turn"])
+        for question in (self.question, self.answered):
+            if question is not None and place == (self._slot, question.stage, question.turn):
+                return question
+        if self.expected or self.question is not None:
+            return None
+        question = open_question(self.state)
+        right = place == (self._slot, question.stage, question.turn)
+        return self._ask(question) if right else None
 
     @property
     def _slot(self) -> int:
@@ -203,7 +252,10 @@ class Auditor:
         slot = self.state.current
         if fact.slot != slot.number or not slot.settled or slot.told:
             return "comes when nothing was to be told"
-        return None if set(fact.body["clients"]) <= slot.reports.keys() else "names strangers"
+        told = set(fact.body["clients"])
+        if fact.body["clients"] != [name for name in slot.reports if name in told]:
+            return "names strangers, or somebody twice"
+        return None
 
     def _reply(self, fact: Fact) -> str | None:
         """What is wrong with what a client said, or with its absence."""
@@ -216,11 +268,16 @@ class Auditor:
             return "comes from a client that was not asked"
         if fact.client in self.heard:
             return "is a second answer of this client"
+        good = (fact.client, Reason.DUPLICATE) in self.refused
+        if (fact.kind == "absence" and good) or (
+            fact.kind != "absence" and fact.client in self.too_long
+        ):
+            return "does not fit what was refused of this client"
         self.heard[fact.client] = fact
         return self._content(fact, question.bodies[fact.client])
 
     def _ask(self, question: Question) -> Question:
-        self.question, self.heard, self.too_long = question, {}, {}
+        self.question, self.heard, self.too_long, self.refused = question, {}, {}, set()
         return question
 
     def _content(self, fact: Fact, told: dict[str, Any]) -> str | None:
@@ -285,11 +342,15 @@ def _false_contribution(body: Mapping[str, Any], samples: int) -> str | None:
     return None if number(body, "norm") >= 0 else "has an update of a negative length"
 
 
-def _false_agreement(claimed: Any, found: Any) -> str | None:
-    """What is wrong with what a server says about the agreement, before it offers any."""
-    if found["exists"] and not claimed["exists"]:
-        return "says that there is no agreement, but there is one"
-    for key in ("attempt", "kind", "equilibrium_total", "punishment_slots"):
-        if not same(claimed[key], found[key]):
-            return f"has another {key} than follows from the entries before it"
-    return None
+def _told_of_agreement(slot: Slot, terms: Terms) -> list[Fact]:
+    """What a server says of an agreement whichever it finds: what it offers is proved, not found.
+
+    Finding one takes long, so that is done only where the server says that there is none.
+    """
+    told = {
+        "attempt": slot.attempt + 1,
+        "kind": terms.agreement,
+        "equilibrium_total": equilibrium_of(slot, terms, slot.willing).total,
+        "punishment_slots": terms.punishment_slots,
+    }
+    return [Fact("agreement", slot.number, None, told)]

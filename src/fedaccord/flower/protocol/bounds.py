@@ -10,10 +10,12 @@ With fewer than two others there is nobody to compare with, and no bound.
 
 from collections.abc import Mapping
 from math import ceil, inf
-from statistics import median_high
 from typing import NamedTuple
 
+import numpy as np
+
 from fedaccord.flower.protocol.terms import Terms, TrainingTerms
+from fedaccord.game.arrays import FloatArray
 
 FACTOR = 30.0
 """Of the others' median: honest clients came to 12 at most, with 2 samples of a single label
@@ -37,21 +39,34 @@ def largest_norms(terms: Terms, lengths: Mapping[str, Length]) -> dict[str, floa
         return dict.fromkeys(lengths, inf)
     if terms.update_bound != "robust":
         return dict.fromkeys(lengths, terms.update_bound)
-    steps = {name: _steps(terms.training, length.samples) for name, length in lengths.items()}
-    return {name: FACTOR * _usual(name, lengths, steps) or inf for name in lengths}
+    norms = np.array([length.norm for length in lengths.values()], float)
+    steps = np.array([_steps(terms.training, one.samples) for one in lengths.values()], float)
+    with np.errstate(over="ignore"):  # beyond what a number can hold there is no bound
+        largest = FACTOR * _usual(norms, steps)
+    return dict(zip(lengths, np.where(largest > 0, largest, inf).tolist(), strict=True))
 
 
-def _usual(name: str, lengths: Mapping[str, Length], steps: Mapping[str, int]) -> float:
-    """How far a client's update would go if it were like the others'.
+def _usual(norms: FloatArray, steps: FloatArray) -> FloatArray:
+    """How far each client's update would go if it were like the others'.
 
     0 if there are too few others, or if most of them did not move: nothing can be said then.
     """
-    others = lengths.keys() - {name}
-    if len(others) < _FEWEST:
-        return 0.0
-    norm = median_high(lengths[other].norm for other in others)
-    step = median_high(lengths[other].norm / steps[other] for other in others)
-    return max(norm, step * steps[name])
+    if len(norms) <= _FEWEST:
+        return np.zeros_like(norms)
+    return np.maximum(_medians_of_others(norms), _medians_of_others(norms / steps) * steps)
+
+
+def _medians_of_others(values: FloatArray) -> FloatArray:
+    """For each value the upper median of all others.
+
+    In order without one of them, whatever stood behind it moves up by a place.
+    """
+    order, middle = np.argsort(values), (len(values) - 1) // 2
+    place = np.empty_like(order)
+    place[order] = np.arange(len(values))
+    ordered = values[order]
+    found: FloatArray = np.where(middle < place, ordered[middle], ordered[middle + 1])
+    return found
 
 
 def _steps(training: TrainingTerms, samples: int) -> int:

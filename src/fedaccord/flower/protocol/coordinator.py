@@ -11,10 +11,10 @@ once; so it can be ended at any moment, and one that is made from the same ledge
 from collections.abc import Sequence
 
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.ledger.chain import Checkpoint, Entry, Fact
+from fedaccord.flower.ledger.chain import Checkpoint, Fact
 from fedaccord.flower.ledger.store import Ledger
 from fedaccord.flower.protocol import guards
-from fedaccord.flower.protocol.audit import audit_end, wrong_model
+from fedaccord.flower.protocol.audit import look_over_end
 from fedaccord.flower.protocol.messages import Ask, Reply, check_reason
 from fedaccord.flower.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.flower.protocol.questions import open_question
@@ -33,11 +33,8 @@ class Coordinator:
         Without terms those of the ledger go on.
         """
         self.ledger = ledger
-        self.state = State()
-        entries, stored = list(ledger.entries()), ledger.checkpoints()
-        self._check(entries, stored)
-        for entry in entries:
-            self.state.apply(entry.fact)
+        stored = ledger.checkpoints()
+        self.state = self._read(stored)
         if self.state.model is not None:
             self.model = self._stored_model(stored, start)
         elif terms is not None and start is not None:
@@ -195,15 +192,19 @@ class Coordinator:
         if model is not None:
             self.model = model
 
-    def _check(self, entries: list[Entry], stored: list[Checkpoint]) -> None:
-        """Nothing is added to a ledger that was changed, or whose model is gone."""
-        problems = audit_end(entries) if entries else []
-        problems = problems or wrong_model(entries, stored)
-        if problems:
+    def _read(self, stored: list[Checkpoint]) -> State:
+        """What the ledger says; nothing is added to one that was changed or whose model is gone."""
+        if self.ledger.last() is None and not stored:
+            return State()
+        slot = self.ledger.last("slot")
+        begun = 0 if slot is None else slot.number
+        findings, state = look_over_end(self.ledger.entries(), stored, begun)
+        if findings.problems:
             raise FedaccordError(
-                f"{self.ledger.name}: {problems[0]}; a server adds nothing to a ledger that was "
-                "changed (fedaccord ledger verify looks at all of it)"
+                f"{self.ledger.name}: {findings.problems[0]}; a server adds nothing to a ledger "
+                "that was changed (fedaccord ledger verify looks at all of it)"
             )
+        return state
 
     def _stored_model(self, stored: list[Checkpoint], start: Arrays | None) -> Arrays:
         """The model that the ledger speaks of last, which must have the form of `start`."""

@@ -12,11 +12,12 @@ import numpy as np
 from fedaccord.flower.ledger.chain import Fact
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import Arrays, distance, unlike
+from fedaccord.flower.protocol.reasons import Reason
 from fedaccord.flower.protocol.terms import MOST_SAMPLES, RATIOS
 
 PROBLEMS = {
-    "refusal": "says that it does not go along with the question",
-    "failure": "says that it failed",
+    "refusal": Reason.REFUSES,
+    "failure": Reason.FAILED,
 }
 """What a client may say instead of an answer. It gives no reasons, which might tell too much."""
 _CLOSE = 1e-6
@@ -43,7 +44,7 @@ def take_replies(
             name = _sender(ask, reply)
             _check_place(ask, name, reply.body)
             if name in good:
-                raise Fault("is a duplicate")
+                raise Fault(Reason.DUPLICATE)
             good[name] = read(name, reply)
         except Fault as fault:
             faults.append(_fact(ask, reply, str(fault)))
@@ -61,25 +62,25 @@ def _sender(ask: Ask, reply: Reply) -> str:
     if reply.problem is not None:
         raise Fault(reply.problem)
     if reply.client is None:
-        raise Fault("comes from an unknown node")
+        raise Fault(Reason.UNKNOWN_NODE)
     if reply.client not in ask.bodies:
-        raise Fault("comes from a client that was not asked")
+        raise Fault(Reason.NOT_ASKED)
     return reply.client
 
 
 def _check_place(ask: Ask, name: str, body: Any) -> None:
     """It must answer this question of this slot and round."""
     if not isinstance(body, Mapping):
-        raise Fault("has no content")
+        raise Fault(Reason.NO_CONTENT)
     for field, wanted in (("slot", ask.slot), ("stage", ask.stage), ("turn", ask.turn)):
         given = body.get(field)
         if type(given) is not type(wanted) or given != wanted:
             word = "round" if field == "turn" and ask.stage == "train" else field
-            raise Fault(f"is of another {word}")
+            raise Fault(Reason.OTHER_PLACE.format(place=word))
     if body.get("token") != ask.token(name):
-        raise Fault("is replayed: it answers another question")
+        raise Fault(Reason.REPLAYED)
     if "problem" in body:
-        raise Fault(PROBLEMS.get(str(body["problem"]), "says that something went wrong"))
+        raise Fault(PROBLEMS.get(str(body["problem"]), Reason.WENT_WRONG))
 
 
 # --- What is in a reply --------------------------------------------------------------------
@@ -89,11 +90,11 @@ def whole(body: Mapping[str, Any], field: str, most: int) -> int:
     """A count: a whole number from 0 to `most`, and nothing that only looks like one."""
     value = body.get(field)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Fault(f"{field} is no whole number")
+        raise Fault(Reason.NOT_A_COUNT.format(field=field))
     if value < 0:
-        raise Fault(f"{field} is negative")
+        raise Fault(Reason.NEGATIVE.format(field=field))
     if value > most:
-        raise Fault(f"{field} is above {most}")
+        raise Fault(Reason.ABOVE.format(field=field, most=most))
     return value
 
 
@@ -101,13 +102,13 @@ def number(body: Mapping[str, Any], field: str) -> float:
     """A finite number."""
     value = body.get(field)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(f"{field} is no number")
+        raise Fault(Reason.NO_NUMBER.format(field=field))
     try:
         value = float(value)
     except OverflowError:
-        raise Fault(f"{field} is beyond what a number can hold") from None
+        raise Fault(Reason.BEYOND_NUMBERS.format(field=field)) from None
     if not isfinite(value):
-        raise Fault(f"{field} is not finite")
+        raise Fault(Reason.NOT_FINITE.format(field=field))
     return value
 
 
@@ -115,15 +116,16 @@ def read_report(body: Mapping[str, Any]) -> dict[str, Any]:
     """Ratio, samples, and the discount factor of a client that tells it."""
     ratio = number(body, "ratio")
     if not RATIOS[0] <= ratio <= RATIOS[1]:
-        raise Fault(f"ratio is not from {RATIOS[0]:g} to {RATIOS[1]:g}")
+        least, most = (f"{end:g}" for end in RATIOS)
+        raise Fault(Reason.OUT_OF_RANGE.format(field="ratio", least=least, most=most))
     samples = whole(body, "samples", MOST_SAMPLES)
     if samples == 0:
-        raise Fault("samples is 0")
+        raise Fault(Reason.NO_SAMPLES)
     report = {"ratio": ratio, "samples": samples}
     if body.get("discount_factor") is not None:
         delta = number(body, "discount_factor")
         if not 0 <= delta < 1:
-            raise Fault("discount_factor is not from 0 to 1")
+            raise Fault(Reason.OUT_OF_RANGE.format(field="discount_factor", least=0, most=1))
         report["discount_factor"] = delta
     return report
 
@@ -132,7 +134,7 @@ def read_equilibrium(body: Mapping[str, Any], expected: float, samples: int) -> 
     """The client's own equilibrium contribution, which the server can work out as well."""
     value = number(body, "contribution")
     if abs(value - expected) > _CLOSE * samples:
-        raise Fault("contribution is not the equilibrium's")
+        raise Fault(Reason.OTHER_EQUILIBRIUM)
     return value
 
 
@@ -140,7 +142,7 @@ def read_answer(body: Mapping[str, Any]) -> bool:
     """Whether it accepts."""
     accepts = body.get("accepts")
     if not isinstance(accepts, bool):
-        raise Fault("accepts is neither true nor false")
+        raise Fault(Reason.NOT_A_BOOL.format(field="accepts"))
     return accepts
 
 
@@ -160,15 +162,15 @@ def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
     if count == 0:
         return Update(0)
     if reply.parameters is None:
-        raise Fault("has no parameters")
+        raise Fault(Reason.NO_PARAMETERS)
     if not all(isinstance(array, np.ndarray) for array in reply.parameters.values()):
-        raise Fault("has a parameter that is no array")
+        raise Fault(Reason.NO_ARRAY)
     if (difference := unlike(reply.parameters, model)) is not None:
         raise Fault(difference)
     parameters = {name: reply.parameters[name] for name in model}
     norm = distance(parameters, model)
     if not isfinite(norm):
-        raise Fault("has an update beyond what a number can hold")
+        raise Fault(Reason.ENDLESS_UPDATE)
     return Update(count, parameters, norm)
 
 
@@ -176,5 +178,5 @@ def read_consent(body: Mapping[str, Any]) -> bool:
     """Whether it agrees to a rollback."""
     agrees = body.get("agrees")
     if not isinstance(agrees, bool):
-        raise Fault("agrees is neither true nor false")
+        raise Fault(Reason.NOT_A_BOOL.format(field="agrees"))
     return agrees

@@ -5,11 +5,13 @@ import io
 from collections.abc import Iterable, Mapping
 from math import prod, sqrt
 from typing import Any, TypeAlias
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.protocol.reasons import Reason
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 """Parameters by name."""
@@ -44,12 +46,21 @@ def to_bytes(arrays: Arrays) -> bytes:
 
 
 def from_bytes(content: bytes) -> Arrays:
-    """What `to_bytes` wrote."""
+    """What `to_bytes` wrote, and nothing that becomes larger than it is when it is unpacked."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            check_names(arrays.zip.NameToInfo[name].orig_filename for name in arrays.zip.namelist())
-            return {name: arrays[name] for name in arrays.files}
-    except Exception as error:  # whatever the bytes may be: NumPy raises many kinds
+        with ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+            if any(part.compress_type != ZIP_STORED for part in parts):
+                raise ValueError("it is compressed")
+            if sum(part.file_size for part in parts) > len(content):
+                raise ValueError("it has another size than it says")
+            check_names(part.orig_filename for part in parts)
+            names = [part.filename.removesuffix(".npy") for part in parts]
+            if len(set(names)) < len(names):
+                raise ValueError("it has two parameters of one name")
+            arrays = [array_from_bytes(archive.read(part)) for part in parts]
+            return dict(zip(names, arrays, strict=True))
+    except Exception as error:  # whatever the bytes may be: zipfile and NumPy raise many kinds
         raise FedaccordError(f"a model cannot be read: {error}") from None
 
 
@@ -79,15 +90,18 @@ _HEADERS = {
 def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None:
     """In what these parameters differ from the wanted ones in form, or that they are no numbers."""
     if arrays.keys() != wanted.keys():
-        return "has other parameters than were asked for"
+        return Reason.UNLIKE_PARAMETERS
     for name, array in arrays.items():
         if array.shape != wanted[name].shape or array.dtype != wanted[name].dtype:
-            return (
-                f"{name} is {array.dtype} {array.shape}, "
-                f"not {wanted[name].dtype} {wanted[name].shape}"
+            return Reason.OTHER_FORM.format(
+                name=name,
+                type=array.dtype,
+                shape=array.shape,
+                wanted_type=wanted[name].dtype,
+                wanted_shape=wanted[name].shape,
             )
         if not np.isfinite(array).all():
-            return f"{name} has numbers that are not finite"
+            return Reason.NOT_FINITE_PARAMETERS.format(name=name)
     return None
 
 

@@ -6,6 +6,7 @@ So whoever has the ledger can say what every client was told by a server that go
 from typing import Any, NamedTuple
 
 from fedaccord.flower.protocol.messages import Stage
+from fedaccord.flower.protocol.standing import standings_of
 from fedaccord.flower.protocol.state import Slot, State
 from fedaccord.flower.protocol.steps import (
     earned_model,
@@ -67,7 +68,7 @@ def _offer_bodies(slot: Slot, terms: Terms) -> Bodies:
     }
     return {
         name: common | place._asdict() | {"contribution": slot.offers[name]}
-        for name, place in standings(slot, terms, names).items()
+        for name, place in zip(names, standings_of(equilibrium), strict=True)
     }
 
 

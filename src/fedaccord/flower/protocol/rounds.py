@@ -8,9 +8,8 @@ from fedaccord.flower.protocol.bounds import Length, largest_norms
 from fedaccord.flower.protocol.guards import Update, read_update, take_replies
 from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.protocol.parameters import Arrays, average, digest
+from fedaccord.flower.protocol.reasons import Reason
 from fedaccord.flower.protocol.terms import Terms
-
-TOO_LONG = "has an update that is too long"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ def _within_bounds(
             "fault",
             ask.slot,
             name,
-            {"stage": ask.stage, "turn": ask.turn, "reason": TOO_LONG} | lengths[name]._asdict(),
+            {"stage": ask.stage, "turn": ask.turn, "reason": Reason.TOO_LONG}
+            | lengths[name]._asdict(),
         )
         for name in wrong
     ]

@@ -36,8 +36,8 @@ class Slot:
     """How many are over."""
     in_round: bool = False
     """Whether some of the answers of a round are known, and its end is not."""
-    counts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """What each client trained on, round by round, whenever it was there."""
+    least: dict[str, int] = field(default_factory=dict)
+    """What each client trained on in the round in which it was least, of those it was there."""
     missed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """How many rounds each client was absent."""
     settled: bool = False
@@ -184,8 +184,9 @@ def _basis(state: State, fact: Fact) -> None:
 
 
 def _contribution(state: State, fact: Fact) -> None:
-    state.current.counts[_who(fact)].append(fact.body["samples"])
-    state.current.in_round = True
+    slot, name, samples = state.current, _who(fact), fact.body["samples"]
+    slot.least[name] = min(samples, slot.least.get(name, samples))
+    slot.in_round = True
 
 
 def _round(state: State, fact: Fact) -> None:

@@ -3,7 +3,8 @@
 Nobody is asked here, and nothing but the ledger is used: whoever has the ledger can do it again.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
@@ -17,9 +18,15 @@ from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 _ROUNDING = 1e-9
 """As in play: a contribution this close (relative) to the agreed one is the agreed one."""
 
+Offers: TypeAlias = Callable[[Slot, Terms], list[Fact]]
+"""Finds what the agreement of those who are willing asks of each, if there is one."""
 
-def due(state: State) -> list[Fact]:
-    """The facts that follow at once; none while someone is to be asked first."""
+
+def due(state: State, offers: Offers | None = None) -> list[Fact]:
+    """The facts that follow at once; none while someone is to be asked first.
+
+    `offers` takes the place of `find_offers`, which takes long.
+    """
     slot, terms = state.slot, state.rules
     if state.proposal is not None:
         return _decide(state, state.proposal)
@@ -31,9 +38,13 @@ def due(state: State) -> list[Fact]:
         return []
     if slot.basis is None:
         few = len(slot.present) < terms.needed
-        return _settle(state, slot, void=True) if few else _choose(slot, terms)
+        return (
+            _settle(state, slot, void=True) if few else _choose(slot, terms, offers or find_offers)
+        )
+    if slot.in_round:
+        return []
     enough = len(training(slot, terms)) >= max(1, enough_to_average(slot, terms))
-    if slot.in_round or (slot.rounds < terms.rounds and enough):
+    if slot.rounds < terms.rounds and enough:
         return []
     return _settle(state, slot, void=False)
 
@@ -79,10 +90,12 @@ def earned_model(slot: Slot, terms: Terms, name: str) -> bool:
 
 def _fell_short(slot: Slot, terms: Terms, name: str) -> bool:
     """Whether a client trained on less than was agreed, or on nothing where nothing was."""
-    counts, agreed = slot.counts.get(name, []), slot.amounts[name]
+    least, agreed = slot.least.get(name), slot.amounts[name]
+    if least is None:
+        return False
     if slot.basis == "agreement":
-        return bool(counts) and min(counts) < agreed * (1.0 - terms.tolerance - _ROUNDING)
-    return 0 in counts
+        return least < agreed * (1.0 - terms.tolerance - _ROUNDING)
+    return least == 0
 
 
 def standings(slot: Slot, terms: Terms, names: list[str]) -> dict[str, Standing]:
@@ -98,12 +111,12 @@ def equilibrium_of(slot: Slot, terms: Terms, names: list[str]) -> Equilibrium:
 # --- What is played ------------------------------------------------------------------------
 
 
-def _choose(slot: Slot, terms: Terms) -> list[Fact]:
+def _choose(slot: Slot, terms: Terms, offers: Offers) -> list[Fact]:
     """Offers, or what is played, when all offers are answered."""
     if slot.phase == "punishing":
         return _equilibrium(slot, terms, "punishing")
     if slot.attempt == 0:
-        return _offers(slot, terms)
+        return offers(slot, terms)
     if not slot.agreement_exists:
         return _equilibrium(slot, terms, "no agreement")
     if all(name in slot.willing for name in slot.offers):
@@ -112,10 +125,10 @@ def _choose(slot: Slot, terms: Terms) -> list[Fact]:
         return _equilibrium(slot, terms, "refused")
     if len(slot.willing) < terms.needed:
         return _equilibrium(slot, terms, "too few are willing")
-    return _offers(slot, terms)
+    return offers(slot, terms)
 
 
-def _offers(slot: Slot, terms: Terms) -> list[Fact]:
+def find_offers(slot: Slot, terms: Terms) -> list[Fact]:
     """The agreement of those who are willing, if there is one, and what it asks of each."""
     agreement = _solve(slot, terms)
     holds = agreement.exists and flaw_in(slot, terms, agreement.profile.tolist()) is None
@@ -196,8 +209,8 @@ def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> Fact:
     is no deviation, and neither is anything in a slot without an agreement.
     """
     agreed = slot.amounts.get(name)
-    counts, missed = slot.counts.get(name, []), slot.missed.get(name, 0)
-    contributed = min(counts) if counts else (0 if agreed == 0 else None)
+    missed = slot.missed.get(name, 0)
+    contributed = slot.least.get(name, 0 if agreed == 0 else None)
     if name in slot.absent or name not in slot.reports:
         verdict = "absence"
     elif void:

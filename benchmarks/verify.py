@@ -1,0 +1,127 @@
+"""How long it takes to verify a long ledger, and how much memory.
+
+`python -m benchmarks.verify ENTRIES SLOTS` does it for a ledger of about so many entries.
+"""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from benchmarks.measure import Timing
+from benchmarks.row import Row
+from fedaccord.flower.ledger.store import open_ledger
+from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.flower.protocol.parameters import Arrays
+from fedaccord.flower.protocol.standing import Standing, own_equilibrium
+from fedaccord.flower.protocol.terms import Terms, read_terms
+
+CLIENTS, ENTRIES, SLOTS = 100, 100_000, (3, 67)
+"""A few slots of many rounds, and many slots of a few."""
+START: Arrays = {"w": np.zeros(3, np.float32)}
+SAMPLES = {f"client-{n}": 100 + n % 7 for n in range(CLIENTS)}
+_BESIDE = 6 * CLIENTS
+"""Entries of a slot beside its rounds, about."""
+
+
+def run() -> list[Row]:
+    return [measure(ENTRIES, slots) for slots in SLOTS]
+
+
+def measure(entries: int, slots: int) -> Row:
+    """Make such a ledger, and verify it in a process of its own."""
+    rounds = max(1, (entries // slots - _BESIDE) // (CLIENTS + 1))
+    with TemporaryDirectory() as folder:
+        place = Path(folder, "ledger.db")
+        count = write_ledger(place, rounds, slots)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        code = "from benchmarks.verify import verify_and_tell; verify_and_tell()"
+        command = [sys.executable, "-c", code, str(place)]
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall, peak = map(float, result.stdout.split())
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Row(
+        "verify",
+        f"verify a ledger of {CLIENTS} clients, {slots} slots and {rounds} rounds in each",
+        "–",
+        value=count / wall,
+        unit="entries/s",
+        ours=Timing(wall, cpu, 1, "minimum"),
+        note=f"{count:,} entries, {peak / 1e6:.0f} MB at most; the processor's time is that of the "
+        "whole process",
+    )
+
+
+def write_ledger(place: Path, rounds: int, slots: int) -> int:
+    """Play slots in which everyone keeps to the agreement; how many entries that makes."""
+    terms = _terms(rounds)
+    with open_ledger(place) as ledger:
+        coordinator = Coordinator(terms, ledger, START)
+        while (ask := coordinator.next_ask(slots)) is not None:
+            coordinator.take(ask, [_reply(name, ask, rounds) for name in ask.bodies])
+        return ledger.head.number
+
+
+def _terms(rounds: int) -> Terms:
+    given = {
+        "name": "benchmark",
+        "clients": list(SAMPLES),
+        "rounds": rounds,
+        "discount_factor": 0.8,
+        "margin": 0.05,
+        "punishment_slots": 10,
+        "training": {"shape": [2], "classes": 2},
+    }
+    return read_terms(given, "benchmark")
+
+
+def _ratio(name: str, rounds: int) -> float:
+    """Such that the one which cares most stops at half of all data (eq. 10)."""
+    most: float = 2.0 * (0.5 * sum(SAMPLES.values())) ** 1.5 * rounds**0.5
+    return most * (10 + int(name.removeprefix("client-"))) / (10 + CLIENTS)
+
+
+def _reply(name: str, ask: Ask, rounds: int) -> Reply:
+    """An honest client's, which keeps no copy and trains in no time."""
+    body, content, trained = ask.body(name), dict[str, object](), None
+    match ask.stage:
+        case "report":
+            content = {"ratio": _ratio(name, rounds), "samples": SAMPLES[name]}
+        case "rank":
+            standing = Standing(*(body[key] for key in Standing._fields))
+            alone = own_equilibrium(_ratio(name, rounds), SAMPLES[name], rounds, standing)
+            content = {"contribution": alone}
+        case "offer":
+            content = {"accepts": True}
+        case "train":
+            content = {"samples": body["contribution"]}
+            step = np.float32(body["contribution"])
+            trained = {key: array + step for key, array in (ask.parameters or {}).items()}
+    place = {key: body[key] for key in ("stage", "slot", "turn", "token")}
+    return Reply(1, name, place | content, trained)
+
+
+def verify_and_tell() -> None:
+    """Verify the ledger that is named; print the seconds, and the bytes of this process at most."""
+    from time import perf_counter
+
+    from benchmarks.measure import peak_memory
+    from fedaccord.flower.ledger.lines import read
+    from fedaccord.flower.protocol.audit import look_over
+
+    start = perf_counter()
+    with read(sys.argv[1]) as ledger:
+        problems = ledger.damage() + look_over(ledger.entries(), ledger.models).problems
+    if problems:
+        raise SystemExit(problems[0])
+    print(perf_counter() - start, peak_memory())
+
+
+if __name__ == "__main__":
+    row = measure(int(sys.argv[1]), int(sys.argv[2]))
+    print(f"{row.what}: {row.value:,.0f} {row.unit}; {row.note}")
