@@ -17,9 +17,13 @@ PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "threats.md"
 MODULES = (
     "tests.flower.test_bad_client",
     "tests.flower.test_bad_server",
+    "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
     "tests.flower.test_bad_ledger",
     "tests.flower.test_compare",
+    "tests.flower.test_rollback",
+    "tests.flower.test_places",
+    "tests.flower.test_open_ports",
 )
 _BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)
 
@@ -33,6 +37,7 @@ class Lie(NamedTuple):
     does: str
     shown: str
     """What comes of it, and where it shows."""
+    module: str
     test: str
 
 
@@ -43,7 +48,7 @@ def lie(who: Who, does: str, shown: str) -> Callable[[Test], Test]:
     """Mark a test that performs a lie, or an attack."""
 
     def mark(test: Test) -> Test:
-        _LIES.append(Lie(who, does, shown, test.__name__))
+        _LIES.append(Lie(who, does, shown, test.__module__, test.__name__))
         marked: Test = pytest.mark.lie(test)
         return marked
 
@@ -56,7 +61,7 @@ def table() -> str:
         import_module(module)
     found = list(dict.fromkeys(_LIES))
     order = ["a client", "the server", "whoever has the file", "whoever reaches the machine"]
-    rows = sorted(found, key=lambda row: order.index(row.who))
+    rows = sorted(found, key=lambda row: (order.index(row.who), MODULES.index(row.module)))
     lines = ["| who | tries to | what comes of it |", "|---|---|---|"]
     lines += [f"| {row.who} | {row.does} | {row.shown} |" for row in rows]
     return "\n".join(["", *lines, "", ""])
@@ -68,4 +73,6 @@ def page_with(rows: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page_with(table()), "utf-8")
+    from tests import lies  # the one that the tests import: this one is called __main__
+
+    PAGE.write_text(page_with(lies.table()), "utf-8")

@@ -41,29 +41,40 @@ def slip_gain(
     return np.asarray(gained + amount - slip)
 
 
-def best_slip_gain(
-    pull: FloatArray, amount: FloatArray, others: FloatArray, samples: FloatArray
-) -> FloatArray:
-    """The most that any slip saves in one slot.
+def best_slip_gain(pull: FloatArray, amount: FloatArray, others: FloatArray) -> FloatArray:
+    """The most that giving less than `amount` saves in one slot.
 
-    A cost that is convex in the slip is least at 0, at all samples, or where its slope is 0.
+    A cost that is convex in the slip is least at 0, at `amount`, or where its slope is 0.
     """
     flat = (pull / 2.0) ** (2.0 / 3.0) - others
-    slips = (np.zeros_like(amount), samples, np.clip(flat, 0.0, samples))
+    slips = (np.zeros_like(amount), np.clip(flat, 0.0, amount))
     gains = [slip_gain(pull, amount, others, np.broadcast_to(s, amount.shape)) for s in slips]
     return np.asarray(np.maximum(np.max(gains, axis=0), 0.0))
+
+
+def gain_by_more(
+    pull: FloatArray, amount: FloatArray, others: FloatArray, samples: FloatArray
+) -> FloatArray:
+    """The most that giving more than `amount` saves in a slot, which is not punished."""
+    more = np.clip((pull / 2.0) ** (2.0 / 3.0) - others, amount, samples)
+    return np.asarray(np.maximum(slip_gain(pull, amount, others, more), 0.0))
 
 
 def excess(consortium: Consortium, profile: FloatArray, alone: FloatArray) -> FloatArray:
     """(1 - delta) gain - delta saving: more than 0 for clients who would slip (Theorem 5).
 
-    `profile` may be many profiles, one a row; `alone` is the punishment.
+    What giving more gains counts in full, for it is had in every slot; and who gives nothing has
+    nothing to slip from. `profile` may be many profiles, one a row; `alone` is the punishment.
     """
     pull, delta = pulls(consortium), consortium.discount_factor
     total = profile.sum(axis=-1, keepdims=True)
-    gain = best_slip_gain(pull, profile, total - profile, consortium.samples)
+    others = total - profile
+    gain = best_slip_gain(pull, profile, others)
     saved = accuracy_gained(pull, np.full_like(total, alone.sum()), total)
-    return np.asarray((1.0 - delta) * gain - delta * (saved + alone - profile))
+    slips = (1.0 - delta) * gain - delta * (saved + alone - profile)
+    slips = np.where(profile > 0, slips, -np.inf)
+    more = gain_by_more(pull, profile, others, consortium.samples)
+    return np.asarray(np.where(more > 0, more, slips))
 
 
 def enforceable(
@@ -88,7 +99,7 @@ def largest_amounts(
     saved = accuracy_gained(pull, np.full_like(total, alone.sum()), total)
 
     def holds(amount: FloatArray) -> BoolArray:
-        gain = best_slip_gain(pull, amount, total - amount, samples)
+        gain = best_slip_gain(pull, amount, total - amount)
         over = (1.0 - delta) * gain - delta * (saved + alone - amount)
         return np.asarray(over <= 1e-13 * (amount + alone))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement as Agreement
     from fedaccord.agreement.agreement import agreement_on as agreement_on
+    from fedaccord.agreement.agreement_file import load_agreement as load_agreement
     from fedaccord.agreement.batch import Batch as Batch
     from fedaccord.agreement.batch import solve_batch as solve_batch
     from fedaccord.agreement.certificate import Certificate as Certificate
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agreement": "agreement.agreement",
     "agreement_on": "agreement.agreement",
+    "load_agreement": "agreement.agreement_file",
     "Batch": "agreement.batch",
     "solve_batch": "agreement.batch",
     "Certificate": "agreement.certificate",

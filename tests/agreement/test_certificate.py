@@ -125,3 +125,58 @@ def test_communication_and_fee_cancel(three: fa.Consortium) -> None:
     np.testing.assert_allclose(there.threshold, here.threshold, rtol=1e-9)
     added = there.cost_agreement - here.cost_agreement
     np.testing.assert_allclose(added, [14.0, 111.0, 18.0], rtol=1e-12)
+
+
+def test_whoever_would_give_more_keeps_to_nothing() -> None:
+    """Giving more is no slip, so client 3 gives all it has for ever and nobody answers."""
+    consortium = fa.Consortium(
+        valuation=[707, 544, 4750],
+        cost_per_sample=1,
+        samples=[26, 62, 37],
+        rounds=1,
+        discount_factor=0.9,
+    )
+    certificate = fa.certify(fa.agreement_on(consortium, [23, 8, 32]))
+    assert certificate.keeps.tolist() == [True, True, False]
+    assert certificate.gives_more.tolist() == [False, False, True]
+    assert certificate.deviation[2] == pytest.approx(37.0)
+    assert np.isinf(certificate.threshold[2])
+    assert fa.certify(fa.agreement_on(consortium, [23, 8, 37])).keeps[2]
+
+
+def test_less_than_the_equilibrium_s_total_is_never_kept() -> None:
+    """Somebody gives less than alone there, and would rather give more."""
+    consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
+    certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
+    assert certificate.gives_more.tolist() == [False, True]
+    assert not certificate.holds
+
+
+def test_without_patience_keeping_and_threshold_agree() -> None:
+    """Client 1 gives what suits it best in the slot, but being punished would suit it better."""
+    consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
+    certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
+    assert (certificate.cost_equilibrium - certificate.cost_agreement)[0] < -5
+    assert certificate.deviation[0] == 20.0
+    assert np.isinf(certificate.threshold[0])
+    assert not certificate.keeps[0]
+
+
+def test_the_equilibrium_with_nine_decimals_holds() -> None:
+    """49 clients contribute nothing, and cannot contribute less."""
+    consortium = fa.paper_consortium()
+    profile = np.floor(fa.solve_equilibrium(consortium).profile * 1e9) / 1e9
+    certificate = fa.certify(fa.agreement_on(consortium, profile))
+    assert certificate.holds
+    assert (certificate.threshold == 0).all()
+
+
+@pytest.mark.parametrize("samples", [1e3, 1e34, 1e60, 1e280])
+@pytest.mark.parametrize("asked", [0.5, 1e-3, 1e3])
+def test_the_search_finds_the_best_deviation_of_a_giant(samples: float, asked: float) -> None:
+    """Alone with a satiation point of 1, a client gives 1, whatever it has or is asked for."""
+    consortium = with_satiation([1.0, 1e-60], [samples, 1.0], 0.5)
+    certificate = fa.certify(fa.agreement_on(consortium, [asked, 0.0]))
+    # a smooth minimum is found to the square root of the precision of its depth, here 1e-13
+    assert certificate.deviation[0] == pytest.approx(1.0, rel=1e-6)
+    assert certificate.punishment_holds.all()

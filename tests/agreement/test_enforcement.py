@@ -24,7 +24,7 @@ def test_gain_and_saving_are_differences_of_costs(
     game = scale_one(equilibrium)
     rows = profile[np.newaxis], np.array([[total]])
     pull = pulls(consortium)
-    gain = best_slip_gain(pull, profile, total - profile, consortium.samples)
+    gain = best_slip_gain(pull, profile, total - profile)
     saved = accuracy_gained(pull, np.float64(equilibrium.total), total)  # type: ignore[arg-type]
     saving = saved + equilibrium.profile - profile
     # a difference of two terms, each off by a few units in the last place of the larger
@@ -58,14 +58,14 @@ def test_slots_that_are_none(slots: int) -> None:
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_margins_that_are_none(margin: float) -> None:
     with pytest.raises(fa.InvalidInput, match="margin: must be from 0 to less than 1"):
-        effective_patience(fa.paper_consortium(2), margin)
+        effective_patience(fa.paper_consortium(2).discount_factor, margin)
 
 
 def test_a_margin_takes_patience_away_down_to_none() -> None:
     consortium = fa.Consortium(
         valuation=[1, 2], cost_per_sample=1, samples=1, rounds=1, discount_factor=[0.05, 0.8]
     )
-    assert effective_patience(consortium, 0.1).tolist() == pytest.approx([0.0, 0.7])
+    assert effective_patience(consortium.discount_factor, 0.1).tolist() == pytest.approx([0.0, 0.7])
 
 
 def test_threshold_of_every_kind() -> None:

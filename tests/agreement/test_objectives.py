@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,27 @@ def test_totals_that_no_profile_reaches_do_not_upset_the_search() -> None:
     agreement = fa.solve_agreement(consortium, objective="fairest")
     assert fa.certify(agreement).holds
     assert agreement.exists
+
+
+WHOLE: list[tuple[Objective, dict[str, Any], list[float]]] = [
+    (  # the real-valued best is (18.50, 5.13): rounded up for client 1, down for client 2
+        "least total cost",
+        {"valuation": [245, 122], "samples": [19, 29], "discount_factor": 0.72},
+        [19, 5],
+    ),
+    (  # (27, 0.93), where the most data is (27, 2)
+        "fairest",
+        {"valuation": [527, 209], "samples": [27, 11], "discount_factor": 0.82},
+        [27, 1],
+    ),
+]
+
+
+@pytest.mark.parametrize(("objective", "numbers", "best"), WHOLE)
+def test_whole_samples_keep_the_objective(
+    objective: Objective, numbers: dict[str, Any], best: list[float]
+) -> None:
+    consortium = fa.Consortium(**numbers, cost_per_sample=[2, 1], rounds=1)
+    agreement = fa.solve_agreement(consortium, objective=objective, whole_samples=True)
+    assert agreement.profile.tolist() == best
+    assert fa.certify(agreement).holds

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.agreement.enforcement import effective_discount_factor
+from fedaccord.agreement.enforcement import effective_discount_factor, scale_one
 from tests.consortia import FEW, consortia, with_patience
 
 PATIENCE = st.floats(0.3, 0.97)
@@ -137,3 +137,20 @@ def test_the_punishment_itself_is_an_equilibrium() -> None:
     assert fa.certify(agreement).punishment_holds.all()
     wrong = replace(agreement.equilibrium, profile=0.9 * agreement.equilibrium.profile)
     assert not fa.certify(replace(agreement, equilibrium=wrong)).punishment_holds.all()
+
+
+@pytest.mark.parametrize("delta", [0.8, 0.9, 0.95])
+@pytest.mark.parametrize("margin", [1e-9, 1e-8, 1e-6])
+def test_nearly_no_slack_takes_as_many_slots_as_the_formula_says(
+    delta: float, margin: float
+) -> None:
+    """The certificate accepts a few slots less, within its tolerance; that makes none shorter."""
+    agreement = fa.solve_agreement(fa.paper_consortium(discount_factor=delta), margin=margin)
+    game = scale_one(agreement.equilibrium)
+    rows = agreement.profile[np.newaxis], np.array([[agreement.total]])
+    gain, saving = game.gain(*rows), game.saving(*rows)
+    tempted = gain > 1e-9 * agreement.profile
+    spare = 1.0 - (gain / saving)[tempted] * (1.0 - delta) / delta
+    shortest = fa.shortest_punishment(agreement)
+    assert shortest == np.ceil((np.log(spare) / np.log(delta)).max())
+    assert enforced(agreement, shortest)

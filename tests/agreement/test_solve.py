@@ -149,3 +149,24 @@ def test_zero_patience_is_the_equilibrium() -> None:
         agreement = fa.solve_agreement(fa.paper_consortium(discount_factor=0.0), kind)
         assert not agreement.exists
         assert np.array_equal(agreement.profile, agreement.equilibrium.profile)
+
+
+@pytest.mark.parametrize("slots", [None, 1, 2, 5, 400])
+@pytest.mark.parametrize("margin", [0.0, 0.1, 0.6])
+def test_the_smallest_discount_factor_with_margin_and_length(
+    slots: int | None, margin: float
+) -> None:
+    """Above it there is a uniform agreement, below it none; None: at no discount factor."""
+    options: dict[str, Any] = {"margin": margin, "punishment_slots": slots}
+    least = fa.smallest_discount_factor(fa.paper_consortium(), "uniform", **options)
+
+    def exists(delta: float) -> bool:
+        consortium = fa.paper_consortium(discount_factor=delta)
+        return fa.solve_agreement(consortium, "uniform", **options).exists
+
+    if least is None:
+        assert not exists(1 - 1e-9)
+    else:
+        assert not exists(least - 1e-4)
+        assert exists(least + 1e-4)
+    assert (least is None) == (slots == 1 or margin == 0.6)

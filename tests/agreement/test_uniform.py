@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.agreement.agreement import FirstConverted
 from fedaccord.game.arrays import BoolArray
 from tests.consortia import with_satiation
 from tests.oracles import enforceable, excess
@@ -128,3 +129,46 @@ def test_from_the_first_feasible_client() -> None:
     assert feasible.exists
     assert feasible.first_converted == "client-3"
     assert fa.certify(feasible).holds
+
+
+def carried_along() -> fa.Consortium:
+    """a and b have so little that they gain at high levels only, where others give much."""
+    return fa.Consortium(
+        valuation=[379, 432, 1024, 1736, 2000],
+        cost_per_sample=1,
+        samples=[2, 6, 18, 46, 150],
+        rounds=1,
+        discount_factor=0.92,
+        names=list("abcde"),
+    )
+
+
+def test_the_first_feasible_client_may_be_carried_along() -> None:
+    agreement = fa.solve_agreement(carried_along(), "uniform", first_converted="feasible")
+    assert agreement.exists
+    assert agreement.first_converted == "a"
+    assert agreement.level == pytest.approx(35.466, abs=1e-3)
+    assert agreement.ratio == pytest.approx(1.6147, abs=1e-4)
+    assert fa.certify(agreement).holds
+    least = fa.smallest_discount_factor(carried_along(), "uniform", first_converted="feasible")
+    assert least is not None
+    assert least < 0.92
+    paper = fa.solve_agreement(carried_along(), "uniform")
+    assert paper.reason is not None
+    assert "; converting a and above works (first converted: feasible)" in paper.reason
+
+
+@pytest.mark.parametrize("first", ["paper", "feasible"])
+def test_a_whole_level_is_found_where_levels_near_nothing_fail(first: FirstConverted) -> None:
+    """Rounded down the others give less than S, so at a low level the total is below it."""
+    consortium = fa.Consortium(
+        valuation=[2679, 2150, 1296, 1242, 2314],
+        cost_per_sample=1,
+        samples=[84, 182, 272, 14, 200],
+        rounds=1,
+        discount_factor=0.7,
+    )
+    agreement = fa.solve_agreement(consortium, "uniform", whole_samples=True, first_converted=first)
+    assert agreement.exists
+    assert (agreement.level, agreement.total) == (13, 149)
+    assert fa.certify(agreement).holds

@@ -49,7 +49,7 @@ def test_the_json_of_certify(run: Run) -> None:
     certificate = answer["certificate"]
     assert list(certificate) == [
         *("holds", "worst_client", "slack", "smallest_discount_factor"),
-        *("punishment_is_equilibrium", "clients"),
+        *("punishment_slots", "punishment_is_equilibrium", "clients"),
     ]
     assert (certificate["holds"], certificate["worst_client"]) == (False, "Lakeside Clinic")
     assert certificate["punishment_is_equilibrium"] is True
@@ -101,3 +101,35 @@ def test_the_file_is_missing(run: Run) -> None:
         "Error: against the paper's setting (no FILE was given): p.json: 106 mistakes:\n"
     )
     assert run("certify", "p.json", "--paper").stderr.startswith("Error: p.json: 106 mistakes:\n")
+
+
+def test_an_agreement_is_proved_with_its_own_punishment(run: Run) -> None:
+    """What `solve` found for two slots holds with two, and is not proved with any other number."""
+    solved = run("solve", "--paper", "--punishment-slots", "2", "--format", "json")
+    Path("a.json").write_text(solved.stdout)
+    proved = run("certify", "a.json", "--paper", "--format", "json")
+    assert proved.exit_code == 0
+    certificate = json.loads(proved.stdout)["certificate"]
+    assert certificate["punishment_slots"] == 2
+    assert certificate["slack"] == pytest.approx(0.0, abs=1e-6)
+    refused = run("certify", "a.json", "--paper", "--punishment-slots", "5")
+    assert refused.exit_code == 2
+    assert "its agreement punishes a slip for 2 slots, and not for 5 slots" in refused.stderr
+
+
+def test_who_would_give_more_is_told_apart(run: Run) -> None:
+    Path("c.toml").write_text(
+        "rounds = 1\ndiscount_factor = 0.9\n"
+        + "".join(
+            f'[[clients]]\nname = "{name}"\nvaluation = {valuation}\ncost_per_sample = 1\n'
+            f"samples = {samples}\n"
+            for name, valuation, samples in (("a", 707, 26), ("b", 544, 62), ("c", 4750, 37))
+        )
+    )
+    Path("p.json").write_text('{"a": 23, "b": 8, "c": 32}')
+    result = run("certify", "c.toml", "p.json", "--report", "r.html")
+    assert result.exit_code == 1
+    assert "Refuted: 1 of 3 clients would give more than agreed, c first of all." in result.stdout
+    assert "Would give more" in result.stdout
+    assert "Would slip" not in result.stdout
+    assert "Giving more than agreed is no slip" in Path("r.html").read_text()

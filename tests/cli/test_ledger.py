@@ -219,3 +219,41 @@ def test_a_client_that_there_is_not(story: Run, words: tuple[str, ...]) -> None:
     assert result.exit_code == 2
     assert result.stderr == "Error: --client: there is nothing about 'd', only a, b, c\n"
     assert not Path("b.jsonl").exists()
+
+
+def test_rollback(story: Run) -> None:
+    result = story("ledger", "rollback", "ledger.db", "--to-slot", "1", "--reason", "b ruined it")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "ledger.db: proposed to go back to the model of slot 1. The next run asks all clients, and "
+        "2 of 3 must agree: a client that does puts consents_to_slot = 1 into its client.toml "
+        "first.\n"
+    )
+    shown = story("ledger", "show", "ledger.db", "--last", "1").stdout
+    assert "proposal" in shown
+    assert "reason b ruined it" in shown
+    assert story("ledger", "verify", "ledger.db").exit_code == 0
+    again = story("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "more")
+    refused(again, "a rollback is under way; run it to its end first")
+
+
+def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
+    terms = terms_of(NAMES, rollback_consent="nobody")
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates_of(NAMES)), 2)
+    result = run("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "begin again")
+    assert result.stdout == (
+        "ledger.db: back to the first model; the terms ask for nobody's consent.\n"
+    )
+    assert run("ledger", "verify", "ledger.db").exit_code == 0
+
+
+def test_rollback_with_wrong_input(story: Run) -> None:
+    slot_2 = ("--to-slot", "2", "--reason", "x")
+    refused(story("ledger", "rollback", "ledger.db", *slot_2), "kept are those of slots: 0, 1")
+    refused(story("ledger", "rollback", "none.db", *slot_2), "none.db: there is no such ledger")
+    assert not Path("none.db").exists()
+    refused(story("ledger", "rollback", "ledger.db", "--to-slot", "1"), "needs both --to-slot and")
+    two_lines = ("--to-slot", "1", "--reason", "two\nlines")
+    refused(story("ledger", "rollback", "ledger.db", *two_lines), "must be one line")
+    refused(story("ledger", "rollback", "copy.db", *slot_2), "a server adds nothing to a ledger")

@@ -24,7 +24,8 @@ CONTRACT = {  # of DESIGN.md, in its order; * marks what was added since
     ],
     "agreement": [
         *("kind", "exists", "total", "ratio", "free_riders", "free_riders_removed"),
-        *("first_converted", "level", "largest_level", "smallest_discount_factor"),
+        *("first_converted", "first_converted_by"),  # *
+        *("level", "largest_level", "smallest_discount_factor"),
         *("exists_from", "reason", "objective", "margin", "whole_samples"),  # *
         *("punishment_slots", "total_cost", "clients"),  # *
     ],
@@ -171,3 +172,14 @@ def test_the_files_it_writes(run: Run) -> None:
     assert float(rows[4]["contribution"]) == pytest.approx(11297.155, abs=0.01)
     assert Path("r.html").read_text().startswith("<!DOCTYPE html>")
     assert sorted(path.name for path in Path().iterdir()) == ["consortium.toml", "p.csv", "r.html"]
+
+
+def test_exists_from_reckons_with_margin_and_length(run: Run) -> None:
+    """One slot of punishment counts for less than 0.5, whatever the patience: never 0.5106."""
+    words = ("--paper", "--agreement", "uniform")
+    never = solve_json(run, *words, "--punishment-slots", "1")
+    assert never["agreement"]["exists_from"] is None
+    told = run("solve", *words, "--punishment-slots", "1").stdout
+    assert "would exist above" not in told
+    later = solve_json(run, *words, "--margin", "0.1")
+    assert later["agreement"]["exists_from"] == pytest.approx(0.6106, abs=5e-5)

@@ -85,7 +85,7 @@ def test_missing_files(folder: Path) -> None:
     with pytest.raises(fa.InvalidInput, match="there is no such directory"):
         load_folder(folder / "nowhere", ["North"])
     np.savez(folder / "South.npz", inputs=INPUTS, labels=LABELS)
-    with pytest.raises(fa.InvalidInput, match=r"South: .* .npz or .csv, there are two"):
+    with pytest.raises(fa.InvalidInput, match=r"South: .* .npz or .csv, there are 2"):
         load_folder(folder, ["South"])
 
 

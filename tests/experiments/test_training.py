@@ -13,6 +13,7 @@ from fedaccord.baselines.oracle_detection import OracleDetection
 from fedaccord.experiments import accuracy, law
 from fedaccord.experiments.figures import find_training_module
 from fedaccord.experiments.pictures import save
+from fedaccord.experiments.standard import half_width
 from fedaccord.experiments.table import Table, read_table
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
@@ -70,11 +71,11 @@ def test_a_gain_has_the_sign_of_its_verdict() -> None:
         table = Table({name: np.array([value]) for name, value in columns.items()})
         return [claim.verdict for claim in accuracy.claims(table, ACCURACY)]
 
-    no = "does not hold"
+    no, open_ = "does not hold", "not decided"
     assert told(0.02) == ["holds", "holds", no, no] * 2
     assert told(-0.02) == [no, no, "holds", "holds"] * 2
-    assert told(0.005) == [no, no, no, no] * 2
-    assert told(0.0) == [no, no, no, "holds"] * 2
+    assert told(0.005) == [open_, open_, open_, no] * 2
+    assert told(0.0) == [open_, open_, open_, "holds"] * 2
 
 
 def test_rounds_are_drawn_as_measured() -> None:
@@ -151,9 +152,9 @@ def test_a_loss_of_separate_terms_is_found(a: float, b: float, c: float) -> None
     np.testing.assert_allclose(law.fit_separate(X, G, loss), loss, rtol=1e-9)
 
 
-def made_up(loss: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Table:
+def made_up(loss: Callable[[np.ndarray, np.ndarray], np.ndarray], known: float = 1e-3) -> Table:
     X, G = (grid.ravel() for grid in np.meshgrid([1e2, 1e3, 1e4], [1.0, 9.0, 81.0], indexing="ij"))
-    half = np.full(X.shape, 0.05)
+    half = np.full(X.shape, known)
     return Table({"samples": X, "rounds": G, "loss": loss(X, G), "loss_half": half})
 
 
@@ -168,6 +169,15 @@ def test_the_verdict_on_the_law_follows_the_losses() -> None:
     ]
 
 
+def test_what_is_smaller_than_the_noise_decides_nothing() -> None:
+    def loss(X: np.ndarray, G: np.ndarray) -> np.ndarray:
+        return np.asarray(9 / np.sqrt(X * G) + 1 / G + 0.2)
+
+    decided, unclear = (law.claims(made_up(loss, known), LAW) for known in (1e-3, 2.0))
+    assert [claim.verdict for claim in decided[1:]] == ["holds"] * 2
+    assert [claim.verdict for claim in unclear[1:]] == ["not decided"] * 2
+
+
 def test_why_the_law_fails_is_computed() -> None:
     """Here data makes it worse after one round, first by 0.1 and then by 0.2."""
     fails = made_up(lambda X, G: 1 / G + np.where(G == 1, 0.1, -0.1) * (np.log10(X) + (X == 1e4)))
@@ -175,15 +185,17 @@ def test_why_the_law_fails_is_computed() -> None:
     assert fit.why == "; ".join(
         fit_law(*(fails[c] for c in ("samples", "rounds", "loss"))).objections
     )
-    assert matters.why == "the difference grows by 0.60"  # from -0.3 to 0.3
-    assert helps.why == (
-        "not at G = 1; it rises by up to 0.2 (from X = 1,000 to 10,000), and is known to ± 0.05 "
-        "there"
+    assert matters.why == "the difference grows"
+    assert matters.ours.endswith(": +0.60 ± 0.00")  # from -0.3 to 0.3
+    assert helps.why == "it rises by more than chance"
+    assert helps.ours == (
+        "of 6 steps to more data 4 lead down and 2 up by more than is known of them; the largest "
+        "rise is 0.2 ± 0.0014, from X = 1,000 to 10,000 at G = 1"
     )
 
 
 def test_a_half_width_is_students() -> None:
     values = np.array([[0.8, 0.1], [0.9, 0.2], [1.0, 0.6]])
     interval = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
-    np.testing.assert_allclose(accuracy.half_width(values), (interval.high - interval.low) / 2)
-    assert np.isnan(accuracy.half_width(values[:1])).all()
+    np.testing.assert_allclose(half_width(values), (interval.high - interval.low) / 2)
+    assert np.isnan(half_width(values[:1])).all()

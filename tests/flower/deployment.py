@@ -16,6 +16,8 @@ from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.store import open_ledger, read_ledger
 
 BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parent.parent.parent
+"""Of the checkout, for nodes that are part of the tests."""
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -47,6 +49,7 @@ class Deployment:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.environment = os.environ | QUIET | {"FLWR_HOME": str(app / "flower-home")}
+        self.environment["PYTHONPATH"] = str(ROOT)
         self.environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         self.stack = ExitStack()
         config = app / "flower-home" / "config.toml"
@@ -106,10 +109,12 @@ class Deployment:
         )
         until(lambda: _listens(self.port), 60, f"the SuperLink ({log})")
 
-    def register(self, public_key: str, name: str) -> None:
+    def register(self, public_key: str, name: str) -> str:
+        """Register a client's node, and return the node's id."""
         words = ("supernode", "register", public_key, "consortium", "--name", name)
         answer = json.loads(self.run("flwr", *words, "--format", "json"))
         assert answer["success"], answer
+        return str(answer["node-id"])
 
     def start_node(
         self, folder: str, log: str, *, authority: str = "ca.pem"
@@ -125,11 +130,11 @@ class Deployment:
             *("--max-retries", "3"),
         )
 
-    def run_slots(self, last_slot: int, seconds: float) -> str:
+    def run_slots(self, last_slot: int, seconds: float, awaited: str = "") -> str:
         """Run until a slot is settled and everyone was told, as the ledger says; the run's log."""
         run = self._start_run(last_slot)
         until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
-        return self._log(run, f"slot {last_slot} is settled")
+        return self._log(run, awaited or f"slot {last_slot} is settled")
 
     def run_beside_another(self, awaited: str) -> str:
         """The log of a run while somebody else writes the ledger."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
@@ -110,6 +111,20 @@ def test_who_never_uploads_its_reply_is_waited_for_alone() -> None:
     found = exchange._in_threads(pull, {1: "a", 2: "b", 3: "c"}, before + 0.2)
     assert sorted(found) == [1, 3]
     assert time.monotonic() - before < 4
+
+
+def test_a_lost_connection_to_the_superlink_is_nobody_s_fault() -> None:
+    tries = 0
+
+    def pull(_: str, __: float) -> Message:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise httpx.ConnectError("lost")
+        return Message(RecordDict(), 1, "train")
+
+    (found,) = exchange._in_threads(pull, {1: "a"}, time.monotonic() + 20).values()
+    assert isinstance(found, Message)
 
 
 @lie(

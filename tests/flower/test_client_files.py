@@ -119,7 +119,7 @@ def test_a_client_that_signed_nothing_takes_no_part(
     grid = clients_of(home)
     (home / "clients" / "b" / "terms.toml").unlink()
     assert slot_of(home, grid)["b"] == "absence"
-    assert "clients/b/terms.toml: cannot be read" in caplog.text
+    assert "clients/b/terms.toml: there is no such file" in caplog.text
 
 
 def test_a_copy_says_which_terms_were_in_force(tmp_path: Path) -> None:

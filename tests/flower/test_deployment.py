@@ -1,6 +1,8 @@
 """A real deployment: a SuperLink and three SuperNodes on loopback, with TLS and node keys."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,39 +12,41 @@ from fedaccord.flower.keys import make_certificates, make_node_key
 from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.protocol.audit import audit, contradictions
 from fedaccord.flower.protocol.client import Private
-from fedaccord.flower.protocol.terms import read_terms
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
 
-NAMES = ("a", "b", "c")
+VALUATIONS = {"a": 20.0, "b": 30.0, "c": 55.0}
+NAMES = tuple(VALUATIONS)
 
 
-def prepared(home: Path) -> Path:
-    """The directory that the two commands make, with a slip of b rehearsed in slot 1."""
-    terms = read_terms(
-        terms_of(NAMES).model_dump(mode="json")
-        | {"rounds": 1, "training": {"shape": [8, 8], "classes": 10}},
-        "test",
+def prepared(
+    home: Path,
+    valuations: Mapping[str, float] = VALUATIONS,
+    samples: Sequence[int] = (120, 150, 200),
+    **rules: Any,
+) -> Path:
+    """The directory that the two commands make, for clients who rehearse with digits."""
+    terms = terms_of(
+        tuple(valuations), rounds=1, training={"shape": [8, 8], "classes": 10}, **rules
     )
-    valuations, samples = (20.0, 30.0, 55.0), (120, 150, 200)
     privates = [
         Private(name, valuation, 0.05, size, 0.8)
-        for name, valuation, size in zip(NAMES, valuations, samples, strict=True)
+        for (name, valuation), size in zip(valuations.items(), samples, strict=True)
     ]
     write_app(home, terms, privates, load_dataset("digits"))
     make_certificates(home / "keys", ["127.0.0.1"])
-    for name in NAMES:
+    for name in valuations:
         client = home / "clients" / name
         make_node_key(client / "node.key")
         (client / "ca.pem").write_bytes((home / "keys" / "ca.pem").read_bytes())
-    file = home / "clients" / "b" / "client.toml"
-    file.write_text(file.read_text() + "\n[slips]\n1 = 0\n")
     return home
 
 
 @pytest.mark.slow
 def test_two_slots_across_processes(tmp_path: Path) -> None:
     home = prepared(tmp_path / "app")
+    slips = home / "clients" / "b" / "client.toml"
+    slips.write_text(slips.read_text() + "\n[slips]\n1 = 0\n")
     make_certificates(tmp_path / "others", ["127.0.0.1"])
     (home / "clients" / "c" / "others.pem").write_bytes((tmp_path / "others/ca.pem").read_bytes())
     with Deployment(home) as deployment:
@@ -65,6 +69,15 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         refused = deployment.run_beside_another("another process writes this ledger; only one may")
         assert "Traceback" not in refused
 
+        # two of three go back to the model of slot 1, as the terms ask for
+        for name in "ac":
+            file = home / "clients" / name / "client.toml"
+            file.write_text(f"consents_to_slot = 1\n{file.read_text()}")
+        words = ("ledger", "rollback", "ledger.db", "--to-slot", "1", "--reason", "rehearsal")
+        assert "2 of 3 must agree" in deployment.run("fedaccord", *words)
+        said = deployment.run_slots(last_slot=2, seconds=60, awaited="go back to an older model")
+        assert "the proposal to go back to an older model was accepted" in said
+
         # a server that changes the terms finds nobody who goes along, and is told nothing
         terms = home / "fedaccord_app" / "terms.toml"
         terms.write_text(terms.read_text().replace("tolerance = 0.0", "tolerance = 0.9"))
@@ -79,6 +92,7 @@ def check_ledgers(home: Path) -> None:
     """Two slots under the terms that were signed, and one without anybody."""
     server = load_entries(str(home / "ledger.db"))
     assert audit(server) == []
+    assert [e.body["agrees"] for e in server if e.kind == "consent"] == [True, False, True]
     phases = [e.body["phase"] for e in server if e.kind == "slot"]
     assert phases == ["cooperating", "punishing", "punishing"]
     verdicts = {(e.slot, e.client): e.body["verdict"] for e in server if e.kind == "verdict"}

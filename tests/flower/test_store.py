@@ -226,7 +226,7 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nowhere/ledger.db", "unable to open database file"),
+        ("nowhere/ledger.db", "cannot be opened: No such file or directory"),
         ("text.db", "file is not a database"),
         ("other.db", "is no ledger of fedaccord, but a database of something else"),
         ("", "a ledger needs a file"),

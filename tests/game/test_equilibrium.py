@@ -95,3 +95,18 @@ def test_best_response_costs_least() -> None:
         least = fa.cost(consortium, mine, others + mine)
         slips = np.linspace(0.0, 1.0, 10_001)[:, np.newaxis] * consortium.samples
         assert (least <= fa.cost(consortium, slips, others + slips) * (1 + 1e-15)).all()
+
+
+def test_a_giant_s_small_share_is_not_rounding() -> None:
+    """900,000 of 1e18 samples is less than 1e-12 of them, and most of the total."""
+    consortium = fa.Consortium(
+        valuation=[2e9, 5656854249.5],
+        cost_per_sample=1,
+        samples=[1e18, 100_000],
+        rounds=1,
+        discount_factor=0.8,
+    )
+    equilibrium = fa.solve_equilibrium(consortium)
+    assert equilibrium.total == pytest.approx(1e6, rel=1e-12)
+    assert equilibrium.profile.tolist() == pytest.approx([900_000, 100_000], rel=1e-12)
+    assert fa.certify(fa.agreement_on(consortium, equilibrium.profile)).holds

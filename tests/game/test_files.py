@@ -338,12 +338,11 @@ def test_more_mistakes_than_anyone_reads_are_counted(tmp_path: Path) -> None:
     assert lines[-1] == "  and 12 more"
 
 
-@pytest.mark.parametrize("text", ["rounds = \n", "rounds = 1\nrounds = 2\n", "a = " + "[" * 9000])
+@pytest.mark.parametrize("text", ["rounds = \n", "rounds = 1\nrounds = 2\n"])
 def test_broken_toml(tmp_path: Path, text: str) -> None:
     [problem] = problems(tmp_path, text)
     assert problem.startswith("is not TOML: ")
-    if "[" not in text:
-        assert re.search(r"line \d+, column \d+", problem)
+    assert re.search(r"line \d+, column \d+", problem)
 
 
 def test_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

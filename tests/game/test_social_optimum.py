@@ -43,3 +43,17 @@ def test_against_a_fine_grid_of_two_clients() -> None:
     assert optimum.cost.sum() <= costs.min()
     # the grid's cells are 0.02 wide, and the cost is flat at its least
     assert optimum.cost.sum() == pytest.approx(costs.min(), rel=1e-4)
+
+
+def test_samples_that_cost_next_to_nothing_are_all_trained_on() -> None:
+    """What all gain over what they cost is then more than a float can hold."""
+    consortium = fa.Consortium(
+        valuation=[1e-320, 1.0],
+        cost_per_sample=[1e-320, 1.0],
+        samples=1e4,
+        rounds=1,
+        discount_factor=0.8,
+    )
+    optimum = fa.solve_social_optimum(consortium)
+    assert optimum.profile.tolist() == [1e4, 0.0]
+    assert fa.price_of_anarchy(fa.solve_equilibrium(consortium), optimum) >= 1

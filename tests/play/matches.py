@@ -32,7 +32,7 @@ def agreements(draw: st.DrawFn) -> fa.Agreement:
     slots = draw(LENGTHS)
     if draw(st.booleans()):
         return fa.solve_agreement(consortium, margin=0.1, punishment_slots=slots)
-    part = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 1.0])
+    part = st.floats(1e-9, 1.0) | st.sampled_from([0.0, 0.0, 1.0])  # less has too few digits
     parts = draw(st.lists(part, min_size=consortium.size, max_size=consortium.size))
     assume(any(parts))
     return fa.agreement_on(consortium, np.array(parts) * consortium.samples, slots)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.agreement.certificate import TOLERANCE
+from fedaccord.game.arrays import FloatArray
 from tests.consortia import (
     FEW,
     SOME_PATIENCE,
@@ -174,6 +175,27 @@ def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) 
     assert agreement.level >= best * (1 - RELATIVE)
 
 
+@given(consortium=consortia(st.integers(2, 8), SOME_PATIENCE, extreme=False))
+@settings(max_examples=150)
+def test_no_first_client_is_feasible_before_the_one_that_was_chosen(
+    consortium: fa.Consortium,
+) -> None:
+    """Every free rider below it as the first, and the levels from it on in a scan."""
+    agreement = fa.solve_agreement(consortium, "uniform", first_converted="feasible")
+    alone, ratio = agreement.equilibrium.profile, consortium.ratio
+    chosen = (
+        ratio[consortium.index(agreement.first_converted)] if agreement.first_converted else np.inf
+    )
+    for first in np.flatnonzero((alone == 0) & (ratio < chosen)):
+        converted = (alone == 0) & (ratio >= ratio[first])
+        top = float(consortium.samples[converted].max())
+        levels = np.concatenate([np.geomspace(1e-4 * top, top, 300), np.linspace(0, top, 300)[1:]])
+        profiles = np.where(converted, np.minimum(levels[:, np.newaxis], consortium.samples), alone)
+        worth_it = profiles.sum(axis=-1) > agreement.equilibrium.total * (1 + 2e-6)
+        # strictly: what holds by a hair may fall to either side
+        assert not (enforceable(consortium, profiles, alone, -1e-9) & worth_it).any()
+
+
 @st.composite
 def small_whole_consortia(draw: st.DrawFn, patience: st.SearchStrategy[float]) -> fa.Consortium:
     """Two to four clients with a few whole samples, and satiation points where it matters."""
@@ -203,6 +225,60 @@ def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Conso
     assert agreement.total >= totals.max(initial=0.0) * (1 - 1e-12)
     if agreement.exists:
         assert enforceable(consortium, agreement.profile[np.newaxis], alone, 1e-9).all()
+
+
+@given(
+    consortium=small_whole_consortia(SOME_PATIENCE),
+    prices=st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=4, max_size=4),
+    objective=st.sampled_from(["least total cost", "fairest"]),
+)
+@settings(max_examples=120)
+def test_no_profile_of_whole_samples_is_better(
+    consortium: fa.Consortium, prices: list[float], objective: Any
+) -> None:
+    """By brute force over all whole profiles that would be called an agreement."""
+    price = np.array(prices[: consortium.size])
+    consortium = with_satiation(
+        consortium.satiation,
+        consortium.samples,
+        consortium.discount_factor,
+        cost_per_sample=price,
+    )
+    agreement = fa.solve_agreement(consortium, objective=objective, whole_samples=True)
+    equilibrium = agreement.equilibrium
+    profiles = whole_profiles(consortium.samples)
+    profiles = profiles[profiles.sum(axis=-1) > equilibrium.total * (1 + 1e-6)]
+    profiles = profiles[enforceable(consortium, profiles, equilibrium.profile, -1e-9)]
+    assume(len(profiles) > 0)
+    assert agreement.exists
+
+    def loss(profile: FloatArray) -> float:
+        paid = fa.cost(consortium, profile)
+        if objective == "fairest":
+            return -float((1 - paid / equilibrium.cost).min())
+        return float(paid.sum())
+
+    best = min(loss(profile) for profile in profiles)
+    assert loss(agreement.profile) <= best + 1e-9 * abs(best)
+
+
+@given(
+    consortium=small_whole_consortia(SOME_PATIENCE), first=st.sampled_from(["paper", "feasible"])
+)
+@settings(max_examples=120)
+def test_no_larger_whole_level_can_be_enforced(consortium: fa.Consortium, first: Any) -> None:
+    agreement = fa.solve_agreement(consortium, "uniform", whole_samples=True, first_converted=first)
+    assume(agreement.first_converted is not None)
+    assert agreement.first_converted is not None
+    alone, ratio = agreement.equilibrium.profile, consortium.ratio
+    start = ratio[consortium.index(agreement.first_converted)]
+    converted = (alone == 0) & (ratio >= start)
+    levels = np.arange(1.0, consortium.samples[converted].max() + 1)[:, np.newaxis]
+    profiles = np.where(converted, np.minimum(levels, consortium.samples), np.floor(alone))
+    holds = enforceable(consortium, profiles, alone, -1e-9)
+    holds &= profiles.sum(axis=-1) > agreement.equilibrium.total * (1 + 1e-6)
+    assert agreement.level is not None
+    assert agreement.level >= levels[holds].max(initial=0.0)
 
 
 @given(consortium=consortia(FEW, extreme=False))

@@ -44,6 +44,22 @@ def test_the_total_solves_the_two_inequalities_that_define_it(consortium: fa.Con
     assert equilibrium.profile.sum() == pytest.approx(total, rel=ROUNDING)
 
 
+@given(consortia(FEW), st.integers(0, 7), st.floats(0.0, 20.0), st.floats(1.0, 10.0))
+def test_the_profile_adds_up_to_the_total_over_20_orders(
+    consortium: fa.Consortium, position: int, orders: float, beyond: float
+) -> None:
+    """A giant at the margin gives so small a part of what it has that it looks like nothing."""
+    giant = position % consortium.size
+    samples = consortium.samples.copy()
+    samples[giant] *= 10.0**orders
+    level = np.delete(samples, giant).sum()
+    satiation = 20.0 * level * np.ones(consortium.size)
+    satiation[giant] = beyond * level
+    equilibrium = fa.solve_equilibrium(with_satiation(satiation, samples))
+    # points within 1e-12 of the total count as tied with it
+    assert equilibrium.profile.sum() == pytest.approx(equilibrium.total, rel=1e-11)
+
+
 def potential(satiation: FloatArray, profile: FloatArray) -> float:
     return float(satiation @ profile - 0.5 * profile.sum() ** 2)
 

@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import FirstConverted
-from fedaccord.agreement.enforcement import effective_discount_factor, scale
+from fedaccord.agreement.enforcement import WORTHWHILE, effective_discount_factor, scale
 from fedaccord.agreement.individual import largest_profiles
-from fedaccord.agreement.solve import WORTHWHILE, SolvedKind, check_choice
+from fedaccord.agreement.solve import SolvedKind, check_choice
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray, plain
+from fedaccord.game.consortium import broken_shared_rules
 
 _BLOCK = 131_072
 """How many numbers of each kind are worked on at once: so many that a call's own cost is nothing,
@@ -102,7 +103,7 @@ def _solve_block(
     patience = effective_discount_factor(delta, punishment_slots)
     game, at_margin = scale(rho / price, data, turns[:, :1], patience)
     solved = solve_uniform_rows(game, feasible_first=feasible) if kind == "uniform" else None
-    profile = solved.profile(game) if solved else largest_profiles(game)
+    profile = solved.profile if solved else largest_profiles(game)
     total = profile.sum(axis=-1, keepdims=True)
     exists = total > game.alone_total * (1.0 + WORTHWHILE)
     return (
@@ -138,6 +139,10 @@ def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
             allowed = "from 0 to less than 1" if field == "discount_factor" else "more than 0"
             got = plain(values[b, n])
             raise InvalidInput(f"{field}[{b}, {n}]: must be {allowed} and finite, got {got}")
-    if (given[-1] != given[-1][:, :1]).any():
+    turns = given[-1]
+    if (turns != turns[:, :1]).any():
         raise InvalidInput("rounds: must be one number a consortium, as a column")
+    for row, number in enumerate(turns[:, 0].tolist()):
+        for problem in broken_shared_rules(int(number) if number.is_integer() else number, 0.0):
+            raise InvalidInput(problem.replace("rounds", f"rounds[{row}, 0]", 1))
     return list(rows)

@@ -1,10 +1,17 @@
 """The certificate: an independent proof that an agreement holds, or of who would break it.
 
 An agreement is a subgame perfect equilibrium of the repeated game when no client gains by
-slipping once (Theorem 5, by the one-stage deviation principle) and nobody gains by leaving
-the punishment, either. Both are checked here from the cost function (eq. 5) alone: the best
-slip is *searched for* over [0, samples], not taken from Lemma 1, and nothing that a solver
-worked out on the way is used. This module imports no solver.
+slipping once (Theorem 5, by the one-stage deviation principle), none by giving more than agreed,
+and nobody by leaving the punishment. All are checked here from the cost function (eq. 5) alone:
+the best deviation is *searched for* over [0, samples], not taken from Lemma 1, and nothing that
+a solver worked out on the way is used.
+
+A slip is to give less than agreed. Giving more is none and is not punished; whoever gains by it
+does so in every slot, and no discount factor keeps it to the agreement.
+
+What is shared with the solvers: the records `Consortium`, `Equilibrium` and `Agreement`, and with
+them the profiles that they hold. Importing those loads the modules in which the equilibrium is
+solved, but none of that code is used: whether the punishment is an equilibrium is checked, too.
 """
 
 from dataclasses import dataclass
@@ -17,12 +24,17 @@ from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import Consortium
 
 TOLERANCE = 1e-9
-"""By how much a condition may fail, relative to the costs in it, and still count as met. Largest
-agreements leave many clients exactly indifferent, so rounding decides without it; a billionth
-of a client's own bill is far below what anyone could act on."""
+"""By how much a condition may fail and still count as met, relative to the cost of the samples
+that the client decides on: those it is asked for, gives when punished, and would give instead.
+Largest agreements leave many clients exactly indifferent, so rounding decides without it; a
+billionth of that bill is far below what anyone could act on. A client that is asked for nothing
+needs no tolerance: there is nothing that it could give less."""
 
 _HALVINGS = 64
-"""Slips down to 2^-64 of a client's samples are tried, and thresholds are halved as often."""
+"""Amounts down to 2^-64 of the largest that could pay are tried; thresholds are halved as often."""
+
+_APART = 2.0**-64
+"""By what factor the amounts differ that are tried to see how large a slip could pay at all."""
 
 _TOGETHER = 16_384
 """How many clients search at once: as many as stay in a core's cache."""
@@ -43,7 +55,7 @@ class Certificate:
     cost_agreement: FloatArray
     """F_n when all keep to the agreement."""
     cost_deviation: FloatArray
-    """F_n in the slot in which it slips as well as it can."""
+    """F_n in the slot in which it deviates as well as it can."""
     deviation: FloatArray
     """What it would contribute in that slot."""
     threshold: FloatArray
@@ -52,6 +64,8 @@ class Certificate:
     """Its discount factor less the threshold."""
     keeps: BoolArray
     """Whether it keeps to the agreement."""
+    gives_more: BoolArray
+    """Whether it does not because it would rather give more than agreed, slot after slot."""
     punishment_holds: BoolArray
     """Whether it has nothing to gain by leaving the punishment."""
 
@@ -62,7 +76,7 @@ class Certificate:
 
     @cached_property
     def worst(self) -> int:
-        """Position of the client with the least slack, among those who would slip if any.
+        """Position of the client with the least slack, among those who do not keep on if any.
 
         Of several that differ by rounding alone it is the first.
         """
@@ -85,31 +99,38 @@ def certify(agreement: Agreement) -> Certificate:
 
     Slipping gains `gain` once and loses `saving` in each slot of the punishment, of which the
     next ones count for delta + delta^2 + ... = `worth`. The client keeps on when
-    gain <= worth * saving.
+    gain <= worth * saving, and saving is not negative: otherwise it would slip by a hair to be
+    punished, were it the least bit patient. A cost that is convex in the client's own
+    contribution has its minimum on one side: who gains by giving more gains by no slip.
     """
     consortium = agreement.consortium
     profile, punishment = agreement.profile, agreement.equilibrium.profile
-    slip, gain = _best_deviation(consortium, profile)
-    slip_in_punishment, gain_in_punishment = _best_deviation(consortium, punishment)
+    deviation, gain = _best_deviation(consortium, profile)
+    left, gain_by_leaving = _best_deviation(consortium, punishment)
     saving = _saving(consortium, profile, punishment)
     worth = _worth(consortium.discount_factor, agreement.punishment_slots)
-    allowed = TOLERANCE * consortium.cost_per_sample * (profile + punishment + slip)
-    tempted = np.where(gain <= allowed, 0.0, gain)
-    threshold = _threshold(tempted, saving, allowed, agreement.punishment_slots)
-    total = profile.sum()
+    allowed = TOLERANCE * consortium.cost_per_sample * (profile + punishment + deviation)
+    tempted = gain > allowed
+    gives_more = tempted & (deviation > profile)
+    asked = profile > 0
+    hopeless = gives_more | asked & (saving < -allowed)
+    threshold = _threshold(np.where(tempted, gain, 0.0), saving, agreement.punishment_slots)
+    threshold = np.where(hopeless, np.inf, np.where(asked, threshold, 0.0))
     with np.errstate(invalid="ignore"):  # infinite costs, when nobody at all is to contribute
-        keeps = (gain - worth * saving) / (1.0 + worth) <= allowed
+        deterred = (gain - worth * saving) / (1.0 + worth) <= allowed
+    total = profile.sum()
     return Certificate(
         agreement=agreement,
         cost_equilibrium=_cost(consortium, punishment, punishment.sum()),
         cost_agreement=_cost(consortium, profile, total),
-        cost_deviation=_cost(consortium, slip, (total - profile) + slip),
-        deviation=slip,
+        cost_deviation=_cost(consortium, deviation, (total - profile) + deviation),
+        deviation=deviation,
         threshold=threshold,
         slack=consortium.discount_factor - threshold,
-        keeps=keeps,
-        punishment_holds=gain_in_punishment
-        <= TOLERANCE * consortium.cost_per_sample * (punishment + slip_in_punishment),
+        keeps=~hopeless & (deterred | ~asked),
+        gives_more=gives_more,
+        punishment_holds=gain_by_leaving
+        <= TOLERANCE * consortium.cost_per_sample * (punishment + left),
     )
 
 
@@ -152,7 +173,7 @@ def _loss_difference(
 
 
 def _best_deviation(consortium: Consortium, profile: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The slip that saves each client most in one slot, and how much, by search."""
+    """What saves each client most in one slot, and how much, by search."""
     total, pull = profile.sum(), _pull(consortium)
     slip, gain = np.empty_like(profile), np.empty_like(profile)
     for n in range(0, consortium.size, _TOGETHER):
@@ -170,7 +191,7 @@ def _best_deviation(consortium: Consortium, profile: FloatArray) -> tuple[FloatA
 
 @dataclass(frozen=True)
 class _Search:
-    """Some clients, each of which looks for its best slip while the others keep on."""
+    """Some clients, each of which looks for its best deviation while the others keep on."""
 
     total: np.float64
     profile: FloatArray
@@ -186,22 +207,39 @@ class _Search:
         return np.asarray(self.pull * better - self.price * change)
 
     def best(self) -> tuple[FloatArray, FloatArray]:
-        """The best slip and its gain.
+        """The best deviation and its gain.
 
-        The cost is convex in a client's own contribution. First 0 and all powers of 1/2 of its
-        samples are tried, so that slips of any size are seen; then a golden-section search goes
-        on between the neighbours of the best. Staying put (a gain of 0) is always open.
+        The cost is convex in a client's own contribution. First 0 and the largest amount that
+        could pay, halved again and again, are tried, so that deviations of any size are seen;
+        then a golden-section search goes on between the neighbours of the best. Staying put (a
+        gain of 0) is always open.
         """
         best = np.zeros_like(self.profile)
         best_gain = self.gain(best)
+        most = self.most()
         for k in range(_HALVINGS + 1):
-            best, best_gain = self._better(best, best_gain, self.samples * 0.5**k)
-        least = self.samples * 0.5**_HALVINGS
+            best, best_gain = self._better(best, best_gain, most * 0.5**k)
+        least = most * 0.5**_HALVINGS
         low = np.where(best > least, 0.5 * best, 0.0)
         high = np.minimum(np.where(best > 0, 2.0 * best, least), self.samples)
         best, best_gain = self._better(best, best_gain, self._golden(low, high))
         stay = ~(best_gain > 0)
         return np.where(stay, self.profile, best), np.where(stay, 0.0, best_gain)
+
+    def most(self) -> FloatArray:
+        """An amount that the best one does not exceed: whose samples alone cost more than that.
+
+        Whatever amount is tried, the best costs no more than it does, accuracy loss included. Of
+        amounts 2^64 times apart one is within 2^32 times the best, so that it costs at most
+        some 2^33 times as much.
+        """
+        others = self.total - self.profile
+        most = amount = self.samples
+        while (amount > 0).any():
+            with np.errstate(divide="ignore", over="ignore"):
+                cost = self.pull / np.sqrt(np.maximum(others, 0.0) + amount) / self.price + amount
+            most, amount = np.fmin(most, cost), amount * _APART
+        return most
 
     def _better(
         self, best: FloatArray, best_gain: FloatArray, slip: FloatArray
@@ -238,24 +276,21 @@ def _worth(discount_factor: FloatArray, slots: int | None) -> FloatArray:
         return np.asarray(for_ever * -np.expm1(slots * np.log(discount_factor)))
 
 
-def _threshold(
-    gain: FloatArray, saving: FloatArray, allowed: FloatArray, slots: int | None
-) -> FloatArray:
+def _threshold(gain: FloatArray, saving: FloatArray, slots: int | None) -> FloatArray:
     """The least discount factor at which gain <= worth * saving; infinite if none is.
 
     For ever that is gain / (gain + saving) (eq. 19); for T slots the root of a polynomial.
     """
-    hopeless = saving < -allowed
     tempted = gain > 0
-    stake = np.where(tempted & ~hopeless, gain, 1.0) + np.where(hopeless, 0.0, saving)
-    for_ever = np.divide(gain, stake, out=np.full_like(gain, np.inf), where=stake > 0)
-    threshold = np.where(hopeless, np.inf, np.where(tempted, for_ever, 0.0))
     if slots is None:
-        return threshold
+        with np.errstate(invalid="ignore"):  # infinite savings
+            stake = gain + saving
+        for_ever = np.divide(gain, stake, out=np.full_like(gain, np.inf), where=stake > 0)
+        return np.where(tempted, for_ever, 0.0)
     low, high = np.zeros_like(gain), np.full_like(gain, np.nextafter(1.0, 0.0))
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         enough = _worth(middle, slots) * saving >= gain
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     enough_ever = slots * saving > gain
-    return np.where(tempted & ~hopeless, np.where(enough_ever, high, np.inf), threshold)
+    return np.where(tempted, np.where(enough_ever, high, np.inf), 0.0)

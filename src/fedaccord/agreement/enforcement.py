@@ -9,6 +9,11 @@ which is Theorem 5 (eq. 19-20): delta at least the *threshold*
 (F(coop) - F(least)) / (F(punish) - F(least)). A punishment of T slots instead of for ever
 counts as for ever with a smaller, *effective* discount factor.
 
+A slip is to give less than agreed. To give more is none and is not punished, so a client that
+would rather give more does so for good, however patient it is: a profile is kept only if every
+client with a satiation point above the total gives all it has. A client that is asked for
+nothing has nothing to slip from.
+
 All costs here are in units of the client's own cost per sample, less the constants that
 cancel: `a / sqrt(X) + x` with the *pull* a = ratio / sqrt(G). Arrays are rows of clients,
 one row a game, so that one call serves many games.
@@ -22,13 +27,17 @@ import numpy.typing as npt
 from fedaccord.agreement.agreement import check_punishment_slots
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import BoolArray, FloatArray
-from fedaccord.game.consortium import Consortium, satiation_points
+from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 
 ROUNDING = 1e-14
 """Relative to a client's contributions: an excess below this is rounding. The excess is made of
 some ten operations on numbers of that size, each off by at most 1.1e-16 of its result."""
+
+WORTHWHILE = 1e-6
+"""An agreement must raise the total by more than this part of it to be called one. Below
+that the saving drowns in rounding, and nobody would sign for it."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +56,8 @@ class ScaledGame:
     alone_total: FloatArray
     """S, its total, one a row (a column)."""
 
-    def rows(self, chosen: BoolArray) -> "ScaledGame":
-        """Only the chosen rows."""
+    def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> "ScaledGame":
+        """Only the chosen rows, by a mask or by their numbers."""
         return ScaledGame(
             self.pull[chosen],
             self.satiation[chosen],
@@ -76,10 +85,16 @@ class ScaledGame:
     def gain(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
         """F(coop) - F(least): what the best slip from `contribution` saves in one slot."""
         others = total - contribution
-        slip = np.clip(self.satiation - others, 0.0, self.samples)
-        less = contribution - slip
+        less = contribution - np.clip(self.satiation - others, 0.0, contribution)
         result: FloatArray = less - self.pull * root_difference(total - less, total, less)
         return result
+
+    def gives_more(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
+        """Whether the client saves by giving more than `contribution`, by more than rounding."""
+        room = self.samples - contribution
+        more = np.clip(self.satiation - total, 0.0, room)
+        saved = self.pull * root_difference(total, total + more, more) - more
+        return np.asarray(saved > self.sliver(contribution + more))
 
     def saving(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
         """F(punish) - F(coop): what keeping on saves against the equilibrium in each slot."""
@@ -97,16 +112,24 @@ class ScaledGame:
         return result
 
     def broken(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
-        """Whether the client would slip, by more than rounding."""
-        return np.asarray(self.excess(contribution, total) > self.sliver(contribution))
+        """Whether the client would slip, or give more, by more than rounding."""
+        slips = self.excess(contribution, total) > self.sliver(contribution)
+        return np.asarray(slips & (contribution > 0) | self.gives_more(contribution, total))
 
     def sliver(self, contribution: FloatArray) -> FloatArray:
         """An excess up to this is rounding."""
         return np.asarray(ROUNDING * (contribution + self.alone))
 
     def threshold(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """delta_n^th (eq. 19): 0 where slipping gains nothing, infinite where none suffices."""
-        return threshold(self.gain(contribution, total), self.saving(contribution, total))
+        """delta_n^th (eq. 19): 0 where slipping gains nothing, infinite where none suffices.
+
+        None does for a client that would give more, or that is worse off than when punished.
+        """
+        saving = self.saving(contribution, total)
+        slips = threshold(self.gain(contribution, total), saving)
+        hopeless = (saving < -self.sliver(contribution)) & (contribution > 0)
+        hopeless |= self.gives_more(contribution, total)
+        return np.where(hopeless, np.inf, slips)
 
 
 def scale(
@@ -141,19 +164,21 @@ def scale_one(
         pull=(consortium.ratio / np.sqrt(consortium.rounds))[np.newaxis],
         satiation=consortium.satiation[np.newaxis],
         samples=consortium.samples[np.newaxis],
-        patience=effective_patience(consortium, margin, punishment_slots)[np.newaxis],
+        patience=effective_patience(consortium.discount_factor, margin, punishment_slots)[
+            np.newaxis
+        ],
         alone=equilibrium.profile[np.newaxis],
         alone_total=np.array([[equilibrium.total]]),
     )
 
 
 def effective_patience(
-    consortium: Consortium, margin: float = 0.0, punishment_slots: int | None = None
+    discount_factor: FloatArray, margin: float = 0.0, punishment_slots: int | None = None
 ) -> FloatArray:
     """What an agreement can count on: the discount factors less a margin, cut by the length."""
     if not 0.0 <= margin < 1.0:
         raise InvalidInput(f"margin: must be from 0 to less than 1, got {margin}")
-    patience: FloatArray = np.maximum(consortium.discount_factor - margin, 0.0)
+    patience: FloatArray = np.maximum(discount_factor - margin, 0.0)
     return effective_discount_factor(patience, punishment_slots)
 
 

@@ -7,8 +7,10 @@ holds on [0, u_n(T)]: with x its amount and h_n < T,
 
 and the left side is concave in x with a slope of at least delta, so Newton's method from the
 left climbs to its one root u_n. A client with h_n >= T would rather give all it has anyway:
-u_n = D_n. An agreement of total T exists just when the u_n add up to T or more, and as u_n is
-continuous in T the largest such T has everyone at its bound.
+u_n = D_n. An agreement of total T exists just when the u_n add up to T or more. The u_n of a
+client with any patience is continuous in T, so where all have some the largest such T has
+everyone at its bound; one with a discount factor of 0 gives all it has up to h_n and nothing
+above, so that the total may have to stop at h_n with bounds to spare.
 
 A client that has at most a share 1 - (1 - delta)^0.4 of the equilibrium's total is *small*:
 its u_n is concave and rising in T. Where all are, Newton's method on sum u_n(T) - T from all
@@ -40,12 +42,6 @@ _CLOSED = 4e-15
 
 _TOGETHER = 16_384
 """How many clients' bounds are worked out at once: as many as stay in a core's cache."""
-
-_BLOCK = 65_536
-"""How many bounds are worked out at once when one total after another is tried."""
-
-_MOST_BLOCKS = 1_000
-"""After that many no whole profile is looked for any more: it would be far below the real."""
 
 
 class Bounds:
@@ -168,71 +164,6 @@ def smallest_common_discount_factor(game: ScaledGame) -> float:
     return high
 
 
-def round_down(game: ScaledGame, profile: FloatArray) -> FloatArray:
-    """A profile of whole samples close below `profile` that every client keeps to.
-
-    Rounding down lowers the total and so the bounds; taking the smaller of the two again and
-    again goes down to a profile that stays. Clients with h_n >= T give all they have. Should
-    this lead nowhere, the largest whole profile will do.
-    """
-    bounds = Bounds(game)
-    whole = _floor(profile)
-    for _ in range(_MOST_STEPS):
-        total = whole.sum(axis=-1, keepdims=True)
-        if not (total > game.alone_total).all():  # no agreement, and it only goes down
-            break
-        lower = np.minimum(whole, _floor(bounds.at(total)))
-        lower = np.where(game.satiation >= total, game.samples, lower)
-        if (lower == whole).all():
-            if not game.broken(whole, total).any():
-                return whole
-            break
-        whole = lower
-    return largest_whole_profile(game, largest_profiles(game))
-
-
-def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
-    """The largest profile of whole samples for one row, given the largest of real ones.
-
-    A whole total T is reached when the bounds at T, rounded down, add up to it or more; the
-    surplus comes off clients that keep to any amount below their bound. Where all bounds rise
-    with T the next total to try is that sum; else one total after another is tried.
-    """
-    bounds = Bounds(game)
-    total = np.floor(profile.sum())
-    rising = bool(_small(game).all())
-    height = 1 if rising else max(1, _BLOCK // profile.size)
-    for _ in range(_MOST_BLOCKS):
-        totals = np.arange(total, max(total - height, game.alone_total.item()), -1.0)
-        if not totals.size:
-            return game.alone
-        most = _floor(bounds.at(totals[:, np.newaxis]))
-        surplus = most.sum(axis=-1) - totals
-        if (surplus >= 0).any():
-            n = int(np.argmax(surplus >= 0))
-            return _without(most[n : n + 1], surplus[n], game.satiation < totals[n])
-        total = total + surplus[0] if rising else totals[-1] - 1.0
-    return game.alone
-
-
-def _floor(bounds: FloatArray) -> FloatArray:
-    """Rounded down; a bound of 7 that rounding made 6.9999999999999 is still 7."""
-    return np.floor(bounds * (1.0 + 1e-13))
-
-
-def _without(profile: FloatArray, surplus: float, willing: BoolArray) -> FloatArray:
-    """Take a surplus off the willing clients, the largest first, leaving each one sample."""
-    for spared in (1.0, 0.0):
-        room = np.where(willing, np.maximum(profile - spared, 0.0), 0.0)
-        order = np.argsort(-room, axis=-1, kind="stable")
-        taken = np.take_along_axis(room, order, axis=-1)
-        before = taken.cumsum(axis=-1) - taken
-        less = np.empty_like(profile)
-        np.put_along_axis(less, order, np.clip(surplus - before, 0.0, taken), axis=-1)
-        profile, surplus = profile - less, surplus - float(less.sum())
-    return profile
-
-
 def _from_above(game: ScaledGame) -> FloatArray:
     """The largest profile of rows whose clients are all small.
 
@@ -334,7 +265,7 @@ def _reach(bounds: Bounds, low: _End, high: _End) -> float:
     Between the two, a free rider's u_n grows no faster than in proportion to T - S (along a ray
     from the equilibrium its threshold rises); that of a contributor, which falls and then
     rises, is largest at one of the ends; that of a client in between no faster than by
-    `_steepest`. So sum u_n(T) <= fixed + rate (T - S).
+    `steepest`. So sum u_n(T) <= fixed + rate (T - S).
     """
     game = bounds.game
     start = game.alone_total.item()
@@ -342,7 +273,7 @@ def _reach(bounds: Bounds, low: _End, high: _End) -> float:
     ray = low.amounts[free].sum() / (low.total - start)
     fixed = np.maximum(low.amounts, high.amounts)[full].sum()
     between = ~free & ~full
-    steep = _steepest(bounds, low, high)[between].sum()
+    steep = steepest(bounds, low.total, low.amounts, high.total, high.amounts)[between].sum()
     fixed += low.amounts[between].sum() - steep * (low.total - start)
     rate = float(ray + steep)
     if rate < 1.0:
@@ -351,19 +282,25 @@ def _reach(bounds: Bounds, low: _End, high: _End) -> float:
     return high.total if at_high >= high.total else low.total
 
 
-def _steepest(bounds: Bounds, low: _End, high: _End) -> FloatArray:
+def steepest(
+    bounds: Bounds,
+    low: FloatArray | float,
+    at_low: FloatArray,
+    high: FloatArray | float,
+    at_high: FloatArray,
+) -> FloatArray:
     """What du_n/dT is at most between two totals; 0 for a client that gives all at the lower.
 
     With B = a / 2T^1.5 and k = (1 - delta) a / 2Y^1.5, Y = T - u_n the total after a slip,
     u_n' = (B - k) / (1 - k). Both B and k fall in T, and u_n' rises with B and falls with k.
     """
     game = bounds.game
-    kept = np.maximum(high.total - high.amounts, game.satiation)
+    kept = np.maximum(high - at_high, game.satiation)
     at_kept = 0.5 * bounds.weight / (kept * np.sqrt(kept))
-    rise = 0.5 * game.pull / (low.total * np.sqrt(low.total)) - at_kept
+    rise = 0.5 * game.pull / (low * np.sqrt(low)) - at_kept
     with np.errstate(over="ignore"):
         slope = np.clip(rise / np.maximum(1.0 - at_kept, _FLAT), 0.0, 1.0)
-    return np.where(low.amounts >= game.samples, 0.0, slope)
+    return np.where(at_low >= game.samples, 0.0, slope)
 
 
 def _fitted(upper: FloatArray, lower: FloatArray, total: float) -> FloatArray:

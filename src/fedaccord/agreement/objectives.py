@@ -5,14 +5,20 @@ keeps to (see `individual`). Clients whose satiation point is T or more give all
 which suits them and everyone. While no client is a large part of the total the choice is a
 convex problem, so the best total is found by looking at a grid of totals and then closely
 around the best of them.
+
+In whole samples the best profile of a given total is found just as exactly: the bounds are
+rounded down. The total is then the best of those next to the real-valued one that can be had in
+whole samples, 100 on either side: where there are no more than that, no profile is better.
 """
 
 from collections.abc import Callable
+from itertools import islice
 
 import numpy as np
 
 from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.agreement.individual import Bounds
+from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
 from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.cost import accuracy_loss, cost
 from fedaccord.game.equilibrium import Equilibrium
@@ -23,58 +29,100 @@ _GRID = 65
 _HALVINGS = 60
 """Of the range of savings: to the last bit."""
 
+_NEXT_TO_IT = 100
+"""Whole totals looked at on either side of the best real-valued one."""
+
 
 class _Choice:
     """One consortium's bounds at any total: who gives all anyway, and what others may give."""
 
-    def __init__(self, equilibrium: Equilibrium, game: ScaledGame) -> None:
+    def __init__(self, equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray) -> None:
         self.equilibrium = equilibrium
         self.consortium = equilibrium.consortium
+        self.game = game
         self.bounds = Bounds(game)
+        self.largest = largest
 
-    def at(self, total: float) -> tuple[BoolArray, FloatArray]:
-        """Clients that give all they have anyway, and u_n(T)."""
+    def at(self, total: float, whole: bool) -> tuple[BoolArray, FloatArray]:
+        """Clients that give all they have anyway, and u_n(T), rounded down if asked for."""
         most = self.bounds.at(np.array([[total]]))[0]
-        return self.consortium.satiation >= total, most
+        return self.consortium.satiation >= total, round_down(most) if whole else most
+
+    def best(
+        self,
+        share_out: Callable[[float, bool], FloatArray | None],
+        loss_of: Callable[[FloatArray], float],
+        whole: bool,
+    ) -> FloatArray:
+        """The profile of least loss: at each total the one that `share_out` makes, if any."""
+
+        def loss(total: float) -> float:
+            profile = share_out(total, False)
+            return np.inf if profile is None else loss_of(profile)
+
+        total = _best_total(loss, self.equilibrium.total, float(self.largest.sum()))
+        if not whole:
+            profile = share_out(total, False)
+            return self.largest if profile is None else profile
+        shared = [share_out(near, True) for near in self._whole_totals_next_to(total)]
+        found = [profile for profile in shared if profile is not None]
+        return min(found, key=loss_of, default=self.equilibrium.profile)
+
+    def _whole_totals_next_to(self, total: float) -> list[float]:
+        low, high = lowest_worthwhile(self.game), float(np.floor(self.largest.sum()))
+        here = max(float(np.floor(total)), low - 1.0)
+        below = whole_totals(self.game, low, here)
+        above = whole_totals(self.game, here + 1.0, high, upwards=True)
+        return [*islice(below, _NEXT_TO_IT), *islice(above, _NEXT_TO_IT)]
 
 
 def least_cost_profile(
-    equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray
+    equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray, *, whole: bool = False
 ) -> FloatArray:
-    """The enforceable profile of least total cost: the cheapest samples first."""
-    choice = _Choice(equilibrium, game)
+    """The enforceable profile of least total cost: the cheapest samples first.
+
+    Clients of equal cost give the same part of their bounds; in whole samples they can't, and
+    give in their order.
+    """
+    choice = _Choice(equilibrium, game, largest)
     prices, group = np.unique(equilibrium.consortium.cost_per_sample, return_inverse=True)
 
-    def fill(total: float) -> FloatArray | None:
-        eager, most = choice.at(total)
+    def share_out(total: float, whole: bool) -> FloatArray | None:
+        eager, most = choice.at(total, whole)
         wanted = total - float(most[eager].sum())
         offer = np.where(eager, 0.0, most)
-        capacity = np.bincount(group, weights=offer, minlength=prices.size)
-        before = capacity.cumsum() - capacity
-        if not -1e-12 * total <= wanted <= capacity.sum() * (1.0 + 1e-12):
+        if not -1e-12 * total <= wanted <= offer.sum() * (1.0 + 1e-12):
             return None
-        room = np.clip(wanted - before, 0.0, capacity)
-        share = np.divide(room, capacity, out=np.zeros_like(room), where=capacity > 0)
-        return np.where(eager, most, share[group] * offer)
+        if whole:
+            order = np.argsort(group, kind="stable")
+            given = np.empty_like(offer)
+            given[order] = _filled(wanted, offer[order])
+        else:
+            capacity = np.bincount(group, weights=offer, minlength=prices.size)
+            room = _filled(wanted, capacity)
+            share = np.divide(room, capacity, out=np.zeros_like(room), where=capacity > 0)
+            given = share[group] * offer
+        return np.where(eager, most, given)
 
-    def loss(total: float) -> float:
-        profile = fill(total)
-        return np.inf if profile is None else float(cost(choice.consortium, profile).sum())
-
-    best = _best_total(loss, equilibrium.total, float(largest.sum()))
-    profile = fill(best)
-    return largest if profile is None else profile
+    return choice.best(share_out, lambda x: float(cost(choice.consortium, x).sum()), whole)
 
 
-def fairest_profile(equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray) -> FloatArray:
+def _filled(wanted: float, capacity: FloatArray) -> FloatArray:
+    """So much in all, the first ones first."""
+    return np.clip(wanted - (capacity.cumsum() - capacity), 0.0, capacity)
+
+
+def fairest_profile(
+    equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray, *, whole: bool = False
+) -> FloatArray:
     """The enforceable profile whose smallest relative saving, 1 - F_n/F_n(x*), is largest."""
-    choice = _Choice(equilibrium, game)
+    choice = _Choice(equilibrium, game, largest)
     consortium = equilibrium.consortium
     before = equilibrium.cost
 
-    def share_out(total: float) -> tuple[float, FloatArray] | None:
-        """The best smallest saving at this total, and amounts that reach it."""
-        eager, most = choice.at(total)
+    def share_out(total: float, whole: bool) -> FloatArray | None:
+        """Amounts that reach the best smallest saving at this total."""
+        eager, most = choice.at(total, whole)
         fixed = (
             consortium.valuation * accuracy_loss(total, consortium.rounds)
             + consortium.communication_cost
@@ -83,7 +131,8 @@ def fairest_profile(equilibrium: Equilibrium, game: ScaledGame, largest: FloatAr
 
         def affordable(saving: float) -> FloatArray:
             left = ((1.0 - saving) * before - fixed) / consortium.cost_per_sample
-            return np.where(eager, most, np.clip(left, 0.0, most))
+            amounts = np.where(eager, most, np.clip(left, 0.0, most))
+            return round_down(amounts) if whole else amounts
 
         given = np.where(eager, most, 0.0)
         high = float(np.min((before - fixed - consortium.cost_per_sample * given) / before))
@@ -98,16 +147,17 @@ def fairest_profile(equilibrium: Equilibrium, game: ScaledGame, largest: FloatAr
         else:
             low = high
         amounts = affordable(low)
+        if whole:
+            surplus = float(amounts.sum()) - total
+            return without(amounts, surplus, ~eager) if surplus >= 0 else None
         rest = float(amounts[~eager].sum())
         scale = (total - float(most[eager].sum())) / rest if rest > 0 else 1.0
-        return low, np.where(eager, most, min(max(scale, 0.0), 1.0) * amounts)
+        return np.where(eager, most, min(max(scale, 0.0), 1.0) * amounts)
 
-    def loss(total: float) -> float:
-        shared = share_out(total)
-        return np.inf if shared is None else -shared[0]
+    def loss(profile: FloatArray) -> float:
+        return -float(np.min(1.0 - cost(consortium, profile) / before))
 
-    best = share_out(_best_total(loss, equilibrium.total, float(largest.sum())))
-    return largest if best is None else best[1]
+    return choice.best(share_out, loss, whole)
 
 
 def _best_total(loss: Callable[[float], float], low: float, high: float) -> float:

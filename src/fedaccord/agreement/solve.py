@@ -16,8 +16,9 @@ import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
-from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale_one
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
+from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray, plain
 from fedaccord.game.consortium import Consortium
@@ -25,12 +26,13 @@ from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 
 SolvedKind = Literal["individual", "uniform"]
 
-WORTHWHILE = 1e-6
-"""An agreement must raise the total by more than this part of it to be called one. Below
-that the saving drowns in rounding, and nobody would sign for it."""
+_NOTHING_WHOLE = "in whole samples nothing is left of the agreement"
 
 _SHARP = 1e-9
 """How sharply a smallest discount factor is found by halving."""
+
+_HALVINGS = 60
+"""To the last bit of a discount factor."""
 
 
 def solve_agreement(
@@ -74,11 +76,14 @@ def smallest_discount_factor(
     consortium: Consortium | Equilibrium,
     kind: SolvedKind = "individual",
     *,
+    margin: float = 0.0,
+    punishment_slots: int | None = None,
     first_converted: FirstConverted = "paper",
 ) -> float | None:
     """The discount factor above which an agreement of this kind exists if all clients had it.
 
-    None when none is enough: everyone gives everything already, or nobody could gain.
+    None when none is enough: everyone gives everything already, nobody could gain, the margin
+    takes too much of it away, or the punishment is too short. Whole samples are left out of it.
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
@@ -93,7 +98,27 @@ def smallest_discount_factor(
         least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
         if not equilibrium.consortium.equal_samples:
             least = _smallest_by_halving(equilibrium, game, feasible, least)
-    return None if np.isnan(least) else float(least)
+    return _said(float(least), margin, punishment_slots)
+
+
+def _said(effective: float, margin: float, punishment_slots: int | None) -> float | None:
+    """The discount factor of which so much counts, after margin and length; None: no such.
+
+    What counts of it rises with the discount factor, so halving finds it.
+    """
+
+    def counts(delta: float) -> float:
+        return float(effective_patience(np.array([delta]), margin, punishment_slots).item())
+
+    low, high = margin, np.nextafter(1.0, 0.0)
+    if np.isnan(effective) or counts(high) <= effective:
+        return None
+    if punishment_slots is None or effective == 0.0:
+        return effective + margin
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if counts(middle) > effective else (middle, high)
+    return float(high)
 
 
 def _smallest_by_halving(
@@ -107,7 +132,7 @@ def _smallest_by_halving(
     def exists(delta: float) -> bool:
         patient = game.with_patience(np.full_like(game.patience, delta))
         rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
-        return _worthwhile(equilibrium, rows.profile(patient))
+        return _worthwhile(equilibrium, rows.profile)
 
     low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - 1e-9))
     if np.isnan(enough) and not exists(high):
@@ -124,14 +149,11 @@ def _individual(
     profile = individual.largest_profiles(game)
     if not _worthwhile(equilibrium, profile):
         profile = game.alone
-    elif objective == "least total cost":
-        profile = least_cost_profile(equilibrium, game, profile[0])[np.newaxis]
-    elif objective == "fairest":
-        profile = fairest_profile(equilibrium, game, profile[0])[np.newaxis]
-    if whole_samples and _worthwhile(equilibrium, profile):
-        most_data = objective == "most data"
-        rounded = individual.largest_whole_profile if most_data else individual.round_down
-        profile = rounded(game, profile)
+    elif objective != "most data":
+        best_profile = least_cost_profile if objective == "least total cost" else fairest_profile
+        profile = best_profile(equilibrium, game, profile[0], whole=whole_samples)[np.newaxis]
+    elif whole_samples:
+        profile = largest_whole_profile(game, profile)
     exists = _worthwhile(equilibrium, profile)
     return Agreement(
         equilibrium=equilibrium,
@@ -149,11 +171,10 @@ def _uniform(
     whole_samples: bool,
     first_converted: FirstConverted,
 ) -> Agreement:
-    rows = uniform.solve_uniform_rows(game, feasible_first=first_converted == "feasible")
-    profile, level = rows.profile(game), rows.level.item()
-    if whole_samples:
-        profile = uniform.round_down(game, rows)
-        level = float(profile[rows.converted].max(initial=0.0))
+    rows = uniform.solve_uniform_rows(
+        game, feasible_first=first_converted == "feasible", whole=whole_samples
+    )
+    profile, level = rows.profile, rows.level.item()
     exists = _worthwhile(equilibrium, profile)
     first = int(rows.first.item())
     return Agreement(
@@ -161,7 +182,11 @@ def _uniform(
         profile=_frozen(profile[0]) if exists else equilibrium.profile,
         kind="uniform",
         exists=exists,
-        reason=None if exists else _why_no_uniform(equilibrium, game, first, first_converted),
+        reason=(
+            None
+            if exists
+            else _why_no_uniform(equilibrium, game, first, first_converted, whole_samples)
+        ),
         objective="most data",
         first_converted=equilibrium.consortium.names[first] if first >= 0 else None,
         first_converted_by=first_converted,
@@ -181,17 +206,20 @@ def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame, whole: bool) 
     if np.isnan(least):
         return "however patient the clients are, nobody could gain from giving more"
     if whole and game.patience.min() > least:
-        return "in whole samples nothing is left of the agreement"
+        return _NOTHING_WHOLE
     return f"the clients are not patient enough: it takes {_patience(least, game)}"
 
 
 def _why_no_uniform(
-    equilibrium: Equilibrium, game: ScaledGame, first: int, chosen: FirstConverted
+    equilibrium: Equilibrium, game: ScaledGame, first: int, chosen: FirstConverted, whole: bool
 ) -> str:
     if equilibrium.free_riders == 0:
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
         return "however patient the free riders are, none could gain from giving more"
+    real = uniform.solve_uniform_rows(game, feasible_first=chosen == "feasible")
+    if whole and _worthwhile(equilibrium, real.profile):
+        return _NOTHING_WHOLE
     least = None  # with unequal data it takes thirty times as long to say how much
     if equilibrium.consortium.equal_samples:
         least = smallest_discount_factor(equilibrium, "uniform", first_converted=chosen)
@@ -199,10 +227,11 @@ def _why_no_uniform(
     who = f"converting {names[first]} and above" if first >= 0 else "converting any free rider"
     needed = "more patience" if least is None else _patience(least, game)
     reason = f"the clients are not patient enough: {who} takes {needed}"
-    fewer = uniform.solve_uniform_rows(game, feasible_first=True)
-    if chosen == "paper" and _worthwhile(equilibrium, fewer.profile(game)):
-        fewest = names[int(fewer.first.item())]
-        reason += f"; converting only {fewest} and above works (first converted: feasible)"
+    other = uniform.solve_uniform_rows(game, feasible_first=True, whole=whole)
+    if chosen == "paper" and _worthwhile(equilibrium, other.profile):
+        only = "only " if other.converted.sum() < real.converted.sum() else ""
+        start = names[int(other.first.item())]
+        reason += f"; converting {only}{start} and above works (first converted: feasible)"
     return reason
 
 

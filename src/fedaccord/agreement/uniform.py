@@ -14,6 +14,11 @@ with the total T rising in z:
 So each client forbids an interval of levels whose lower edge a bisection finds exactly, and
 stepping down from edge to edge ends at the largest level. A plain bisection on the largest
 threshold would not: contributors' thresholds are not monotone in z.
+
+With unequal data a client that has little may be carried along: a low level asks it for its part
+and high ones for no more than it has, so levels can hold far above 0 where those close to it do
+not. Whoever is to be the first converted must keep on at one end or the other; of those clients
+the first with a level at which all keep on is the first *feasible* one.
 """
 
 from collections.abc import Callable
@@ -23,7 +28,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.enforcement import ScaledGame
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, root_difference
+from fedaccord.agreement.whole import whole_numbers
 from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.filling import TIE
 
@@ -40,6 +46,9 @@ _NOTHING = 1e-18
 _MOST_STEPS = 200
 """Far more than are needed."""
 
+_TOGETHER = 131_072
+"""How many clients are looked at at once when one first client after another is tried."""
+
 
 @dataclass(frozen=True)
 class UniformRows:
@@ -52,38 +61,39 @@ class UniformRows:
     """x_l^th, the largest level at which the first converted client still gains."""
     first: FloatArray
     """Position of client l; -1 when no free rider would gain however patient."""
-
-    def profile(self, game: ScaledGame) -> FloatArray:
-        """x^os: converted clients at the level, everyone else as at the equilibrium."""
-        return np.where(self.converted, np.minimum(self.level, game.samples), game.alone)
+    profile: FloatArray
+    """x^os: converted clients at the level, everyone else as at the equilibrium."""
 
 
-def solve_uniform_rows(game: ScaledGame, *, feasible_first: bool = False) -> UniformRows:
+def solve_uniform_rows(
+    game: ScaledGame, *, feasible_first: bool = False, whole: bool = False
+) -> UniformRows:
     """Algorithm 2 for every row.
 
-    `feasible_first` converts from the first client for which the clients' patience allows any
-    level at all, instead of the paper's client l, which does not look at patience.
+    `feasible_first` converts from the first client for which the clients' patience allows a
+    level, instead of the paper's client l, which does not look at patience. `whole` asks for a
+    whole level, and of everyone else for what it gives at the equilibrium, rounded down.
     """
-    converted, first = _converted(game, feasible_first)
-    ladder = _Ladder.build(game, converted, game.alone)
-    largest = _largest_level(ladder, first)
-    return UniformRows(converted, largest_enforceable_level(ladder, largest), largest, first)
+    converted, first = _feasible(game, whole) if feasible_first else _converted(game, _gains(game))
+    largest = _largest_level(_Ladder.build(game, converted, game.alone), first)
+    kept = np.floor(game.alone) if whole else game.alone
+    ladder = _Ladder.build(game, converted, kept)
+    level = _whole_levels(ladder) if whole else largest_enforceable_level(ladder, largest)
+    return UniformRows(converted, level, largest, first, ladder.profile(level))
 
 
-def round_down(game: ScaledGame, rows: UniformRows) -> FloatArray:
-    """The profile in whole samples: everyone rounded down, and the level to what still holds."""
-    kept = np.floor(game.alone)
-    ladder = _Ladder.build(game, rows.converted, kept)
-    level = np.floor(rows.level)
-    while (level > 0).any():
-        profile = ladder.profile(level)
-        broken = game.broken(profile, profile.sum(axis=-1, keepdims=True))
-        held = ~broken.any(axis=-1, keepdims=True)
-        if held.all():
-            return profile
-        lower = np.floor(largest_enforceable_level(ladder, level))
-        level = np.where(held, level, np.minimum(lower, level - 1.0))
-    return game.alone
+def _whole_levels(ladder: "_Ladder") -> FloatArray:
+    """The largest whole level of each row that every client keeps to; 0 if there is none.
+
+    With the others' contributions rounded down levels close to 0 give less than the equilibrium's
+    total, so a client may forbid those, too. Therefore nothing is taken for granted here about
+    which levels it forbids: intervals of levels are ruled out by what the condition is at best.
+    """
+    levels = np.zeros((len(ladder.kept), 1))
+    for row, top in enumerate(ladder.top[:, 0].tolist()):
+        one = ladder.rows(np.arange(len(levels)) == row)
+        levels[row] = next(whole_numbers(one.highest, 1.0, top, one.kept.size), 0.0)
+    return levels
 
 
 def smallest_common_discount_factor(
@@ -102,7 +112,7 @@ def smallest_common_discount_factor(
     if feasible_first:
         best = least.min(axis=-1, keepdims=True)
     else:
-        _, first = _converted(game, feasible_first=False)
+        _, first = _converted(game, _gains(game))
         rank = np.argmax(order == first, axis=-1, keepdims=True)
         best = np.where(first >= 0, np.take_along_axis(least, rank, axis=-1), np.inf)
     return np.where(best < 1.0, np.maximum(best, 0.0), np.nan)
@@ -122,20 +132,15 @@ def _converted_from(order: npt.NDArray[np.int64], count: FloatArray) -> FloatArr
     return np.asarray(count - np.arange(order.shape[-1]), dtype=np.float64)
 
 
-def _converted(game: ScaledGame, feasible_first: bool) -> tuple[BoolArray, FloatArray]:
-    """Who is converted, and the position of the first of them, client l (eq. 10 and 14)."""
+def _gains(game: ScaledGame) -> BoolArray:
+    """By rank, whether r_n > B_n (eq. 10 and 14), by more than rounding."""
     order, count, worth = _ranked_free_riders(game)
-    together = _converted_from(order, count)
-    if feasible_first:
-        # every client from n on needs more than (1/b - 1)/delta others beside it
-        patience = np.take_along_axis(game.patience, order, axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            need = np.where(worth < 1.0, (1.0 / worth - 1.0) / patience, 0.0)
-        need = np.where(together > 0, need, -np.inf)
-        hardest = np.maximum.accumulate(need[:, ::-1], axis=-1)[:, ::-1]
-        gains = (together - 1.0 > hardest) & (together > 0)
-    else:
-        gains = worth * together > 1.0 + TIE  # r_n > B_n, by more than rounding
+    return np.asarray(worth * _converted_from(order, count) > 1.0 + TIE)
+
+
+def _converted(game: ScaledGame, gains: BoolArray) -> tuple[BoolArray, FloatArray]:
+    """Who is converted, and the position of the first: the first rank that gains (client l)."""
+    order, _, _ = _ranked_free_riders(game)
     start = np.argmax(gains, axis=-1, keepdims=True)
     found = gains.any(axis=-1, keepdims=True)
     ranks = np.empty_like(order)
@@ -143,6 +148,79 @@ def _converted(game: ScaledGame, feasible_first: bool) -> tuple[BoolArray, Float
     converted = found & (ranks >= start) & (game.alone == 0)
     first = np.where(found, np.take_along_axis(order, start, axis=-1), -1)
     return converted, first.astype(np.float64)
+
+
+def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
+    """Who is converted when the first is the first feasible one, and its position."""
+    here, throughout = _keeps_near_nothing(game)
+    converted, first = _converted(game, throughout)
+    if not whole and (game.samples == game.samples[:, :1]).all():
+        return converted, first  # with equal data what does not hold near 0 holds nowhere
+    could_be = here | _keeps_at_the_top(game)
+    for row in range(len(converted)):
+        one = game.rows(np.arange(len(converted)) == row)
+        converted[row], first[row] = _first_of(one, np.flatnonzero(could_be[row]), whole)
+    return converted, first
+
+
+def _keeps_near_nothing(game: ScaledGame) -> tuple[BoolArray, BoolArray]:
+    """By rank, whether it keeps on at a level just above 0 if converted first; whether all do.
+
+    Client n needs more than (1/b - 1)/delta others beside it.
+    """
+    order, count, worth = _ranked_free_riders(game)
+    together = _converted_from(order, count)
+    patience = np.take_along_axis(game.patience, order, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        need = np.where(worth < 1.0, (1.0 / worth - 1.0) / patience, 0.0)
+    need = np.where(together > 0, need, -np.inf)
+    hardest = np.maximum.accumulate(need[:, ::-1], axis=-1)[:, ::-1]
+    some = together > 0
+    return some & (together - 1.0 > need), some & (together - 1.0 > hardest)
+
+
+def _keeps_at_the_top(game: ScaledGame) -> BoolArray:
+    """By rank, whether it keeps on when it and all above it give all they have.
+
+    A client's condition gets harder with the level and then easier: one that keeps on neither
+    there nor near 0 does so at no level.
+    """
+    order, count, _ = _ranked_free_riders(game)
+    some = _converted_from(order, count) > 0
+    pull, satiation, data, patience, alone = (
+        np.take_along_axis(values, order, axis=-1)
+        for values in (game.pull, game.satiation, game.samples, game.patience, game.alone)
+    )
+    ranked = ScaledGame(pull, satiation, data, patience, alone, game.alone_total)
+    given = np.where(some, data, 0.0)[:, ::-1].cumsum(axis=-1)[:, ::-1]
+    excess = ranked.excess(data, game.alone_total + given)
+    return np.asarray(some & (excess <= ranked.sliver(data)))
+
+
+def _first_of(
+    game: ScaledGame, candidates: npt.NDArray[np.int64], whole: bool
+) -> tuple[BoolArray, float]:
+    """The first rank of one row from which there is a level worth the name, if any.
+
+    A few are tried at first, then twice as many at once, and so on.
+    """
+    kept = np.floor(game.alone) if whole else game.alone
+    order, _, _ = _ranked_free_riders(game)
+    ranks = np.empty_like(order)
+    ranks[0, order[0]] = np.arange(order.size)
+    tried, few = 0, 1
+    while tried < candidates.size:
+        starts = candidates[tried : tried + few, np.newaxis]
+        converted = (ranks >= starts) & (game.alone == 0)
+        same = game.rows(np.zeros(len(starts), dtype=np.int64))
+        ladder = _Ladder.build(same, converted, np.repeat(kept, len(starts), axis=0))
+        level = _whole_levels(ladder) if whole else largest_enforceable_level(ladder, ladder.top)
+        enough = ladder.total(level) > game.alone_total * (1.0 + WORTHWHILE)
+        if enough.any():
+            n = int(np.argmax(enough))
+            return converted[n], float(order[0, starts[n, 0]])
+        tried, few = tried + few, max(1, min(2 * few, _TOGETHER // order.size))
+    return np.zeros(order.size, dtype=bool), -1.0
 
 
 @dataclass(frozen=True)
@@ -199,6 +277,25 @@ class _Ladder:
     def profile(self, level: FloatArray) -> FloatArray:
         """Converted clients at the level or at all they have, the others as they were."""
         return np.where(self.converted, np.minimum(level, self.game.samples), self.kept)
+
+    def highest(self, lows: FloatArray, highs: FloatArray) -> FloatArray:
+        """For intervals of levels of one row, their upper ends; below the lower if ruled out.
+
+        The condition is at its best with the client's own contribution and the others' at the
+        lower end, and the total at the upper one: whoever slips even then slips throughout.
+        """
+        game = self.game
+        least, most = self.profile(lows[:, np.newaxis]), self.profile(highs[:, np.newaxis])
+        total = most.sum(axis=-1, keepdims=True)
+        others = least.sum(axis=-1, keepdims=True) - least
+        slip = np.clip(game.satiation - others, 0.0, least)
+        after = others + slip
+        gain = least - slip - game.pull * root_difference(after, total, total - after)
+        excess = (1.0 - game.patience) * gain - game.patience * game.saving(least, total)
+        slips = (excess > game.sliver(least)) & (least > 0)
+        single = (lows == highs)[:, np.newaxis]
+        slips = np.where(single, game.broken(least, total), slips)
+        return np.where(slips.any(axis=-1), lows - 1.0, highs)
 
     def client(self, position: npt.NDArray[np.int64]) -> "_Rung":
         """One client of each row."""

@@ -19,6 +19,7 @@ from fedaccord.cli.training_options import (
     read_local,
 )
 from fedaccord.errors import InvalidInput
+from fedaccord.game.names import normalised
 
 if TYPE_CHECKING:
     from fedaccord.cli.calibration_results import Calibration
@@ -81,7 +82,8 @@ def calibrate(
     """
     in_place = out == file  # then it is asked for that FILE changes
     check_writable(out, picture, inputs=[] if in_place else [file])
-    consortium = _consortium(file, out, client or [])
+    client = [normalised(name) for name in client or []]
+    consortium = _consortium(file, out, client)
     if client and out is None:
         raise InvalidInput("--client: goes with --out only, which says where its numbers go")
     if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):

@@ -23,7 +23,7 @@ from fedaccord.cli.outputs import check_writable, write_report
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from fedaccord.game.arrays import FloatArray
+    from fedaccord.agreement.agreement import Agreement
     from fedaccord.game.consortium import Consortium
 
 
@@ -46,10 +46,11 @@ def certify(
     """Prove or refute any profile, from the cost function alone.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE says
-    who contributes what: CSV with the columns name and contribution, or JSON as solve prints it.
+    who contributes what: CSV with the columns name and contribution, or JSON as solve prints it,
+    of which the length of the punishment is taken as well.
 
     The exit code is 0 when the profile is proved to hold, and 1 when it is refuted: then the
-    answer is who would slip, to what, and what that gains and loses.
+    answer is who would slip or give more, to what, and what that gains and loses.
     """
     if not files or len(files) > 2:
         raise typer.BadParameter("expects a profile, or a file and a profile")
@@ -71,9 +72,9 @@ def certify(
     import fedaccord as fa
 
     with working("Reading"):
-        contributions = _load(profile, consortium, said=file is not None or paper)
+        agreement = _load(profile, consortium, punishment_slots, said=file is not None or paper)
     with working("Proving"):
-        certificate = fa.certify(fa.agreement_on(consortium, contributions, punishment_slots))
+        certificate = fa.certify(agreement)
     if report is not None:
         write_report(report, certificate)
 
@@ -91,12 +92,14 @@ def certify(
         raise typer.Exit(1)
 
 
-def _load(profile: Path, consortium: "Consortium", said: bool) -> "FloatArray":
-    """The profile; if it fits badly, was the consortium `said` or only assumed?"""
+def _load(
+    profile: Path, consortium: "Consortium", punishment_slots: int | None, said: bool
+) -> "Agreement":
+    """What is to be proved; if it fits badly, was the consortium `said` or only assumed?"""
     import fedaccord as fa
 
     try:
-        return fa.load_profile(profile, consortium)
+        return fa.load_agreement(profile, consortium, punishment_slots)
     except InvalidInput as error:
         if said:
             raise

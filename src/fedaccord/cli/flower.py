@@ -159,7 +159,7 @@ def keys(
     from fedaccord.flower import check_installed
 
     check_installed("cryptography")
-    from fedaccord.flower.keys import make_certificates, make_node_key, write_file
+    from fedaccord.flower.keys import copy_certificate, make_certificates, make_node_key
 
     if not (directory / "fedaccord_app" / "terms.toml").is_file():
         raise InvalidInput(f"{directory}: is no directory that `fedaccord flower new` wrote")
@@ -167,7 +167,7 @@ def keys(
     authority = directory / "keys" / "ca.pem"
     made = 0
     for client in sorted(path.parent for path in directory.glob("clients/*/client.toml")):
-        write_file(client / "ca.pem", authority.read_bytes())
+        copy_certificate(authority, client)
         if not ((client / "node.key").exists() or (client / "node.pub").exists()):
             make_node_key(client / "node.key")
             made += 1

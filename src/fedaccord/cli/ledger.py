@@ -1,4 +1,4 @@
-"""`fedaccord ledger`: what happened, whether it is what was written, and a file to send."""
+"""`fedaccord ledger`: what happened, whether it is what was written, and a way back."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedaccord.flower.protocol.forks import Comparison
 
 ledger = typer.Typer(
-    help="Look at a ledger, verify it, compare copies, export it.",
+    help="Look at a ledger, verify it, compare copies, export it, go back to an older model.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -196,7 +196,7 @@ def export(
 
     with working("Exporting"), _reading(place) as found:
         _check_readable(place, client, found)
-        write_file(file, lines(found))
+        write_file(file, lines(found), private=True)
     typer.echo(f"Wrote {count} entries to {file}.")
 
 
@@ -355,3 +355,45 @@ def _told(result: "Comparison", problems: list[str]) -> list[str]:
             else "They tell the same story."
         ]
     return [compared, *listed, f"What cannot be found: {UNSEEN}."]
+
+
+# --- Going back to an older model ----------------------------------------------------------
+
+
+@ledger.command()
+def rollback(
+    place: LedgerArgument,
+    *,
+    to_slot: Annotated[
+        int | None,
+        typer.Option("--to-slot", help="The slot whose model to go back to; 0: the first model."),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why, in one line that is recorded.")
+    ] = None,
+) -> None:
+    """Propose to go back to the model that an earlier slot ended with.
+
+    The proposal is recorded in LEDGER, and the next run asks the clients. As many must agree as
+    `rollback_consent` in the terms says. For the server's machine, while no slot is under way.
+    """
+    if to_slot is None or reason is None:
+        raise InvalidInput("a rollback needs both --to-slot and --reason")
+    _check_installed()
+    from fedaccord.flower.ledger.store import open_ledger, read_ledger
+    from fedaccord.flower.protocol.coordinator import Coordinator
+
+    read_ledger(place).close()  # a proposal makes no new ledger
+    with open_ledger(place) as opened:
+        coordinator = Coordinator(None, opened)
+        coordinator.propose_rollback(to_slot, reason)
+        terms, pending = coordinator.state.rules, coordinator.state.proposal
+    which = f"the model of slot {to_slot}" if to_slot else "the first model"
+    if pending is None:
+        typer.echo(f"{_shown(place)}: back to {which}; the terms ask for nobody's consent.")
+        return
+    typer.echo(
+        f"{_shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
+        f"{terms.consents} of {len(terms.clients)} must agree: a client that does puts "
+        f"consents_to_slot = {to_slot} into its client.toml first."
+    )

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
+from fedaccord.game.csv_cells import guarded
+from fedaccord.game.toml_file import TOML_LIMIT
+from fedaccord.game.whole_files import write_whole
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from fedaccord.training.comparison import Comparison
 
 
-_CLIENTS_FILE = re.compile(r"""^\s*clients\s*=\s*["'](.+?)["']""", re.MULTILINE)
+_CLIENTS_FILE = re.compile(r"""^[ \t]*clients[ \t]*=[ \t]*["']([^"'\n]+)""", re.MULTILINE)
 
 
 def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) -> None:
@@ -44,28 +47,21 @@ def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) ->
             raise _cannot_write(path, error) from None
 
 
-def write_file(path: Path, content: str | bytes | Iterable[bytes]) -> None:
-    """Write a file under another name, then rename it: nobody ever sees half of it.
+def write_file(
+    path: Path, content: str | bytes | Iterable[bytes], *, private: bool = False
+) -> None:
+    """Write a file, whole or not at all; a private one can be read by its owner only.
 
     Content that comes in parts need not fit into memory.
     """
     data = content.encode() if isinstance(content, str) else content
-    parts = [data] if isinstance(data, bytes) else data
     target = _target(path)
     try:
         if target is None:
             with path.open("wb") as device:
-                device.writelines(parts)
-            return
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
-            try:
-                file.writelines(parts)
-                file.close()
-                Path(file.name).chmod(_mode(target))
-                Path(file.name).replace(target)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+                device.writelines([data] if isinstance(data, bytes) else data)
+        else:
+            write_whole(target, data, private=private)
     except OSError as error:
         raise _cannot_write(path, error) from None
 
@@ -97,21 +93,13 @@ def _named_in(path: Path) -> list[Path]:
     if path.suffix != ".toml":
         return []
     try:
-        if not path.is_file():  # reading a pipe would empty it
+        # reading a pipe would empty it
+        if not path.is_file() or path.stat().st_size > TOML_LIMIT:
             return []
         text = path.read_text("utf-8", errors="replace")
     except OSError:
         return []  # whoever loads it says so
     return [path.parent / name for name in _CLIENTS_FILE.findall(text)]
-
-
-def _mode(target: Path) -> int:
-    """The permissions that a file has, or those of a new one; temporary ones are private."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def _cannot_write(path: Path, error: OSError) -> FedaccordError:
@@ -173,5 +161,5 @@ def write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows(map(guarded, row) for row in rows)
     write_file(path, text.getvalue())

@@ -158,7 +158,9 @@ def play(
     if output_format == "json":
         from fedaccord.cli.records import match_record, to_json
 
-        exists_from = fa.smallest_discount_factor(equilibrium, agreement)
+        exists_from = fa.smallest_discount_factor(
+            equilibrium, agreement, margin=margin, punishment_slots=punishment_slots
+        )
         record = match_record(account, fa.certify(solved), exists_from)
         typer.echo(to_json(record, max(consortium.size, slots)))
     else:

@@ -51,6 +51,7 @@ def certificate_record(certificate: "Certificate") -> dict[str, Any]:
         "certificate": {
             **_verdict(certificate),
             "smallest_discount_factor": _finite(certificate.smallest_discount_factor),
+            "punishment_slots": agreement.punishment_slots,
             "punishment_is_equilibrium": bool(certificate.punishment_holds.all()),
             "clients": _rows(
                 name=list(agreement.consortium.names),
@@ -187,6 +188,7 @@ def _agreement(certificate: "Certificate", exists_from: float | None) -> dict[st
         "free_riders": agreement.free_riders,
         "free_riders_removed": agreement.free_riders_removed,
         "first_converted": agreement.first_converted,
+        "first_converted_by": agreement.first_converted_by,
         "level": agreement.level,
         "largest_level": agreement.largest_level,
         "smallest_discount_factor": _finite(certificate.smallest_discount_factor),

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from fedaccord.errors import InvalidInput
+from fedaccord.game.names import normalised
 
 if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
@@ -57,7 +58,7 @@ def _read_all(
     shared_from = ""
     for text in given:
         place = f"--strategy {text}"
-        name, equals, word = text.rpartition("=")
+        name, equals, word = normalised(text).rpartition("=")
         if not (equals and name and word):
             example = f"{consortium.names[-1]}=selfish"
             problems.append(f"{place}: must be NAME=STRATEGY, for instance {example}")
@@ -101,7 +102,7 @@ def _read_slips(
 
 
 def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _Slip]:
-    name, _, rest = text.rpartition("@")
+    name, _, rest = normalised(text).rpartition("@")
     slot, colon, amount = rest.partition(":")
     if not (name and slot) or (colon and not amount):
         someone = consortium.names[-1]

@@ -105,7 +105,13 @@ def solve(
             punishment_slots=punishment_slots,
             first_converted=first,
         )
-        exists_from = fa.smallest_discount_factor(equilibrium, agreement, first_converted=first)
+        exists_from = fa.smallest_discount_factor(
+            equilibrium,
+            agreement,
+            margin=margin,
+            punishment_slots=punishment_slots,
+            first_converted=first,
+        )
     with working("Proving"):
         certificate = fa.certify(solved)
     if profile_out is not None:

@@ -15,6 +15,7 @@ from fedaccord.report import choose_clients, client_rows, deviator_rows, verdict
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
+    from fedaccord.game.arrays import BoolArray
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
@@ -57,9 +58,10 @@ def print_solution(
             f"{level} samples each (it would gain up to {largest}), or all they have."
         )
     if exists_from:
+        whole = ", if not in whole samples," if agreement.whole_samples else ""
         console.print(
             f"If all clients had one discount factor, {kind} agreement"
-            f"{agreement.scope} would exist above {patience(exists_from)}."
+            f"{agreement.scope}{whole} would exist above {patience(exists_from)}."
         )
     price = price_of_anarchy(agreement.equilibrium, optimum)
     console.print(
@@ -73,8 +75,9 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     """What `certify` found."""
     print_comparison(console, [certificate])
     console.print(verdict(certificate))
-    if not certificate.keeps.all():
-        _print_slips(console, certificate, every)
+    slipping = ~certificate.keeps & ~certificate.gives_more
+    _print_deviations(console, certificate, slipping, every, punished=True)
+    _print_deviations(console, certificate, certificate.gives_more, every, punished=False)
     print_clients(console, certificate, every)
 
 
@@ -153,18 +156,23 @@ def _print_deviators(console: Console, match: "Match", every: bool) -> None:
         console.print(f"... and {len(rows) - len(chosen):,} more; --all lists every one.")
 
 
-def _print_slips(console: Console, certificate: "Certificate", every: bool) -> None:
-    slipping = np.flatnonzero(~certificate.keeps)
-    worst_first = slipping[np.argsort(certificate.slack[slipping], kind="stable")].tolist()
+def _print_deviations(
+    console: Console, certificate: "Certificate", who: "BoolArray", every: bool, *, punished: bool
+) -> None:
+    """Those who would slip, or those who would give more: to what, and what it is worth."""
+    if not who.any():
+        return
+    them = np.flatnonzero(who)
+    worst_first = them[np.argsort(certificate.slack[them], kind="stable")].tolist()
     chosen = worst_first if every else worst_first[:LISTED]
-    numbers = ["Agreed", "Would give", "Gains once", "Loses a slot", "Needs", "Patience"]
-    table = plain_table("Would slip", numbers)
+    losses = ["Loses a slot", "Needs", "Patience"] if punished else []
+    gains = "Gains once" if punished else "Gains a slot"
+    table = plain_table(
+        "Would slip" if punished else "Would give more", ["Agreed", "Would give", gains, *losses]
+    )
     for row in client_rows(certificate, chosen):
-        table.add_row(
-            row.name,
-            *(row.agreed, row.deviation, row.gain, row.saving),
-            *(row.threshold, row.discount_factor),
-        )
+        lost = (row.saving, row.threshold, row.discount_factor) if punished else ()
+        table.add_row(row.name, row.agreed, row.deviation, row.gain, *lost)
     console.print(table)
     if len(chosen) < len(worst_first):
         console.print(f"... and {len(worst_first) - len(chosen):,} more; --all lists every one.")

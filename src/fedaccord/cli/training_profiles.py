@@ -79,7 +79,7 @@ def _alone(name: str, equilibrium: Equilibrium, slots: int, *notes: str) -> Play
 
 
 def _agreement(consortium: Consortium, word: str, punishment_slots: int | None) -> Agreement:
-    """The agreement of that kind, or on the contributions in that file."""
+    """The agreement of that kind, or the one in that file."""
     kinds: dict[str, Literal["uniform", "individual"]] = {
         "uniform": "uniform",
         "individual": "individual",
@@ -90,4 +90,4 @@ def _agreement(consortium: Consortium, word: str, punishment_slots: int | None) 
         raise InvalidInput(
             f"--profile {word}: must be equilibrium, uniform, individual, or an existing file"
         )
-    return fa.agreement_on(consortium, fa.load_profile(Path(word), consortium), punishment_slots)
+    return fa.load_agreement(word, consortium, punishment_slots)

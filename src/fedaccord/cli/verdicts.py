@@ -37,10 +37,11 @@ def print_evaluation(console: "Console", done: "Reproduction") -> None:
         console.print(note)
     if done.sections:
         console.print(f"\n{summary(claim for s in done.sections for claim in s.claims)}")
-        _print_claims(console, done.sections, "The paper says", only_refuted=bool(done.pages))
+        refuted = bool(done.pages)
+        _print_claims(console, done.sections, "The paper says", papers=True, only_refuted=refuted)
     if done.trained:
         console.print()
-        _print_claims(console, done.trained, "Taken for granted", only_refuted=False)
+        _print_claims(console, done.trained, "Taken for granted", papers=False)
 
 
 def _claim_records(sections: "Sequence[Section]") -> list[dict[str, Any]]:
@@ -48,20 +49,27 @@ def _claim_records(sections: "Sequence[Section]") -> list[dict[str, Any]]:
 
 
 def _print_claims(
-    console: "Console", sections: "Sequence[Section]", says: str, *, only_refuted: bool
+    console: "Console",
+    sections: "Sequence[Section]",
+    says: str,
+    *,
+    papers: bool,
+    only_refuted: bool = False,
 ) -> None:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
-    for column in ("Figure", says, "Paper", "Ours", "Verdict"):
+    likely = ["Likely range"] if papers else []
+    for column in ("Figure", says, "Paper", "Ours", "Verdict", *likely):
         table.add_column(column, ratio=None if column in ("Figure", "Paper") else 3)
     for section in sections:
         for claim in section.claims:
             if only_refuted and claim.verdict != "does not hold":
                 continue
             name = section.name.removeprefix("fig")
-            table.add_row(name, claim.statement, claim.paper, claim.ours, _verdict(claim))
+            row = (name, claim.statement, claim.paper, claim.ours, _verdict(claim))
+            table.add_row(*row, *([claim.likely] if papers else []))
     console.print(table)
 
 

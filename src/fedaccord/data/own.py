@@ -6,7 +6,7 @@ called `test` to measure with. Labels are 0, 1, 2, ...: each is at some client.
 """
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import Indices
 from fedaccord.errors import InvalidInput
+from fedaccord.game.mistakes import in_brief
+from fedaccord.game.names import normalised
 
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Inputs and labels, one of each an example, of whatever type they were stored in."""
@@ -55,7 +57,11 @@ def load_folder(folder: Path, names: Sequence[str], seed: int = 0) -> OwnPartiti
     """The data of the clients called `names`, from a directory with one file for each."""
     if not folder.is_dir():
         raise InvalidInput(f"{folder}: there is no such directory")
-    return own_partition(lambda name: _read(_file(folder, name)), names, folder.name, seed)
+    try:
+        files = _files(folder)
+    except OSError as error:
+        raise InvalidInput(f"{folder}: cannot be read: {error.strerror or error}") from None
+    return own_partition(lambda name: _read(_file(files, name)), names, folder.name, seed)
 
 
 def own_partition(
@@ -66,6 +72,7 @@ def own_partition(
     The function is asked for `test`, too, for examples to measure with. All mistakes are told
     at once.
     """
+    names = [normalised(name) for name in names]
     check_names(names)
     parts = _all_parts(examples_of, [*names, "test"], name)
     shapes = {who: inputs.shape[1:] for who, (inputs, _) in parts.items()}
@@ -134,11 +141,20 @@ def _label_problems(parts: dict[str, tuple[Inputs, Labels]]) -> list[str]:
     ]
 
 
-def _file(folder: Path, name: str) -> Path:
+def _files(folder: Path) -> dict[str, list[Path]]:
+    """The files by client: some file systems spell a name in another of Unicode's forms."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".npz", ".csv") and path.is_file():
+            found.setdefault(normalised(path.stem), []).append(path)
+    return found
+
+
+def _file(files: Mapping[str, list[Path]], name: str) -> Path:
     """The file of a client, of either kind."""
-    found = [path for path in (folder / f"{name}.npz", folder / f"{name}.csv") if path.is_file()]
+    found = files.get(name, [])
     if len(found) != 1:
-        number = "are two" if found else "is none"
+        number = f"are {len(found)}" if found else "is none"
         raise InvalidInput(f"{name}: there must be one file, .npz or .csv, there {number}")
     return found[0]
 
@@ -147,7 +163,8 @@ def _read(path: Path) -> Examples:
     try:
         return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
     except _UNREADABLE as error:
-        raise InvalidInput(f"{path.name}: cannot be read as examples ({error})") from None
+        why = in_brief(str(error))  # it may quote a damaged file
+        raise InvalidInput(f"{path.name}: cannot be read as examples ({why})") from None
 
 
 def _read_npz(path: Path) -> Examples:

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.baselines.contract import Contract
 from fedaccord.experiments import pictures
-from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.claims import Claim, found
 from fedaccord.experiments.presets import TrainingPreset
+from fedaccord.experiments.standard import fact, half_width, measured
 from fedaccord.experiments.table import Column, Table
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
@@ -99,22 +100,28 @@ def _difference(table: Table, size: int, name: str) -> Claim:
     )
     less = name == "contract"
     which = "worse under contract design" if less else f"better under the {name} agreement"
-    return statement(
+    return found(
         f"With {size:,} images a client the model is {which} than at the equilibrium.",
-        gain < -half if less else gain > half,
-        f"accuracy {accuracy:.2f} % against {alone:.2f} %: {gain:+.2f} ± {half:.2f} points",
-        "no more than chance" if abs(gain) <= half else "it is the other way round",
+        measured(
+            -gain if less else gain,
+            half,
+            f"accuracy {accuracy:.2f} % against {alone:.2f} %: {gain:+.2f} ± {half:.2f} points",
+            "it is the other way round",
+        ),
     )
 
 
 def _detection(table: Table, size: int) -> Claim:
     gain = table[f"detection_{size}_gain"]
     accuracy = 100.0 * float(table[f"detection_{size}_accuracy"][-1])
-    return statement(
+    return found(
         f"With {size:,} images a client the model is no better under detection than at the "
         "equilibrium.",
-        not (gain > 0).any(),
-        f"accuracy {accuracy:.2f} % under both, by construction: what is dropped carries nothing",
+        fact(
+            not (gain > 0).any(),
+            f"accuracy {accuracy:.2f} % under both, by construction: what is dropped carries "
+            "nothing",
+        ),
     )
 
 
@@ -180,14 +187,3 @@ def _columns(size: int, scores: dict[str, Column]) -> dict[str, Column]:
             columns[f"{name}_{size}_{key}"] = of_seeds.mean(axis=0)
             columns[f"{name}_{size}_{key}_half"] = half_width(of_seeds)
     return columns
-
-
-def half_width(of_seeds: Column) -> Column:
-    """Half of the 95 % interval of a mean over seeds, by Student's t; NaN for one seed."""
-    from scipy.stats import t
-
-    count = len(of_seeds)
-    if count < 2:
-        return np.full(of_seeds.shape[1:], np.nan)
-    spread = of_seeds.std(axis=0, ddof=1) / np.sqrt(count)
-    return np.asarray(float(t.ppf(0.975, count - 1)) * spread)

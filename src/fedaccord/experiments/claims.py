@@ -1,34 +1,22 @@
 """What the paper says about its figures, and whether it comes out.
 
-A verdict is computed, never typed:
-
-- *holds*: our number, written with the paper's digits, is the paper's; a statement is true at
-  every point of the sweep;
-- *holds within rounding*: the paper's number comes out with the cost per sample that the paper
-  rounded when it printed it, or on some of our values (it does not print its own); what is said to
-  be unchanged changes by less than 1 %;
-- *does not hold*: anything else, and `why` says why. What it says of the points is counted; in
-  words it says only what follows from the theorems.
+A verdict is computed, never typed: by the rules of `fedaccord.experiments.standard`, once on the
+whole sweep and once on the part of it that the paper's figure is likely to show (presets.toml says
+which, and why). `why` is counted, too; in words it says only what follows from the theorems.
 
 >>> number("Free riders are reduced by up to", 99.3, 99.27, decimals=1, unit=" %").verdict
 'holds'
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-import numpy as np
+from fedaccord.experiments.presets import sweeps, unrounded_cost
+from fedaccord.experiments.standard import Finding, Verdict, over_choices
+from fedaccord.experiments.table import Column, Table
 
-from fedaccord.experiments.presets import unrounded_cost
-from fedaccord.experiments.table import Column
-
-Verdict = Literal["holds", "holds within rounding", "does not hold"]
-
-NOISE = 1e-9
-"""Relative: differences below it are rounding of our own, and not the same on every machine."""
-_UNSEEN = 0.01
-"""A relative change that can't be seen in a figure."""
+Check = Callable[[Table], Finding]
+"""What some points of a sweep say about a statement."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,44 @@ class Claim:
     """The paper's number; empty when it gives none."""
     ours: str
     verdict: Verdict
+    """On all values that we sweep."""
+    likely: Verdict
+    """On those that the paper's figure is likely to show."""
     why: str = ""
+    """Why it does not simply hold."""
+    likely_ours: str = ""
+    """What we find on those, where it neither holds nor is the verdict the same."""
+
+
+def judge(
+    text: str, table: Table, check: Check, *, paper: str = "", others: Sequence[Table] = ()
+) -> Claim:
+    """A statement about a sweep; `others` have it with other parameters that are not printed."""
+    whole = over_choices(check(table), [check(other) for other in others])
+    shown = likely_part(table)
+    if len(shown) < 2:
+        return Claim(text, paper, whole.ours, whole.verdict, "not decided", whole.why)
+    part = over_choices(check(shown), [check(likely_part(other)) for other in others])
+    differs = part.verdict not in ("holds", whole.verdict)
+    return Claim(
+        text,
+        paper,
+        whole.ours,
+        whole.verdict,
+        part.verdict,
+        whole.why,
+        part.ours if differs else "",
+    )
+
+
+def likely_part(table: Table) -> Table:
+    """The rows that the paper's figure is likely to show."""
+    return table.where(table.swept >= sweeps()[table.parameter]["likely_from"])
+
+
+def found(text: str, finding: Finding, paper: str = "") -> Claim:
+    """A statement that does not depend on what is swept."""
+    return Claim(text, paper, finding.ours, finding.verdict, finding.verdict, finding.why)
 
 
 def number(
@@ -54,7 +79,7 @@ def number(
     unit: str = "",
     why: str = "",
 ) -> Claim:
-    """A claim with a number.
+    """A claim with a number, which the paper's figure must show.
 
     `unrounded` is ours with the cost per sample before its rounding; `coarser` are ours on grids
     that each have a part of the values.
@@ -63,12 +88,15 @@ def number(
     def write(value: float) -> str:
         return f"{value:,.{decimals}f}{unit}"
 
+    def claim(verdict: Verdict, why: str = "") -> Claim:
+        return found(text, Finding(verdict, write(ours), why), write(paper))
+
     if write(ours) == write(paper):
-        return Claim(text, write(paper), write(ours), "holds")
+        return claim("holds")
     if unrounded is not None and write(unrounded) == write(paper):
         exact = f"E = {unrounded_cost() * 1e8:g}e-8"
         why = f"{write(unrounded)} with {exact}, which the paper rounded in print"
-        return Claim(text, write(paper), write(ours), "holds within rounding", why)
+        return claim("holds within rounding", why)
     comes_out = [write(value) == write(paper) for value in coarser]
     if any(comes_out):
         least, most = (f"{end:,.{decimals + 1}f}{unit}" for end in (min(coarser), max(coarser)))
@@ -76,22 +104,8 @@ def number(
             f"{write(paper)} on {sum(comes_out)} of {len(coarser)} grids with a part of the values "
             f"each, which give {least} to {most}"
         )
-        return Claim(text, write(paper), write(ours), "holds within rounding", why)
-    return Claim(text, write(paper), write(ours), "does not hold", why)
-
-
-def statement(text: str, true: bool | np.bool_, ours: str, why: str = "", paper: str = "") -> Claim:
-    """A claim in words; `why` is said only when it does not hold."""
-    return Claim(text, paper, ours, "holds" if true else "does not hold", "" if true else why)
-
-
-def unchanged(text: str, values: Column, why: str = "") -> Claim:
-    """A claim that something stays the same."""
-    low, high = float(values.min()), float(values.max())
-    if high <= (1 + NOISE) * low:
-        return Claim(text, "", f"{low:,.6g}", "holds")
-    verdict: Verdict = "holds within rounding" if high <= (1 + _UNSEEN) * low else "does not hold"
-    return Claim(text, "", f"{low:,.6g} to {high:,.6g}", verdict, why)
+        return claim("holds within rounding", why)
+    return claim("does not hold", why)
 
 
 def plain(value: float) -> str:
@@ -101,6 +115,17 @@ def plain(value: float) -> str:
     ('12,000', '1e-8', '0.515')
     """
     return f"{value:,.6g}".replace("e-0", "e-")
+
+
+def one_or_range(values: Column) -> str:
+    """The number that all are, or the least and the most.
+
+    >>> import numpy as np
+    >>> one_or_range(np.array([99.0, 99.0])), one_or_range(np.array([97.0, 100.0]))
+    ('99', '97 to 100')
+    """
+    low, high = (f"{end:,.6g}" for end in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def listed(values: Column, most: int = 4) -> str:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.claims import Claim, found
+from fedaccord.experiments.standard import fact
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import best_response
 
@@ -17,9 +18,8 @@ def claims() -> list[Claim]:
     answers = [best_response(consortium, np.array(profile[::-1])) for profile in PROFILES]
     apart = max(float(np.abs(a - p).max()) for a, p in zip(answers, PROFILES, strict=True))
     return [
-        statement(
+        found(
             "Two clients with h = 10 and D = 10 each: (4, 6) and (5, 5) are both equilibria.",
-            apart < 1e-9,
-            "each is the best response to itself",
+            fact(apart < 1e-9, "each is the best response to itself"),
         )
     ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedaccord.experiments.claims import Claim, number, statement
+from fedaccord.experiments.claims import Claim, judge, number
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.removed import draw, run
 from fedaccord.experiments.shapes import (
@@ -11,8 +11,8 @@ from fedaccord.experiments.shapes import (
     more_free_riders,
     more_removed,
     removed_share,
-    steps_up,
 )
+from fedaccord.experiments.standard import Finding, fact, points, steps_up
 from fedaccord.experiments.sweep import solve_sweep, sweep
 from fedaccord.experiments.table import Table
 
@@ -31,7 +31,6 @@ def claims(preset: Preset) -> list[Claim]:
         _stepwise(table),
         critical_client_gives_less(
             table,
-            preset.setting.samples,
             "While there is a critical client, its contribution decreases with G.",
         ),
         _one_more_when_it_gives_nothing(preset),
@@ -41,24 +40,28 @@ def claims(preset: Preset) -> list[Claim]:
 
 
 def _stepwise(table: Table) -> Claim:
-    steps = np.unique(table["free_riders"]).size
-    return statement(
-        "The curve is stepwise: an interval of G for each number of free riders.",
-        steps < len(table),
-        f"{steps} steps over {len(table)} values of G",
-    )
+    def check(table: Table) -> Finding:
+        steps = np.unique(table["free_riders"]).size
+        return fact(steps < len(table), f"{steps} steps over {len(table)} values of G")
+
+    text = "The curve is stepwise: an interval of G for each number of free riders."
+    return judge(text, table, check)
 
 
 def _one_more_when_it_gives_nothing(preset: Preset) -> Claim:
     """Between two whole G several clients may stop, so there are values between them here."""
     values = np.arange(preset.values[0], preset.values[-1], 1.0 / _FINER)
     table = solve_sweep(preset.setting, "rounds", values.tolist())
-    ends = steps_up(table["free_riders"]) & (table["case"][:-1] == "I")
-    more = np.diff(table["free_riders"])[ends]
-    return statement(
-        "When the critical client's contribution reaches 0, free riders increase by one.",
-        (more == 1).all(),
-        f"by one at {int((more == 1).sum())} of {more.size} ends of a stretch, in steps of "
-        f"1/{_FINER} of a round",
-        f"by up to {more.max(initial=0):.0f}",
-    )
+
+    def check(table: Table) -> Finding:
+        ends = steps_up(table["free_riders"]) & (table["case"][:-1] == "I")
+        more = np.diff(table["free_riders"])[ends]
+        return points(
+            more == 1,
+            f"by one at {int((more == 1).sum())} of {more.size} ends of a stretch, in steps of "
+            f"1/{_FINER} of a round",
+            f"by up to {more.max(initial=0):.0f}",
+        )
+
+    text = "When the critical client's contribution reaches 0, free riders increase by one."
+    return judge(text, table, check)

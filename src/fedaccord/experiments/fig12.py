@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.claims import Claim, judge
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.ratios import draw, run
 from fedaccord.experiments.shapes import (
@@ -12,10 +12,9 @@ from fedaccord.experiments.shapes import (
     less_in_case_ii,
     level_in_case_i,
     most_more_data,
-    steps_down,
-    steps_up,
-    within_a_stretch,
+    total_in_case_i,
 )
+from fedaccord.experiments.standard import NOISE, Finding, by_reading, comparison
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Column, Table
 
@@ -35,7 +34,11 @@ def claims(preset: Preset) -> list[Claim]:
             "With a critical client, converted clients choose more data as G grows.",
             "their level falls in proportion to the equilibrium's total; only the ratio stays",
         ),
-        _total_in_case_i(table),
+        total_in_case_i(
+            table,
+            "With a critical client, the total data that clients choose increases with G.",
+            "the equilibrium's total falls, and the level with it",
+        ),
         falls_in_case_ii(table, "G"),
         less_in_case_ii(table, "G"),
         triangles_above_dots(table),
@@ -45,54 +48,53 @@ def claims(preset: Preset) -> list[Claim]:
     ]
 
 
-def _total_in_case_i(table: Table) -> Claim:
-    inside = within_a_stretch(table, "I")
-    up, down = (int(s(table["uniform_total"])[inside].sum()) for s in (steps_up, steps_down))
-    return statement(
-        "With a critical client, the total data that clients choose increases with G.",
-        up == inside.sum(),
-        f"up at {up}, down at {down} of {int(inside.sum())} steps within a stretch",
-        "the equilibrium's total falls, and the level with it",
-    )
-
-
 def triangles_above_dots(table: Table) -> Claim:
-    """Who gives all is counted; it is said what would come of counting the critical client, too."""
-    ratio, contributors = table["uniform_ratio"], table["contributors"]
-    above, pairs = _above(table, ratio, contributors - (table["case"] == "I"))
-    with_it, all_pairs = _above(table, ratio, contributors)
-    return statement(
-        "With the same number of contributors that give all, the data ratio without a critical "
-        "client is above that with one.",
-        above == pairs,
-        f"for {above} of {pairs} numbers of contributors that have both; for {with_it} of "
-        f"{all_pairs} if the critical client counts as one of them",
-        "the ranges overlap at the others",
+    """The ratio without a critical client is above that with one."""
+    return judge(
+        "With the same number of contributors, the data ratio without a critical client is above "
+        "that with one.",
+        table,
+        lambda table: _by_contributors(table, table["uniform_ratio"], "the ranges overlap"),
     )
 
 
 def converted_choose_less(table: Table) -> Claim:
     """The paper's reason."""
-    chosen = table["uniform_level"] * table["uniform_removed"]
-    above, pairs = _above(table, chosen, table["contributors"] - (table["case"] == "I"))
-    return statement(
-        "With the same number of contributors that give all, converted clients choose less data "
-        "in total when there is a critical client.",
-        above == pairs,
-        f"for {above} of {pairs} numbers of contributors that have both",
-        "one client fewer is converted then, but the equilibrium's total is larger, and the level "
-        "with it",
+    return judge(
+        "With the same number of contributors, converted clients choose less data in total when "
+        "there is a critical client.",
+        table,
+        lambda table: _by_contributors(
+            table,
+            table["uniform_level"] * table["uniform_removed"],
+            "one client fewer is converted then, but the equilibrium's total is larger, and the "
+            "level with it",
+        ),
     )
 
 
-def _above(table: Table, values: Column, count: Column) -> tuple[int, int]:
-    """For how many counts all values without a critical client are above all with; of how many."""
-    pairs = above = 0
-    for many in np.unique(count):
-        with_one, without = (
-            values[(count == many) & (table["case"] == case)] for case in ("I", "II")
+def _by_contributors(table: Table, values: Column, why: str) -> Finding:
+    """The critical client is a contributor, or it is not."""
+    contributors = table["contributors"]
+    counts = {
+        "if a contributor trains on anything": contributors,
+        "if a contributor trains on all its data, as in Theorem 1": contributors
+        - (table["case"] == "I"),
+    }
+    return by_reading({name: _above(table, values, n, why) for name, n in counts.items()})
+
+
+def _above(table: Table, values: Column, count: Column, why: str) -> Finding:
+    """Whether all values without a critical client are above all with, count by count."""
+    pairs = [
+        (
+            values[(count == many) & (table["case"] == "II")].min(initial=np.inf),
+            values[(count == many) & (table["case"] == "I")].max(initial=-np.inf),
         )
-        if with_one.size and without.size:
-            pairs += 1
-            above += int(without.min() >= with_one.max())
-    return above, pairs
+        for many in np.unique(count)
+    ]
+    both = np.array([pair for pair in pairs if np.isfinite(pair).all()]).reshape(-1, 2)
+    above = int((both[:, 0] > (1 + NOISE) * both[:, 1]).sum())
+    below = int((both[:, 0] < (1 - NOISE) * both[:, 1]).sum())
+    ours = f"for {above} of {len(both)} numbers of contributors that have both, not for {below}"
+    return comparison(both[:, 0], both[:, 1], ours, why)

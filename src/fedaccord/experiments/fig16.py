@@ -1,9 +1,10 @@
 """Figure 16: how much more data the agreements bring, by the discount factor."""
 
-from fedaccord.experiments.claims import Claim, number, statement, unchanged
+from fedaccord.experiments.claims import Claim, judge, number, one_or_range
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.ratios import draw, run
-from fedaccord.experiments.shapes import how_often, steps_down
+from fedaccord.experiments.shapes import rising
+from fedaccord.experiments.standard import Finding, constant
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Table
 
@@ -15,15 +16,15 @@ def claims(preset: Preset) -> list[Claim]:
     table = sweep(preset)
     ratio = table["uniform_ratio"]
     full = table.swept[table["uniform_level"] >= preset.setting.samples]
-    down = steps_down(ratio)
     return [
-        statement(
+        rising(
             "The data ratio first increases with the discount factor.",
-            not down.any(),
-            f"from {ratio[0]:.2f} to {ratio[-1]:.2f}, {how_often(down, 'down')}",
+            table,
+            "uniform_ratio",
+            digits=2,
         ),
         number("Converted clients give all from a discount factor of", 0.87, full[0], decimals=2),
-        unchanged("From 0.87 on the data ratio is constant.", ratio[table.swept >= 0.87]),
+        judge("From 0.87 on the data ratio is constant.", table, _constant),
         number(
             "The data ratio is then",
             1.96,
@@ -32,6 +33,11 @@ def claims(preset: Preset) -> list[Claim]:
             why=_of_the_critical_client(table, preset.setting.samples),
         ),
     ]
+
+
+def _constant(table: Table) -> Finding:
+    then = table["uniform_ratio"][table.swept >= 0.87]
+    return constant(then, one_or_range(then), "it changes")
 
 
 def _of_the_critical_client(table: Table, samples: float) -> str:

@@ -1,6 +1,6 @@
 """Figure 6: how much more data the agreements bring, by the samples of each client D."""
 
-from fedaccord.experiments.claims import Claim, statement
+from fedaccord.experiments.claims import Claim, judge
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.ratios import draw, run
 from fedaccord.experiments.shapes import (
@@ -13,10 +13,9 @@ from fedaccord.experiments.shapes import (
     most_more_data,
     near,
     quick_then_slow,
-    steps_down,
-    steps_up,
     within_a_stretch,
 )
+from fedaccord.experiments.standard import Finding, points, steps_down, steps_up
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Table
 
@@ -34,7 +33,7 @@ def claims(preset: Preset) -> list[Claim]:
         most_more_data(preset, 81.2),
         _total_unchanged(closer),
         critical_client_gives_less(
-            closer, closer.swept, "Subfigure: the critical client's contribution decreases with D."
+            closer, "Subfigure: the critical client's contribution decreases with D."
         ),
         level_in_case_i(
             closer,
@@ -50,10 +49,11 @@ def claims(preset: Preset) -> list[Claim]:
 
 
 def _total_unchanged(table: Table) -> Claim:
-    inside = within_a_stretch(table, "I")
-    changes = (steps_up(table["uniform_total"]) | steps_down(table["uniform_total"]))[inside]
-    return statement(
-        "Subfigure: at the beginning of a tooth (with a critical client) the total is unchanged.",
-        not changes.any(),
-        f"it changes at {int(changes.sum())} of {changes.size} steps within a stretch",
-    )
+    def check(table: Table) -> Finding:
+        total = table["uniform_total"]
+        changes = (steps_up(total) | steps_down(total))[within_a_stretch(table, "I")]
+        ours = f"it changes at {int(changes.sum())} of {changes.size} steps within a stretch"
+        return points(~changes, ours)
+
+    text = "Subfigure: at the beginning of a tooth (with a critical client) the total is unchanged."
+    return judge(text, table, check)

@@ -18,8 +18,8 @@ def claims(preset: Preset) -> list[Claim]:
     """What section 5.2 says about the figure."""
     table = compare(preset)
     return [
-        most_data(table),
-        *flat_then_down(table, preset, "G"),
+        most_data(preset),
+        *flat_then_down(table, "G", "gradually decreases"),
         detection_falls(table, "total"),
-        contract_unchanged(table, "total"),
+        contract_unchanged(preset, "total"),
     ]

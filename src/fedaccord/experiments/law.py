@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from fedaccord.experiments import pictures
-from fedaccord.experiments.accuracy import Parts, Progress, half_width, simple_course
-from fedaccord.experiments.claims import Claim, listed, statement
+from fedaccord.experiments.accuracy import Parts, Progress, simple_course
+from fedaccord.experiments.claims import Claim, found
 from fedaccord.experiments.presets import TrainingPreset
+from fedaccord.experiments.standard import fact, half_width, measured
 from fedaccord.experiments.table import Column, Table
 from fedaccord.training.law import fit_law
 
@@ -72,13 +73,15 @@ def claims(table: Table, _: TrainingPreset) -> list[Claim]:
     other = loss - fit_separate(samples, rounds, loss)
     explained = 1.0 - float((other**2).sum() / ((loss - loss.mean()) ** 2).sum())
     return [
-        statement(
+        found(
             "The loss falls as a/sqrt(X G) + b/G, down to a floor.",
-            law.fits,
-            f"{law.data:.3g}/sqrt(X G) + {law.rounds:.3g}/G + {law.floor:.3g} explains "
-            f"{100 * law.explained:.0f} % of the variance; a/sqrt(X) + b/sqrt(G) + c explains "
-            f"{100 * explained:.0f} %",
-            "; ".join(law.objections),
+            fact(
+                law.fits,
+                f"{law.data:.3g}/sqrt(X G) + {law.rounds:.3g}/G + {law.floor:.3g} explains "
+                f"{100 * law.explained:.0f} % of the variance; a/sqrt(X) + b/sqrt(G) + c explains "
+                f"{100 * explained:.0f} %",
+                "; ".join(law.objections),
+            ),
         ),
         _data_matters_less(table),
         _more_data_helps(table),
@@ -87,31 +90,41 @@ def claims(table: Table, _: TrainingPreset) -> list[Claim]:
 
 def _data_matters_less(table: Table) -> Claim:
     samples, rounds = table["samples"], table["rounds"]
-    few, many = (table["loss"][samples == size] for size in (samples.min(), samples.max()))
-    first, last = few[0] - many[0], few[-1] - many[-1]
-    return statement(
+    few, many = (table.where(samples == size) for size in (samples.min(), samples.max()))
+    first, last = (few["loss"] - many["loss"])[[0, -1]]
+    ends = [part["loss_half"][end] for part in (few, many) for end in (0, -1)]
+    half = float(np.sqrt(np.sum(np.square(ends))))
+    return found(
         "The more rounds, the less it matters how much data there is (the term 1/sqrt(X G)).",
-        last < first,
-        f"between {samples.min():,.0f} and {samples.max():,.0f} samples the loss differs by "
-        f"{first:.2f} after {rounds.min():.0f} round and by {last:.2f} after {rounds.max():.0f}",
-        f"the difference grows by {last - first:.2f}",
+        measured(
+            first - last,
+            half,
+            f"between {samples.min():,.0f} and {samples.max():,.0f} samples the loss differs by "
+            f"{first:.2f} after {rounds.min():.0f} round and by {last:.2f} after "
+            f"{rounds.max():.0f}: {last - first:+.2f} ± {half:.2f}",
+            "the difference grows",
+        ),
     )
 
 
 def _more_data_helps(table: Table) -> Claim:
-    turns = np.unique(table["rounds"])
-    parts = [table.where(table["rounds"] == g) for g in turns]
-    rises = np.array([np.diff(part["loss"]).max() for part in parts])
-    fails = rises >= 0
-    worst = parts[int(rises.argmax())]
-    k = int(np.diff(worst["loss"]).argmax())
-    before, after = worst["samples"][k : k + 2]
-    return statement(
+    parts = [table.where(table["rounds"] == g) for g in np.unique(table["rounds"])]
+    falls = np.array([-np.diff(part["loss"]) for part in parts])
+    halves = np.array([np.hypot(p["loss_half"][1:], p["loss_half"][:-1]) for p in parts])
+    up, down = int((falls < -halves).sum()), int((falls > halves).sum())
+    worst = np.unravel_index(falls.argmin(), falls.shape)
+    before, after = parts[0]["samples"][worst[1] : worst[1] + 2]
+    rounds = parts[worst[0]]["rounds"][0]
+    return found(
         "More data never hurts: the loss falls with X at every G.",
-        not fails.any(),
-        f"at {int((~fails).sum())} of {turns.size} numbers of rounds",
-        f"not at G = {listed(turns[fails])}; it rises by up to {rises.max():.2g} (from X = "
-        f"{before:,.0f} to {after:,.0f}), and is known to ± {worst['loss_half'][k + 1]:.2g} there",
+        measured(
+            falls,
+            halves,
+            f"of {falls.size} steps to more data {down} lead down and {up} up by more than is "
+            f"known of them; the largest rise is {max(-falls[worst], 0.0):.2g} ± "
+            f"{halves[worst]:.2g}, from X = {before:,.0f} to {after:,.0f} at G = {rounds:.0f}",
+            "it rises by more than chance",
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 import fedaccord
-from fedaccord.experiments.claims import Claim, Verdict, plain
+from fedaccord.experiments.claims import Claim, plain
 from fedaccord.experiments.evaluation import (
     MECHANISMS_NOTE,
     TRAINING_NOTE,
@@ -17,13 +17,12 @@ from fedaccord.experiments.evaluation import (
     summary,
 )
 from fedaccord.experiments.presets import find_preset, unrounded_cost
-from fedaccord.experiments.shapes import GENERALLY
+from fedaccord.experiments.standard import HOLDING, RULES, Verdict
 
-_BADGES: dict[Verdict, str] = {
-    "holds": "yes",
-    "holds within rounding": "nearly",
-    "does not hold": "no",
-}
+
+def _badge(verdict: Verdict) -> str:
+    """Its colour on the page."""
+    return {"does not hold": "no"}.get(verdict, "yes" if verdict in HOLDING else "open")
 
 
 def render_markdown(sections: Sequence[Section], trained: Sequence[Section] = ()) -> str:
@@ -36,7 +35,6 @@ def render_markdown(sections: Sequence[Section], trained: Sequence[Section] = ()
         setting=setting,
         cost=f"{setting.cost_per_sample * 1e8:g}e-8",
         unrounded=f"{unrounded_cost() * 1e8:g}e-8",
-        generally=GENERALLY,
         plain=plain,
     )
 
@@ -60,7 +58,7 @@ def render_page(
         title="The paper's evaluation, computed again",
         pictures={name: b64encode(svg).decode() for name, svg in pictures.items()},
         notes=notes,
-        badges=_BADGES,
+        badge=_badge,
     )
 
 
@@ -85,19 +83,28 @@ def _fill(
         ranges=ranges(),
         mechanisms_note=MECHANISMS_NOTE,
         training_note=TRAINING_NOTE,
+        rules=RULES,
         **values,
     )
 
 
 def _claim_row(claim: Claim) -> dict[str, str]:
-    verdict = f"**{claim.verdict}**" if claim.verdict == "does not hold" else claim.verdict
+    verdict, likely = (
+        f"**{one}**" if one == "does not hold" else one for one in (claim.verdict, claim.likely)
+    )
     return {
         "statement": claim.statement,
         "paper": claim.paper,
         "ours": claim.ours,
-        "verdict": f"{verdict}: {claim.why}" if claim.why else verdict,
+        "verdict": _because(verdict, claim.why),
+        "within the paper's likely range": _because(likely, claim.likely_ours),
     }
 
 
+def _because(verdict: str, why: str) -> str:
+    return f"{verdict}: {why}" if why else verdict
+
+
 def _measured_row(claim: Claim) -> dict[str, str]:
-    return {key: text for key, text in _claim_row(claim).items() if key != "paper"}
+    row = _claim_row(claim)
+    return {key: row[key] for key in ("statement", "ours", "verdict")}

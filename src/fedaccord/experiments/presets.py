@@ -5,7 +5,6 @@
 (100, 'clients', 2.0, 200.0)
 """
 
-import tomllib
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ from typing import Any
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.mistakes import unknown
+from fedaccord.game.toml_file import parse_toml
 
 
 @dataclass(frozen=True)
@@ -158,4 +158,4 @@ def _grid(first: float, last: float, step: float) -> tuple[float, ...]:
 @cache
 def _read() -> dict[str, Any]:
     text = files("fedaccord.experiments").joinpath("presets.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return parse_toml(text, "presets.toml")

@@ -57,13 +57,17 @@ def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:
         return np.asarray(((profile == 0) & there).sum(axis=-1))
 
     clients, riders = there.sum(axis=-1), free_riders(alone)
+    first = np.asarray(uniform.first_converted)
+    converted = _converted(alone, first)
     columns = {
         "case": np.where(critical, "I", np.where(riders > 0, "II", "all")),
         "free_riders": riders,
         "contributors": clients - riders,
         "total": uniform.equilibrium_total,
         "uniform_level": np.asarray(uniform.level),
-        "threshold": _threshold(fields, alone, np.asarray(uniform.first_converted)),
+        "threshold": _threshold(fields, alone, first, converted),
+        "counted_removed": converted,
+        "counted_contributors": clients - riders + converted,
     }
     for kind, batch in (("uniform", uniform), ("individual", individual)):
         left = free_riders(batch.profile)
@@ -74,7 +78,13 @@ def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:
     return columns
 
 
-def _threshold(fields: dict[str, Any], alone: Column, first: Column) -> Column:
+def _converted(alone: Column, first: Column) -> Column:
+    """Free riders that the paper counts as converted: k - l, or m - l + 1, at any level."""
+    from_first = np.arange(alone.shape[-1]) >= first[:, np.newaxis]
+    return np.where(first < 0, 0, ((alone == 0) & from_first).sum(axis=-1))
+
+
+def _threshold(fields: dict[str, Any], alone: Column, first: Column, converted: Column) -> Column:
     """How patient client l must be if the converted clients give all they have (Theorem 3).
 
     Of the converted clients it has the largest threshold. It deviates to 0, being a free rider at
@@ -85,7 +95,6 @@ def _threshold(fields: dict[str, Any], alone: Column, first: Column) -> Column:
         np.broadcast_to(fields[name], alone.shape)[rows, first]
         for name in ("valuation", "cost_per_sample", "samples", "rounds")
     )
-    converted = ((alone == 0) & (np.arange(alone.shape[-1]) >= first[:, np.newaxis])).sum(axis=-1)
     total = alone.sum(axis=-1)
     others = total + (converted - 1) * samples
     weight = rho / np.sqrt(turns)

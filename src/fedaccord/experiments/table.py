@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.game.csv_cells import guarded, unguarded
+
 Column = npt.NDArray[Any]
 
 
@@ -56,7 +58,7 @@ class Table:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        columns = [map(_plain, values.tolist()) for values in self.columns.values()]
+        columns = [map(_cell, values.tolist()) for values in self.columns.values()]
         writer.writerows(zip(*columns, strict=True))
         return text.getvalue()
 
@@ -71,8 +73,8 @@ def _column(values: list[str]) -> Column:
     try:
         return np.array([float(value) for value in values])
     except ValueError:
-        return np.array(values)
+        return np.array([unguarded(value) for value in values])
 
 
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _cell(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else guarded(value)

@@ -100,6 +100,8 @@ def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Pa
         app / "client_app.py": _filled("client_app.py"),
         app / "terms.toml": terms_text(terms),
     }
+    made.mkdir()
+    (made / "flower-home").mkdir(mode=0o700)  # Flower's database will be there
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -142,7 +144,8 @@ model = "model.npz"
 # [slips]
 # 2 = 0
 """
-    folder.mkdir(parents=True)
+    folder.parent.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700)  # its data, its copy and its models will be there, too
     path = folder / "client.toml"
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")

@@ -1,7 +1,5 @@
 """A client's own file, `client.toml`: what only it knows, and where its things are."""
 
-import os
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,16 @@ from fedaccord.flower.ledger.chain import Entry, Fact
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.protocol.client import Participant, Private
 from fedaccord.flower.protocol.parameters import Arrays, to_bytes
-from fedaccord.flower.protocol.terms import MOST_SAMPLES, RATIOS, Terms, load_terms, mistakes_in
+from fedaccord.flower.protocol.terms import (
+    MOST_SAMPLES,
+    RATIOS,
+    ClientName,
+    Terms,
+    load_terms,
+    mistakes_in,
+)
+from fedaccord.game.toml_file import load_toml
+from fedaccord.game.whole_files import write_whole
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition
@@ -27,7 +34,7 @@ class ClientFile(BaseModel):
     """What is in the file. Paths are relative to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    name: str
+    name: ClientName
     valuation: float = Field(gt=0)
     cost_per_sample: float = Field(gt=0)
     samples: int = Field(ge=1, le=MOST_SAMPLES)
@@ -62,14 +69,9 @@ class ClientFile(BaseModel):
 def load_client_file(path: str | Path) -> ClientFile:
     """A client's file, or every mistake in it."""
     try:
-        data = tomllib.loads(Path(path).read_text("utf-8"))
-        found = ClientFile.model_validate(data)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+        found = ClientFile.model_validate(load_toml(path))
     except ValidationError as error:
         raise InvalidInput(mistakes_in(error), str(path)) from None
-    except ValueError as error:
-        raise InvalidInput(f"is not TOML: {error}", str(path)) from None
     ratio = found.valuation / found.cost_per_sample
     wrong = []
     if not RATIOS[0] <= ratio <= RATIOS[1]:
@@ -118,10 +120,7 @@ def keep_model(path: str | Path, arrays: Arrays) -> None:
     """Put the model of a slot where the client wants it, if it does; whole or not at all."""
     file = load_client_file(path)
     if file.model is not None:
-        target = Path(path).parent / file.model
-        fresh = target.with_name(f".{target.name}.new")
-        fresh.write_bytes(to_bytes(arrays))
-        os.replace(fresh, target)  # noqa: PTH105  says what it does
+        write_whole(Path(path).parent / file.model, to_bytes(arrays), private=True)
 
 
 class _Copy:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from threading import Thread
 from typing import cast
 
+import httpx
 from flwr.app import Array, Message
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, ObjectTree
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest
@@ -117,6 +118,8 @@ def _look(
             reply = Unreadable(Reason.NO_MESSAGE)
     except Unreadable as problem:
         reply = problem
+    except httpx.TransportError:  # the SuperLink could not be reached, which is no node's doing
+        reply = None
     except Exception:  # the bytes are somebody else's: Flower raises whatever they lead to
         reply = Unreadable(Reason.NOT_UNPACKED)
     if reply is not None:
@@ -169,8 +172,13 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
                 node=grid.node, run_id=run_id, message_object_id=reply.metadata.message_id
             )
         )
+    return inflated(reply.metadata.message_id, contents, room)
+
+
+def inflated(message_id: str, contents: dict[str, bytes], room: int) -> Message:
+    """The message that these objects are, if it takes no more than `room`."""
     check_inflated(contents, room)
-    return cast(Message, inflate_object_from_contents(reply.metadata.message_id, contents))
+    return cast(Message, inflate_object_from_contents(message_id, contents))
 
 
 def _object_ids(tree: ObjectTree, room: int) -> list[str]:

@@ -4,7 +4,6 @@ The certificate authority signs one certificate and is forgotten: its key is nev
 """
 
 import ipaddress
-import os
 import re
 import stat
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.game.whole_files import WholeFile, write_together
 
 _CURVE = ec.SECP384R1
 """What Flower's node authentication asks for."""
@@ -55,9 +55,12 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
         .sign(authority, hashes.SHA384())
     )
     _make_folder(folder)
-    write_file(folder / "server.key", _pem(key), secret=True)
-    write_file(folder / "server.pem", server.public_bytes(serialization.Encoding.PEM))
-    write_file(folder / "ca.pem", root.public_bytes(serialization.Encoding.PEM))
+    form = serialization.Encoding.PEM
+    _write(
+        WholeFile(folder / "server.key", [_pem(key)], private=True),
+        WholeFile(folder / "server.pem", [server.public_bytes(form)]),
+        WholeFile(folder / "ca.pem", [root.public_bytes(form)]),
+    )
 
 
 def make_node_key(path: Path) -> Path:
@@ -76,19 +79,21 @@ def make_node_key(path: Path) -> Path:
     public_half = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
-    write_file(path, private_half, secret=True)
-    write_file(public, public_half)
+    _write(WholeFile(path, [private_half], private=True), WholeFile(public, [public_half]))
     return public
 
 
-def write_file(path: Path, content: bytes, *, secret: bool = False) -> None:
-    """Write a file anew; a secret is readable by its owner only, from the first moment."""
-    mode = 0o600 if secret else 0o644
+def copy_certificate(authority: Path, client: Path) -> None:
+    """Put the authority's certificate into a client's directory."""
+    _write(WholeFile(client / "ca.pem", [authority.read_bytes()]))
+
+
+def _write(*files: WholeFile) -> None:
+    """Both halves of a key, or neither; one that is private is never seen by others."""
     try:
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
+        write_together(files)
     except OSError as error:
+        path = files[0].path
         raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 

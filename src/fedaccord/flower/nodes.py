@@ -11,6 +11,7 @@ from fedaccord.flower.protocol.messages import Reply
 from fedaccord.flower.protocol.reasons import Reason
 from fedaccord.flower.protocol.terms import Terms
 from fedaccord.flower.wire import Unreadable, pack, unpack
+from fedaccord.game.names import normalised
 
 _PAUSE = 1.0
 
@@ -37,7 +38,7 @@ class Directory:
 
     def refresh(self) -> list[Reply]:
         """Ask new nodes who they are; what is wrong with any node is returned."""
-        there = {info.node_id: info.name for info in self.grid.get_nodes()}
+        there = {info.node_id: normalised(info.name) for info in self.grid.get_nodes()}
         self._said = {node: name for node, name in self._said.items() if node in there}
         self._ask([node for node in there if node not in self._said])
         # a node with another's key is not counted: it could lock the right one out
@@ -58,7 +59,7 @@ class Directory:
                 if isinstance(reply, Unreadable):
                     raise reply
                 body, _ = unpack(reply, most=0)
-                self._said[node] = str(body["name"])
+                self._said[node] = normalised(str(body["name"]))
             except (Unreadable, KeyError, TypeError):
                 continue  # it is asked again before the next slot
 

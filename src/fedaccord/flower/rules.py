@@ -7,6 +7,7 @@ from typing import Any
 from fedaccord.errors import InvalidInput
 from fedaccord.flower.protocol.client import Private
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.names import normalised
 from fedaccord.play.match import Match
 
 Slips = Mapping[str, Mapping[int, int]]
@@ -47,6 +48,7 @@ def privates_of(consortium: Consortium, slips: Slips | None = None) -> list[Priv
         raise InvalidInput(f"{broken[0]}: samples must be a whole number to train on them")
     for name in slips or {}:
         consortium.index(name)
+    planned = {normalised(name): amounts for name, amounts in (slips or {}).items()}
     return [
         Private(
             name=client.name,
@@ -56,7 +58,7 @@ def privates_of(consortium: Consortium, slips: Slips | None = None) -> list[Priv
             discount_factor=float(client.discount_factor or 0.0),
             communication_cost=client.communication_cost,
             tells_discount_factor=client.discount_factor != usual,
-            slips=dict((slips or {}).get(client.name, {})),
+            slips=dict(planned.get(client.name, {})),
         )
         for client in consortium
     ]

@@ -9,6 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.exchange import exchange, room_for
+from fedaccord.flower.ledger.places import server_place
 from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.nodes import Directory
 from fedaccord.flower.protocol.coordinator import Coordinator
@@ -22,7 +23,7 @@ LOG = logging.getLogger("flwr")
 """Flower's own: what is said there is in the stream of `flwr run`."""
 
 Watcher = Callable[[State, Arrays], None]
-"""Told what is known, and the model, after everything that happens."""
+"""Told what is known, and the model, after everything that happens in a slot."""
 
 _KINDS = {
     "report": "query.report",
@@ -38,7 +39,8 @@ _KINDS = {
 def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None) -> ServerApp:
     """The app for terms in a file; `start` makes the first model, the task's own by default.
 
-    Its run configuration says where the ledger is, and after which slot to end.
+    Its run configuration says in which file the ledger is, unless the environment does, and after
+    which slot to end.
     """
     app = ServerApp()
     LOG.addFilter(_without_traceback)
@@ -46,7 +48,7 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
     @app.main()  # type: ignore[untyped-decorator,unused-ignore]
     def main(grid: Grid, context: Context) -> None:
         terms = load_terms(terms_file)
-        with open_ledger(str(context.run_config["ledger"])) as ledger:
+        with open_ledger(server_place(str(context.run_config["ledger"]))) as ledger:
             coordinator = Coordinator(terms, ledger, (start or first_model)(terms))
             run_slots(grid, coordinator, int(context.run_config["last-slot"]), _log)
 
@@ -67,7 +69,10 @@ def run_slots(
         seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
         coordinator.take(ask, [*waiting, *put(grid, directory.nodes, ask, seconds)])
         waiting = []
-        if watch is not None:
+        if ask.stage == "consent":
+            outcome = "accepted" if coordinator.state.went_back else "not accepted"
+            LOG.info("the proposal to go back to an older model was %s", outcome)
+        elif watch is not None:
             watch(coordinator.state, coordinator.model)
 
 

@@ -22,7 +22,6 @@
 """
 
 import logging
-import os
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,18 +49,12 @@ from fedaccord.flower.protocol.coordinator import Coordinator
 from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.protocol.state import State
 from fedaccord.flower.protocol.terms import Terms, read_terms
+from fedaccord.flower.ray_cluster import closed_cluster
 from fedaccord.flower.rules import Slips, privates_of, shared_terms
 from fedaccord.flower.server_app import run_slots
 from fedaccord.game.consortium import Consortium
 from fedaccord.training.course import Course, Progress, Score, SlotRecord, TrainingRun
 from fedaccord.training.engine import LocalEpochs
-
-_QUIET = {
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
 
 
 def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
@@ -237,10 +230,7 @@ class _Diary:
 
 def _run_on_ray(serve: Callable[[Grid], None], cast: Cast, folder: Path) -> None:
     """Flower's own simulation: each message is answered in one of Ray's processes."""
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
     import cloudpickle
-    from flwr.simulation import run_simulation
 
     server = ServerApp()
 
@@ -251,12 +241,17 @@ def _run_on_ray(serve: Callable[[Grid], None], cast: Cast, folder: Path) -> None
     # Flower sends the app with every message: the data goes through a file, once a process.
     place = folder / "cast.pickle"
     place.write_bytes(cloudpickle.dumps(cast))
-    with _quiet():
+    with closed_cluster() as init_args, _quiet():
+        from flwr.simulation import run_simulation
+
         run_simulation(
             server,
             _app_of(str(place)),
             num_supernodes=len(cast.privates),
-            backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
+            backend_config={
+                "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+                "init_args": init_args,
+            },
         )
 
 

@@ -8,7 +8,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.ledger.chain import canonical
-from fedaccord.flower.protocol.parameters import Arrays, array_from_bytes
+from fedaccord.flower.protocol.parameters import Arrays, array_from_bytes, check_names
 from fedaccord.flower.protocol.reasons import Reason
 
 _BODY, _ARRAYS = "fedaccord", "arrays"
@@ -52,6 +52,7 @@ def unpack(message: Message, most: int | None = None) -> tuple[Any, Arrays | Non
     try:
         if most is not None and len(record) > most:
             raise Unreadable(Reason.OTHER_PARAMETERS)
+        check_names(record)
         return body, {name: array_from_bytes(array.data) for name, array in record.items()}
     except (FedaccordError, AttributeError, TypeError):
         raise Unreadable(Reason.UNREADABLE_PARAMETERS) from None

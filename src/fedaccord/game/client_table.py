@@ -13,8 +13,9 @@ import numpy as np
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray
-from fedaccord.game.consortium import unusable_names
+from fedaccord.game.csv_cells import unguarded
 from fedaccord.game.mistakes import Mistakes, shown, unknown
+from fedaccord.game.names import normalised, unusable_names
 from fedaccord.game.text_file import MEGABYTE, read_text
 
 CSV_LIMIT = 64 * MEGABYTE
@@ -76,7 +77,7 @@ def read_csv(
             for n, (_, row) in enumerate(chunk, first)
         ]
         columns = dict(zip(header, zip(*cells, strict=True), strict=True))
-        names.extend(None if cell is None else cell.strip() for cell in columns["name"])
+        names.extend(map(_name, columns["name"]))
         for field, parts in numbers.items():
             values, wrongs = _numbers(columns[field], field in required)
             parts.append(values)
@@ -84,6 +85,10 @@ def read_csv(
                 table.add(mistakes, first + k, field, wrong)
     table.numbers.update({f: np.concatenate([*parts, []]) for f, parts in numbers.items()})
     return table
+
+
+def _name(cell: str | None) -> str | None:
+    return None if cell is None else normalised(unguarded(cell.strip()))
 
 
 def _rows(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:

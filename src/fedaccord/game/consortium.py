@@ -14,7 +14,7 @@ in a slot and a server fee p.
 [1710.0, 2714.4, 4308.9]
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.arrays import FloatArray, plain, read_only
+from fedaccord.game.names import normalised, unusable_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ class Consortium:
         object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "server_fee", server_fee)
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "_given_names", None if names is None else tuple(names))
+        given_names = None if names is None else tuple(map(normalised, names))
+        object.__setattr__(self, "_given_names", given_names)
         self._check()
 
     @classmethod
@@ -186,7 +188,7 @@ class Consortium:
     def index(self, name: str) -> int:
         """The position of the client called `name`."""
         try:
-            return self.names.index(name)
+            return self.names.index(normalised(name))
         except ValueError:
             raise InvalidInput(f"there is no client called {name!r} in {self.name!r}") from None
 
@@ -273,18 +275,6 @@ def extreme_together(
         yield n, "valuation / cost_per_sample is beyond what a number can hold"
     for n in np.flatnonzero(usable[1] & usable[2] & ~(bill < LARGEST_AMOUNT)).tolist():
         yield n, f"cost_per_sample * samples must be less than {LARGEST_AMOUNT:g}"
-
-
-def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterator[tuple[int, str]]:
-    """Positions of names that are empty or taken, `where` says how to point at the first."""
-    if len(set(names)) == len(names) and all(isinstance(n, str) and n.strip() for n in names):
-        return  # the common case, quickly
-    seen: dict[str, int] = {}
-    for n, name in enumerate(names):
-        if not isinstance(name, str) or not name.strip():
-            yield n, "must not be empty"
-        elif seen.setdefault(name, n) != n:
-            yield n, f"{name!r} is the name of {where(seen[name])} already"
 
 
 def satiation_points(ratio: FloatArray, rounds: npt.ArrayLike) -> FloatArray:

@@ -22,6 +22,7 @@ from fedaccord.game.consortium import (
 )
 from fedaccord.game.cost import cost_per_sample_of_cpu
 from fedaccord.game.mistakes import Mistakes, shown, unknown
+from fedaccord.game.names import normalised
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 _CPU_FIELDS = ("chip", "cycles_per_sample", "hertz")
@@ -163,7 +164,7 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
         mistakes.add("clients", "a consortium needs at least one client")
     rows = [row if isinstance(row, dict) else {} for row in tables]
     cpus = [row["cpu"] if isinstance(row.get("cpu"), dict) else {} for row in rows]
-    names = [row["name"].strip() if isinstance(row.get("name"), str) else None for row in rows]
+    names = [_name(row.get("name")) for row in rows]
     numbers = {
         field: np.array([finite_number(row.get(field)) for row in source], dtype=np.float64)
         for field in (*_ALWAYS, *_SOMETIMES)
@@ -183,6 +184,10 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
         place, message = _explain(error | {"loc": inner}, _Client)
         mistakes.add(f"clients[{n}].{place}", message, n, None if place == "name" else names[n])
     return clients
+
+
+def _name(given: Any) -> str | None:
+    return normalised(given.strip()) if isinstance(given, str) else None
 
 
 def _toml_place(n: int, field: str) -> str:

@@ -4,7 +4,6 @@ Everything wrong in a file is reported at once, each mistake with its place.
 """
 
 import json
-import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,13 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.consortium_file import build_consortium
 from fedaccord.game.mistakes import Mistakes, shown
 from fedaccord.game.profile_file import in_order, read_entries
-from fedaccord.game.text_file import MEGABYTE, read_text
-
-TOML_LIMIT = 10 * MEGABYTE
+from fedaccord.game.text_file import read_text
+from fedaccord.game.toml_file import load_toml, parse_toml
 
 
 def load_consortium(path: str | Path) -> Consortium:
     """The consortium that a TOML file describes; its clients may be in a CSV file beside it."""
-    path = Path(path)
-    text = read_text(path, TOML_LIMIT)
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: broken, or a number too long
-        raise InvalidInput(f"is not TOML: {error}", str(path)) from None
-    return build_consortium(data, path)
+    return build_consortium(load_toml(path), Path(path))
 
 
 def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
@@ -42,7 +34,7 @@ def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
     mistakes = Mistakes(str(path))
     try:
         if path.suffix.lower() == ".json":
-            given = read_entries(_parse_json(read_text(path, CSV_LIMIT)), mistakes)
+            given = read_entries(load_json(path), mistakes)
         else:
             given = read_csv(path, mistakes, ["contribution"])
     except InvalidInput as error:
@@ -61,11 +53,11 @@ def example_consortium() -> Consortium:
     >>> example_consortium().name
     'Breast imaging, six hospitals'
     """
-    return build_consortium(tomllib.loads(example_text()), Path("example.toml"))
+    return build_consortium(parse_toml(example_text(), "example.toml"), Path("example.toml"))
 
 
-def _parse_json(text: str) -> Any:
-    """The value, in which no key may be given twice."""
+def load_json(path: Path) -> Any:
+    """The value in a JSON file, in which no key may be given twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -76,6 +68,6 @@ def _parse_json(text: str) -> Any:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(read_text(path, CSV_LIMIT), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"is not usable JSON: {error}") from None

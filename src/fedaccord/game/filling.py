@@ -49,9 +49,11 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
         capacity = np.bincount(row, tied, len(total))[:, np.newaxis]
         left = total - profile.sum(axis=-1, keepdims=True)
         share = np.clip(left / np.where(capacity > 0, capacity, np.inf), 0.0, 1.0)
-        # next to what others give so little is rounding; where nobody else does it is all there is
-        nothing = (share < TIE) & above.any(axis=-1, keepdims=True)
-        share = np.where(nothing, 0.0, np.where(share > 1.0 - TIE, 1.0, share))
+        # so little, next to what they have and to the total, is rounding; a small part of what a
+        # giant has need not be, and where nobody else gives anything it is all there is
+        rounding = TIE * np.minimum(capacity, total)
+        nothing = (left < rounding) & above.any(axis=-1, keepdims=True)
+        share = np.where(nothing, 0.0, np.where(capacity - left < rounding, 1.0, share))
         profile[row, column] = share[row, 0] * tied
     return Filling(profile, total, at_margin, share)
 

@@ -8,6 +8,8 @@ from fedaccord.errors import InvalidInput
 
 _LONGEST_SHOWN = 40
 """Characters of a value in a message."""
+_LONGEST_PLACE = 120
+"""Of a name, or of the keys that lead to a value."""
 
 
 class Mistakes:
@@ -21,8 +23,8 @@ class Mistakes:
 
     def add(self, place: str, message: str, client: int = -1, name: str | None = None) -> None:
         """Note one, about the client at this position (-1: about what all share)."""
-        problem = f"{place}: {message}" if place else message
-        problem += f" ({name})" if name else ""
+        problem = f"{in_brief(place)}: {message}" if place else message
+        problem += f" ({in_brief(name)})" if name else ""
         if not problem.isprintable():  # names and keys must not play with the terminal
             problem = problem.encode("unicode_escape").decode()
         self._found.append((client, problem))
@@ -45,7 +47,8 @@ class Mistakes:
 def unknown(word: str, known: Iterable[str]) -> str:
     """What to say about a word that should be one of `known`."""
     known = list(known)
-    close = get_close_matches(word, known, n=1)
+    near = len(word) <= _LONGEST_SHOWN  # for a long word it would take long
+    close = get_close_matches(word, known, n=1) if near else []
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
 
 
@@ -61,4 +64,9 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python likes to print
         return "a number of too many digits"
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+    return in_brief(text, _LONGEST_SHOWN)
+
+
+def in_brief(text: str, most: int = _LONGEST_PLACE) -> str:
+    """A text for a message, cut off if it is long."""
+    return text if len(text) <= most else text[: most - 3] + "..."

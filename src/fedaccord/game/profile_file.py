@@ -10,6 +10,7 @@ from fedaccord.game.client_table import ClientTable, finite_number
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.matching import rows_in_order
 from fedaccord.game.mistakes import Mistakes, shown
+from fedaccord.game.names import normalised
 
 
 def read_entries(data: Any, mistakes: Mistakes) -> ClientTable:
@@ -44,7 +45,7 @@ def read_entries(data: Any, mistakes: Mistakes) -> ClientTable:
 
 def _name(entry: dict[str, Any]) -> str | None:
     name = entry.get("name")
-    return name.strip() if isinstance(name, str) else None
+    return normalised(name.strip()) if isinstance(name, str) else None
 
 
 def in_order(given: ClientTable, consortium: Consortium, mistakes: Mistakes) -> FloatArray:

@@ -33,7 +33,8 @@ class SocialOptimum:
 
 def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
     """The profile that minimises the sum of all costs, clients of equal cost sharing alike."""
-    ratio = consortium.valuation.sum() / consortium.cost_per_sample
+    with np.errstate(over="ignore"):  # samples next to free are worth it at any total
+        ratio = consortium.valuation.sum() / consortium.cost_per_sample
     points = satiation_points(ratio, consortium.rounds)
     filling = fill(points[np.newaxis], consortium.samples[np.newaxis])
     profile = filling.profile[0]

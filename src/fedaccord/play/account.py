@@ -221,6 +221,9 @@ class Account:
             return f"it was punishing then{self._out_of_line(n, slip)}"
         if slip.amount is not None:
             return "what it was to give is no less than agreed"
+        assert match.contributions is not None
+        if match.contributions[slip.slot - 1, n] > match.agreement.profile[n]:
+            return "more than agreed suits it best, and giving more is no slip"
         return "what was agreed is what suits it best"
 
     def _out_of_line(self, n: int, slip: DeviateOnce) -> str:

@@ -54,7 +54,7 @@ def plot_thresholds(certificate: Certificate) -> Figure:
     needed = np.minimum(canvas.take(certificate.threshold), _NO_PATIENCE)
     has = canvas.take(certificate.agreement.consortium.discount_factor)
     canvas.pair(needed, has, ("threshold (needed)", "discount factor (its own)"))
-    canvas.cross(needed, ~canvas.take(certificate.keeps), "would slip")
+    canvas.cross(needed, ~canvas.take(certificate.keeps), "does not keep to it")
     hopeless = bool((needed == _NO_PATIENCE).any())
     if hopeless:
         canvas.mark(1.0, "from here on no patience is enough")

@@ -89,15 +89,14 @@ def summary(certificate: Certificate) -> str:
         f"and together they train on {after} samples, {agreement.ratio:,.2f} times as many."
     )
     if not certificate.holds:
-        slipping = int((~certificate.keeps).sum())
-        return f"{alone} {asked} But {so_many(slipping, size)} would rather slip than keep to it."
+        return f"{alone} {asked} But {_who_does_not_keep(certificate)}."
     better = int((agreement.saving > 0).sum())
     return f"{alone} {asked} {so_many(better, size).capitalize()} would pay less than alone."
 
 
 def verdict(certificate: Certificate) -> str:
     """What the certificate says."""
-    if not certificate.agreement.exists:
+    if not certificate.agreement.exists and certificate.holds:
         return "Without one everyone acts alone: that is the equilibrium, which holds by itself."
     if certificate.holds:
         worst = certificate.worst
@@ -107,13 +106,20 @@ def verdict(certificate: Certificate) -> str:
             f"of {patience(certificate.threshold[worst])} and has "
             f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
         )
-    slipping = int((~certificate.keeps).sum())
-    if slipping == 0:
+    if certificate.keeps.all():
         return "Refuted: a client would gain by leaving the punishment, so it deters nobody."
+    return f"Refuted: {_who_does_not_keep(certificate)}, {certificate.worst_client} first of all."
+
+
+def _who_does_not_keep(certificate: Certificate) -> str:
+    """How many would slip, and how many would give more, which is no slip."""
+    more = int(certificate.gives_more.sum())
+    slipping = int((~certificate.keeps).sum()) - more
     size = certificate.agreement.consortium.size
-    return (
-        f"Refuted: {so_many(slipping, size)} would slip, {certificate.worst_client} first of all."
-    )
+    told = [f"{so_many(slipping, size)} would slip"] if slipping else []
+    if more:
+        told.append(f"{so_many(more, size)} would give more than agreed")
+    return " and ".join(told)
 
 
 def so_many(part: int, size: int) -> str:

@@ -5,8 +5,6 @@ A checkpoint says of which run it is, setting by setting: another run does not g
 
 import hashlib
 import io
-import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +18,7 @@ from torch import Tensor
 
 from fedaccord.data.partition import skew_of
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.game.whole_files import write_whole
 from fedaccord.training.course import Course, Score, SlotRecord, State
 from fedaccord.training.engine import Engine
 from fedaccord.training.task import Parameters
@@ -166,20 +165,11 @@ def _no_checkpoint(path: Path) -> FedaccordError:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Under another name first, down to the disk, then renamed: nobody sees half of it."""
+    """Whole or not at all; what a model has learned of its data is its owner's."""
     packed = io.BytesIO()
     torch.save(content, packed)  # into memory: of a full disk it would not say so
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-            try:
-                file.write(packed.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-                file.close()
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        write_whole(path, [packed.getbuffer()], private=True)
     except OSError as error:
         raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None

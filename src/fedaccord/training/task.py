@@ -65,6 +65,8 @@ class Model:
         trained = trained_parameters(self.module)
         if not trained:
             raise InvalidInput(f"task {task.name}: its model has no parameters to train")
+        if any("\0" in name for name, _ in self.module.named_parameters()):
+            raise InvalidInput(f"task {task.name}: a parameter's name has a NUL in it")
         self.dtype = next(iter(trained.values())).dtype
         self._frozen: Parameters = {}
         self._measured = copy.deepcopy(self.module).eval()

@@ -9,6 +9,7 @@ from typing import IO
 from sqlalchemy import Connection, text
 
 from fedaccord.errors import FedaccordError
+from fedaccord.game.whole_files import create_private
 
 _POSTGRESQL_KEY = zlib.crc32(b"fedaccord ledger")
 
@@ -45,7 +46,9 @@ def _lock_file(database: Path, name: str) -> IO[bytes]:
     try:
         if database.is_file() and database.stat().st_nlink > 1:
             raise FedaccordError(f"{name}: has another name, a hard link; a ledger has only one")
-        file = database.with_name(f"{database.name}.lock").open("ab")
+        place = database.with_name(f"{database.name}.lock")
+        create_private(place)
+        file = place.open("ab")
     except OSError as error:
         raise FedaccordError(f"{name}: cannot be opened: {error.strerror or error}") from None
     try:

@@ -20,7 +20,9 @@ from fedaccord.errors import LISTED_PROBLEMS, FedaccordError
 from fedaccord.flower.ledger.chain import START, Checkpoint, Entry, Fact, extend
 from fedaccord.flower.ledger.locks import LedgerInUse, lock
 from fedaccord.flower.ledger.migrate import check_ours, check_revision, upgrade
+from fedaccord.flower.ledger.places import resolved
 from fedaccord.flower.ledger.tables import CHECKPOINTS, ENTRIES
+from fedaccord.game.whole_files import create_private
 
 Clock = Callable[[], str]
 Moment = Literal["before", "within", "after"]
@@ -181,6 +183,7 @@ def open_ledger(place: str | Path, *, wait: float = 0.0, clock: Clock = wall_clo
     """
     engine = _engine(place)
     name = _name(engine)
+    _make_private(engine, name)
     with _told(name):
         connection = engine.connect()
     try:
@@ -219,6 +222,15 @@ def read_ledger(place: str | Path) -> Ledger:
         raise
 
 
+def _make_private(engine: Engine, name: str) -> None:
+    """SQLite would let anyone read a new file; its journals take over the file's permissions."""
+    if engine.dialect.name == "sqlite":
+        try:
+            create_private(Path(name))
+        except OSError as error:
+            raise FedaccordError(f"{name}: cannot be opened: {error.strerror or error}") from None
+
+
 def _lock_patiently(connection: Connection, name: str, wait: float) -> Callable[[], None]:
     end = time.monotonic() + wait
     while True:
@@ -231,7 +243,7 @@ def _lock_patiently(connection: Connection, name: str, wait: float) -> Callable[
 
 
 def _engine(place: str | Path) -> Engine:
-    text = str(place)
+    text = resolved(str(place))
     try:
         url = make_url(text if "://" in text else f"sqlite:///{text}")
         if url.get_backend_name() not in ("sqlite", "postgresql"):

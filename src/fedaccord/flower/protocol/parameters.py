@@ -17,8 +17,19 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 """Parameters by name."""
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Refuse NUL in a parameter's name: it separates fields in a digest, and ends names in a .npz.
+
+    With it, two different models could have the same digest.
+    """
+    for name in names:
+        if "\0" in name:
+            raise FedaccordError(f"a parameter is called {name!r}, which has a NUL in it")
+
+
 def digest(arrays: Arrays) -> str:
     """SHA-256 over names, types, shapes and numbers."""
+    check_names(arrays)
     found = hashlib.sha256()
     for name, array in arrays.items():
         found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
@@ -28,6 +39,7 @@ def digest(arrays: Arrays) -> str:
 
 def to_bytes(arrays: Arrays) -> bytes:
     """As an uncompressed .npz; the same arrays are always the same bytes."""
+    check_names(arrays)
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **arrays)
     return file.getvalue()
@@ -42,6 +54,7 @@ def from_bytes(content: bytes) -> Arrays:
                 raise ValueError("it is compressed")
             if sum(part.file_size for part in parts) > len(content):
                 raise ValueError("it has another size than it says")
+            check_names(part.orig_filename for part in parts)
             names = [part.filename.removesuffix(".npy") for part in parts]
             if len(set(names)) < len(names):
                 raise ValueError("it has two parameters of one name")

@@ -99,6 +99,8 @@ class State:
         self.proposal: Proposal | None = None
         self.proposals = 0
         """How many there were since the last slot."""
+        self.went_back = False
+        """Whether the last of them was accepted."""
 
     def apply(self, fact: Fact) -> None:
         """Take note of one more fact."""
@@ -222,7 +224,8 @@ def _consent(state: State, fact: Fact) -> None:
 
 
 def _rollback(state: State, fact: Fact) -> None:
-    if fact.body["accepted"]:
+    state.went_back = fact.body["accepted"]
+    if state.went_back:
         state.model = fact.body["digest"]
     state.proposal = None
 

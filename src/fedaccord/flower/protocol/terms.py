@@ -1,13 +1,23 @@
 """The terms: what everyone in the consortium knows and has signed. No client's secret is in it."""
 
-import tomllib
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from fedaccord.errors import InvalidInput
+from fedaccord.game.mistakes import in_brief, shown
+from fedaccord.game.names import normalised
+from fedaccord.game.toml_file import load_toml
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -20,6 +30,7 @@ MOST_SAMPLES = 10**12
 RATIOS = (1e-100, 1e100)
 """What a client's ratio may be: everything that is worked out from such ratios is a number."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
+ClientName = Annotated[str, AfterValidator(normalised)]
 
 
 class TrainingTerms(BaseModel):
@@ -43,7 +54,7 @@ class Terms(BaseModel):
 
     model_config = _STRICT
     name: str = Field(min_length=1)
-    clients: tuple[str, ...] = Field(min_length=1, max_length=MOST_CLIENTS, strict=False)
+    clients: tuple[ClientName, ...] = Field(min_length=1, max_length=MOST_CLIENTS, strict=False)
     rounds: Count
     """G, in each slot."""
     discount_factor: float = Field(ge=0, lt=1)
@@ -96,13 +107,7 @@ class Terms(BaseModel):
 
 def load_terms(path: str | Path) -> Terms:
     """The terms in a TOML file."""
-    try:
-        data = tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
-    except ValueError as error:
-        raise InvalidInput(f"is not TOML: {error}", str(path)) from None
-    return read_terms(data, str(path))
+    return read_terms(load_toml(path), str(path))
 
 
 def read_terms(data: dict[str, Any], source: str) -> Terms:
@@ -117,12 +122,12 @@ def mistakes_in(error: ValidationError) -> list[str]:
     """What pydantic found, each with its place, in our words where we have some."""
     found = []
     for mistake in error.errors(include_url=False):
-        place = ".".join(map(str, mistake["loc"]))
+        place = in_brief(".".join(map(str, mistake["loc"])))
         words = _WORDS.get(mistake["type"])
         if words is None:
             said = mistake["msg"].removeprefix("Value error, ")
         else:
-            said = words.format(got=mistake["input"], **mistake.get("ctx", {}))
+            said = words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
         found.append(f"{place}: {said}" if place else said)
     return found
 
@@ -135,10 +140,10 @@ _WORDS = {
     "greater_than_equal": "must be {ge:g} or more, got {got}",
     "less_than_equal": "must be {le:g} or less, got {got}",
     "less_than": "must be less than {lt:g}, got {got}",
-    "literal_error": "must be {expected}, got {got!r}",
-    "int_type": "must be a whole number, got {got!r}",
-    "float_type": "must be a number, got {got!r}",
-    "string_type": "must be text, got {got!r}",
+    "literal_error": "must be {expected}, got {got}",
+    "int_type": "must be a whole number, got {got}",
+    "float_type": "must be a number, got {got}",
+    "string_type": "must be text, got {got}",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "too_long": "must be {max_length} or fewer",

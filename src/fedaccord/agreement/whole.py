@@ -1,0 +1,179 @@
+"""Whole samples: the totals at which everyone keeps to a whole amount, and the profiles.
+
+At a whole total T client n keeps to every whole amount up to u_n(T) rounded down, or with
+h_n >= T to all it has (see `individual`). Those with h_n >= T > S have no more than S together.
+So a whole profile of total T exists just when the bounds, rounded down, add up to T or more.
+
+The totals at which they do need not lie side by side: while T moves on by one sample, the part
+that rounding takes away moves up and down. So whole intervals of totals are ruled out instead:
+over [low, high] the bounds, each taken at its largest and rounded down, add up to some M. Then no
+total of the interval above M can be had, and none at all if M < low. What is left is cut into
+pieces and looked at again, in the order in which the totals are wanted (`whole_numbers`). At an
+interval of one total M is exact. So every total that can be had is found, none that can't is, and
+there is no limit after which the search gives up; intervals much longer than what rounding takes
+away fall at once.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
+from fedaccord.agreement.individual import Bounds, steepest
+from fedaccord.game.arrays import BoolArray, FloatArray
+
+_BLOCK = 65_536
+"""How many clients are looked at at once: as many as stay in a core's cache."""
+
+_PIECES = 16
+"""Into how many pieces an interval is cut."""
+
+
+def lowest_worthwhile(game: ScaledGame) -> float:
+    """The least whole total that makes an agreement worth its name, for one row."""
+    return float(np.floor(game.alone_total.item() * (1.0 + WORTHWHILE))) + 1.0
+
+
+def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
+    """The largest profile of whole samples for one row, given the largest of real ones.
+
+    The equilibrium if no whole profile is worth the name of an agreement.
+    """
+    totals = whole_totals(game, lowest_worthwhile(game), float(np.floor(profile.sum())))
+    total = next(totals, None)
+    if total is None:
+        return game.alone
+    most = round_down(Bounds(game).at(np.array([[total]])))
+    return without(most, float(most.sum()) - total, game.satiation < total)
+
+
+def whole_totals(
+    game: ScaledGame, low: float, high: float, *, upwards: bool = False
+) -> Iterator[float]:
+    """The whole totals from `low` to `high` that can be had, for one row; the largest first.
+
+    With `upwards` the smallest first. `low` is more than the equilibrium's total.
+    """
+    return whole_numbers(_Ceilings(game).over, low, high, game.pull.size, upwards=upwards)
+
+
+def whole_numbers(
+    highest: Callable[[FloatArray, FloatArray], FloatArray],
+    low: float,
+    high: float,
+    clients: int,
+    *,
+    upwards: bool = False,
+) -> Iterator[float]:
+    """The whole numbers from `low` to `high` that `highest` leaves, the largest first.
+
+    For intervals, given by their ends, `highest` says above which number nothing of each can be
+    had: less than its lower end if nothing can. For intervals of one number it must be exact.
+    It works on so many `clients` for each of them.
+    """
+    at_once = max(1, _BLOCK // clients)
+    pieces = max(2, min(_PIECES, at_once))
+    few = max(1, at_once // pieces)
+    lows, highs = np.array([low]), np.array([high])
+    sure = np.zeros(1, dtype=bool)
+    while lows.size and low <= high:
+        if sure[0]:
+            yield float(lows[0])
+            lows, highs, sure = lows[1:], highs[1:], sure[1:]
+            continue
+        cut_lows, cut_highs = _cut(lows[:few], highs[:few], pieces, upwards)
+        now = slice(0, at_once)  # of very many clients only the first piece is looked at
+        most = highest(cut_lows[now], cut_highs[now])
+        alive = np.ones(cut_lows.size, dtype=bool)
+        alive[now] = most >= cut_lows[now]
+        certain = np.zeros(cut_lows.size, dtype=bool)
+        certain[now] = alive[now] & (cut_lows[now] == cut_highs[now])
+        cut_highs[now] = np.minimum(cut_highs[now], most)
+        lows = np.concatenate([cut_lows[alive], lows[few:]])
+        highs = np.concatenate([cut_highs[alive], highs[few:]])
+        sure = np.concatenate([certain[alive], sure[few:]])
+
+
+def _cut(
+    lows: FloatArray, highs: FloatArray, pieces: int, upwards: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals of whole numbers, each cut into so many pieces (or single numbers), in order."""
+    count = highs - lows + 1.0
+    parts = np.arange(1, pieces + 1) / pieces
+    ends = lows[:, np.newaxis] + (np.floor(count[:, np.newaxis] * parts) - 1.0)
+    ends[:, -1] = highs
+    starts = np.empty_like(ends)
+    starts[:, 0] = lows
+    # beyond 2^53 the next whole number that a float can hold is more than 1 away
+    starts[:, 1:] = np.maximum(ends[:, :-1] + 1.0, np.nextafter(ends[:, :-1], np.inf))
+    if not upwards:
+        starts, ends = starts[:, ::-1], ends[:, ::-1]
+    some = starts <= ends
+    return starts[some], ends[some]
+
+
+class _Ceilings:
+    """What the bounds of one row add up to at most, rounded down, over intervals of totals.
+
+    The bound of a client that has at most a share 1 - (1 - delta)^(2/3) of S rises with T. For
+    the others see `individual`: a free rider's grows no faster than in proportion to T - S, that
+    of a client that gives all it has at the equilibrium falls and then rises, that of one in
+    between grows no faster than by its steepest slope.
+    """
+
+    def __init__(self, game: ScaledGame) -> None:
+        share = 1.0 - (1.0 - game.patience) ** (2.0 / 3.0)
+        large = (game.samples > share * game.alone_total)[0]
+        self.start = game.alone_total.item()
+        self.rising = Bounds(_some(game, ~large))
+        self.large = Bounds(_some(game, large)) if large.any() else None
+
+    def over(self, lows: FloatArray, highs: FloatArray) -> FloatArray:
+        """One sum for each interval."""
+        low, high = lows[:, np.newaxis], highs[:, np.newaxis]
+        most = round_down(self.rising.at(high)).sum(axis=-1)
+        if self.large is not None:
+            most += round_down(self._largest(self.large, low, high)).sum(axis=-1)
+        return np.asarray(most)
+
+    def _largest(self, bounds: Bounds, low: FloatArray, high: FloatArray) -> FloatArray:
+        game = bounds.game
+        at_low, at_high = bounds.at(low), bounds.at(high)
+        by_ray = at_low * ((high - self.start) / (low - self.start))
+        by_slope = at_low + steepest(bounds, low, at_low, high, at_high) * (high - low)
+        largest = np.where(
+            game.alone == 0,
+            by_ray,
+            np.where(game.alone >= game.samples, np.maximum(at_low, at_high), by_slope),
+        )
+        return np.minimum(largest, game.samples)
+
+
+def _some(game: ScaledGame, chosen: BoolArray) -> ScaledGame:
+    """Only the chosen clients of one row."""
+    return ScaledGame(
+        game.pull[:, chosen],
+        game.satiation[:, chosen],
+        game.samples[:, chosen],
+        game.patience[:, chosen],
+        game.alone[:, chosen],
+        game.alone_total,
+    )
+
+
+def round_down(bounds: FloatArray) -> FloatArray:
+    """To whole numbers; a bound of 7 that rounding made 6.9999999999999 is still 7."""
+    return np.floor(bounds * (1.0 + 1e-13))
+
+
+def without(profile: FloatArray, surplus: float, willing: BoolArray) -> FloatArray:
+    """Take a surplus off the willing clients, the largest first, leaving each one sample."""
+    for spared in (1.0, 0.0):
+        room = np.where(willing, np.maximum(profile - spared, 0.0), 0.0)
+        order = np.argsort(-room, axis=-1, kind="stable")
+        taken = np.take_along_axis(room, order, axis=-1)
+        before = taken.cumsum(axis=-1) - taken
+        less = np.empty_like(profile)
+        np.put_along_axis(less, order, np.clip(surplus - before, 0.0, taken), axis=-1)
+        profile, surplus = profile - less, surplus - float(less.sum())
+    return profile

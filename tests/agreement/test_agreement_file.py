@@ -1,0 +1,106 @@
+"""An agreement is read back as it was written, or not at all."""
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fedaccord as fa
+from fedaccord.cli.records import solution_record, to_json
+from tests.consortia import FEW, consortia
+
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"objective": "fairest", "margin": 0.05},
+    {"punishment_slots": 3},
+    {"whole_samples": True},
+    {"kind": "uniform"},
+    {"kind": "uniform", "first_converted": "feasible", "punishment_slots": 7},
+]
+
+
+def write(agreement: fa.Agreement, path: Path) -> None:
+    optimum = fa.solve_social_optimum(agreement.consortium)
+    record = solution_record(fa.certify(agreement), optimum, None)
+    path.write_text(to_json(record, agreement.consortium.size))
+
+
+@given(consortium=consortia(FEW, extreme=False, whole_data=True), options=st.sampled_from(KINDS))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_round_trip_keeps_every_field(
+    tmp_path: Path, consortium: fa.Consortium, options: dict[str, Any]
+) -> None:
+    agreement = fa.solve_agreement(consortium, **options)
+    write(agreement, tmp_path / "a.json")
+    read = fa.load_agreement(tmp_path / "a.json", consortium)
+    for field in fields(fa.Agreement):
+        if field.name == "equilibrium":
+            continue
+        here, there = getattr(agreement, field.name), getattr(read, field.name)
+        assert np.array_equal(here, there), field.name
+    assert np.array_equal(read.equilibrium.profile, agreement.equilibrium.profile)
+    assert fa.certify(read).holds
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> tuple[fa.Agreement, Path]:
+    agreement = fa.solve_agreement(fa.paper_consortium(), margin=0.1)
+    agreement = replace(agreement, punishment_slots=3)  # four slots would enforce it
+    write(agreement, tmp_path / "a.json")
+    return agreement, tmp_path / "a.json"
+
+
+def test_the_length_of_the_punishment_is_part_of_it(short: tuple[fa.Agreement, Path]) -> None:
+    agreement, path = short
+    read = fa.load_agreement(path, agreement.consortium)
+    assert read.punishment_slots == 3
+    assert not fa.certify(read).holds
+    assert fa.certify(replace(read, punishment_slots=None)).holds
+    assert fa.load_agreement(path, agreement.consortium, 3).punishment_slots == 3
+
+
+def test_another_length_than_the_agreement_s_is_refused(short: tuple[fa.Agreement, Path]) -> None:
+    agreement, path = short
+    with pytest.raises(fa.InvalidInput, match="punishes a slip for 3 slots, and not for 5 slots"):
+        fa.load_agreement(path, agreement.consortium, 5)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("punishment_slots", 0, "must be a whole number, 1 or more, or null for ever, got 0"),
+        ("punishment_slots", ..., "is missing"),
+        ("margin", "much", "must be a number, got 'much'"),
+        ("margin", None, "must be a number, got None"),
+        ("kind", "unanimous", "must be one of"),
+        ("exists", 1, "must be true or false, got 1"),
+        ("reason", 7, "must be text or null, got 7"),
+    ],
+)
+def test_what_is_wrong_with_an_agreement(
+    short: tuple[fa.Agreement, Path], field: str, value: Any, problem: str
+) -> None:
+    agreement, path = short
+    data = json.loads(path.read_text())
+    if value is ...:
+        del data["agreement"][field]
+    else:
+        data["agreement"][field] = value
+    path.write_text(json.dumps(data))
+    with pytest.raises(fa.InvalidInput, match=f"agreement.{field}: {problem}"):
+        fa.load_agreement(path, agreement.consortium)
+
+
+def test_contributions_alone_are_given(tmp_path: Path) -> None:
+    consortium = fa.paper_consortium(2)
+    (tmp_path / "p.csv").write_text("name,contribution\nclient-1,0\nclient-2,10\n")
+    (tmp_path / "p.json").write_text('{"client-1": 0, "client-2": 10}')
+    for name in ("p.csv", "p.json"):
+        agreement = fa.load_agreement(tmp_path / name, consortium, 4)
+        assert (agreement.kind, agreement.punishment_slots) == ("given", 4)
+        assert agreement.profile.tolist() == [0.0, 10.0]

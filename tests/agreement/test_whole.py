@@ -1,0 +1,97 @@
+"""Whole samples: every whole total that can be had is found, and nothing is given up."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fedaccord as fa
+from fedaccord.agreement.enforcement import scale_one
+from fedaccord.agreement.individual import Bounds
+from fedaccord.agreement.whole import lowest_worthwhile, whole_numbers, whole_totals
+from fedaccord.game.arrays import FloatArray
+from tests.consortia import FEW, consortia, with_satiation
+
+
+def beside_a_large_one(size: int) -> fa.Consortium:
+    """Small clients that together want seven times what the one large contributor gives."""
+    start = 1e5
+    worth = 7 / size * np.random.default_rng(0).uniform(0.5, 1.5, size)
+    satiation, samples = start * worth ** (2 / 3), np.full(size, 1e4)
+    satiation[-1], samples[-1] = 2 * start, start
+    return with_satiation(satiation, samples, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("size", "total"),
+    [
+        (10_000, 824_473),
+        pytest.param(30_000, 813_055, marks=pytest.mark.slow),
+        pytest.param(70_000, 785_783, marks=pytest.mark.slow),
+    ],
+)
+def test_many_small_clients_beside_a_large_one(size: int, total: int) -> None:
+    agreement = fa.solve_agreement(beside_a_large_one(size), whole_samples=True)
+    assert agreement.exists
+    assert agreement.total == total
+    assert (agreement.profile == np.floor(agreement.profile)).all()
+    assert fa.certify(agreement).holds
+    assert fa.solve_agreement(beside_a_large_one(size)).total - size < total
+
+
+def test_marginal_patience_at_a_large_total() -> None:
+    """14 free riders: what rounding takes away is as much as the bounds have to spare."""
+    start = 1e8
+    consortium = with_satiation(
+        [*[2 * start] * 10, *(start * np.linspace(0.2, 0.3, 14))],
+        [*[start / 10] * 10, *[1e6] * 14],
+        0.534025,
+    )
+    agreement = fa.solve_agreement(consortium, whole_samples=True)
+    assert agreement.exists
+    assert fa.certify(agreement).holds
+    real = fa.solve_agreement(consortium)
+    assert start + 70_000 < agreement.total < real.total
+    # one total after another: none above it can be had
+    bounds = Bounds(scale_one(agreement.equilibrium))
+    totals = np.arange(agreement.total, np.floor(real.total) + 1)
+    reached = np.floor(bounds.at(totals[:, np.newaxis]) * (1 + 1e-13)).sum(axis=-1) >= totals
+    assert np.flatnonzero(reached).tolist() == [0]
+
+
+@given(consortium=consortia(FEW, whole_data=True, extreme=False), upwards=st.booleans())
+def test_every_whole_total_is_found(consortium: fa.Consortium, upwards: bool) -> None:
+    """Against all of them, one after another."""
+    game = scale_one(fa.solve_equilibrium(consortium))
+    low, high = lowest_worthwhile(game), consortium.samples.sum()
+    totals = np.arange(low, high + 1)
+    most = np.floor(Bounds(game).at(totals[:, np.newaxis]) * (1 + 1e-13))
+    expected = totals[most.sum(axis=-1) >= totals]
+    found = list(whole_totals(game, low, high, upwards=upwards))
+    assert found == sorted(expected.tolist(), reverse=not upwards)
+
+
+@given(consortium=consortia(FEW, st.integers(0, 999).map(lambda n: n / 1000), whole_data=True))
+def test_rounding_takes_at_most_a_sample_from_each(consortium: fa.Consortium) -> None:
+    """Where the real-valued bounds exceed a total by a sample for each client, it can be had."""
+    agreement = fa.solve_agreement(consortium, whole_samples=True)
+    game = scale_one(agreement.equilibrium)
+    bottom = max(agreement.total, lowest_worthwhile(game) - 1) + 1
+    top = min(consortium.samples.sum(), bottom + 1e5)
+    totals = np.unique(np.floor(np.geomspace(bottom, max(bottom, top), 300)))
+    bounds = Bounds(game).at(totals[:, np.newaxis]).sum(axis=-1)
+    assert (bounds - consortium.size < totals).all()
+
+
+@pytest.mark.parametrize("top", [1.0, 17.0, 1e6, 2.0**53 + 20, 2.0**60])
+@pytest.mark.parametrize("clients", [1, 100, 10**6])
+def test_the_search_ends_and_finds(top: float, clients: int) -> None:
+    """Also where a float holds no longer every whole number."""
+    wanted = np.floor(top * 0.7)
+
+    def highest(lows: FloatArray, highs: FloatArray) -> FloatArray:
+        return np.where((lows <= wanted) & (wanted <= highs), highs, lows - 1)
+
+    beyond = top >= 2.0**53
+    found = list(whole_numbers(highest, 1.0 if not beyond else top / 2, top, clients))
+    assert wanted in found if wanted >= 1 else found == []

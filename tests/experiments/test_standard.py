@@ -1,0 +1,189 @@
+"""The standard: every kind of statement has one rule, the same for all figures."""
+
+import ast
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedaccord.experiments import standard
+from fedaccord.experiments.standard import (
+    Finding,
+    Verdict,
+    by_reading,
+    comparison,
+    constant,
+    fact,
+    half_width,
+    measured,
+    over_choices,
+    points,
+    rank_correlation,
+    steps,
+    steps_down,
+    steps_up,
+    trend,
+)
+
+FIGURES = Path(standard.__file__).parent
+HOLDS = Finding("holds", "a")
+EXCEPT = Finding("holds with exceptions", "b", "c")
+NOT = Finding("does not hold", "d", "e")
+
+
+def test_why_is_said_only_when_a_statement_fails() -> None:
+    assert fact(True, "it does", "because").why == ""
+    assert fact(False, "it falls", "because") == Finding("does not hold", "it falls", "because")
+
+
+def test_a_tie_is_neither_for_nor_against() -> None:
+    """So it is the same to say that one has more, or that the other has."""
+    one, other = np.array([5.0, 3.0]), np.array([5.0, 3.0 * (1 + 1e-12)])
+    assert comparison(one, other, "").verdict == comparison(other, one, "").verdict
+    ahead = np.append(np.full(9, 9.0), 5.0)
+    assert comparison(ahead, np.full(10, 5.0), "").verdict == "holds with exceptions"
+    assert comparison(ahead[-3:], np.full(3, 5.0), "").verdict == "does not hold"
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=40))
+def test_points_are_graded_by_their_share(true: list[float]) -> None:
+    verdict = points(np.array(true), "").verdict
+    share = sum(true) / len(true)
+    assert (verdict == "holds") == (share == 1.0)
+    assert (verdict == "does not hold") == (share < 0.9)
+
+
+def test_nothing_to_decide_by_decides_nothing() -> None:
+    assert points(np.array([]), "").verdict == "not decided"
+    assert steps(np.array([1.0, 2.0]), np.array([False]), "up", "").verdict == "not decided"
+
+
+def test_steps_ignore_rounding_of_our_own() -> None:
+    values = np.array([1.0, 1.0 + 1e-12, 2.0, 1.5])
+    assert steps_up(values).tolist() == [False, True, False]
+    assert steps_down(values).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "way", "verdict"),
+    [
+        ([1, 1, 2, 2], "up", "holds"),  # a step that stays is no step back
+        ([2, 2, 1, 1], "down", "holds"),
+        ([1, 1, 1, 1], "up", "does not hold"),  # it must move
+        ([1, 2, 3, 4, 3.5, 6, 7, 8], "up", "holds with exceptions"),
+        ([1, 5, 2, 4, 3], "up", "does not hold"),
+        ([1, 2, 3], "down", "does not hold"),
+    ],
+)
+def test_a_trend(values: list[float], way: Literal["up", "down"], verdict: Verdict) -> None:
+    swept = np.arange(float(len(values)))
+    assert trend(swept, np.array(values), way, "").verdict == verdict
+
+
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=30))
+def test_a_trend_is_as_fair_to_rising_as_to_falling(numbers: list[int]) -> None:
+    swept, values = np.arange(float(len(numbers))), np.array(numbers, dtype=float)
+    assert trend(swept, values, "up", "").verdict == trend(swept, -values, "down", "").verdict
+
+
+def test_generally_allows_for_exceptions() -> None:
+    swept, values = np.arange(8.0), np.array([1, 2, 3, 4, 3.5, 6, 7, 8])
+    assert trend(swept, values, "up", "", generally=True).verdict == "holds"
+    assert trend(swept, -values, "up", "", generally=True).verdict == "does not hold"
+
+
+def test_rank_correlation_is_that_of_the_ranks() -> None:
+    assert rank_correlation(np.arange(4.0), np.array([1.0, 10.0, 1e3, 1e9])) == pytest.approx(1.0)
+    assert rank_correlation(np.arange(3.0), np.array([5.0, 5.0 + 1e-12, 5.0])) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([5.0, 5.0], "holds"),
+        ([99.5, 100.0], "holds within rounding"),
+        ([90.0, 100.0], "does not hold"),
+        ([100.0] * 9 + [97.0], "holds with exceptions"),
+        ([0.0, 0.0], "holds"),
+    ],
+)
+def test_what_stays_the_same(values: list[float], verdict: Verdict) -> None:
+    assert constant(np.array(values), "").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("difference", "half", "verdict"),
+    [
+        (0.5, 0.1, "holds"),
+        (-0.5, 0.1, "does not hold"),
+        (-0.0006, 0.037, "not decided"),
+        (0.01, 0.03, "not decided"),
+        (0.5, np.nan, "not decided"),  # one seed says nothing about chance
+    ],
+)
+def test_what_chance_could_have_done_is_not_decided(
+    difference: float, half: float, verdict: Verdict
+) -> None:
+    assert measured(difference, half, "").verdict == verdict
+
+
+def test_many_differences_hold_when_all_do_and_fail_when_one_does() -> None:
+    half = np.full(3, 0.1)
+    assert measured(np.array([0.5, 0.2, 0.3]), half, "").verdict == "holds"
+    assert measured(np.array([0.5, 0.05, 0.3]), half, "").verdict == "not decided"
+    assert measured(np.array([0.5, 0.05, -0.3]), half, "").verdict == "does not hold"
+
+
+def test_an_interval_covers_what_it_should() -> None:
+    """95 % of the time; 2,000 intervals are within 2 points of that but once in 10^4."""
+    chance = np.random.default_rng(0)
+    drawn = chance.normal(size=(5, 2000))
+    covered = np.abs(drawn.mean(axis=0)) <= half_width(drawn)
+    assert covered.mean() == pytest.approx(0.95, abs=0.02)
+
+
+def test_readings_that_agree_are_one() -> None:
+    assert by_reading({"one": HOLDS, "other": HOLDS}) == HOLDS
+    assert by_reading({"one": HOLDS, "other": EXCEPT}).verdict == "holds with exceptions"
+    assert by_reading({"one": NOT, "other": NOT}).verdict == "does not hold"
+
+
+@pytest.mark.parametrize("holding", [HOLDS, EXCEPT])
+def test_readings_that_differ_are_said(holding: Finding) -> None:
+    for findings in ({"in one": holding, "in other": NOT}, {"in other": NOT, "in one": holding}):
+        found = by_reading(findings)
+        assert found.verdict == "depends on the reading"
+        assert found.why == "it is true in one; otherwise not: e"
+        assert f"{holding.ours} (in one)" in found.ours
+        assert "d (in other)" in found.ours
+
+
+def test_parameters_that_are_not_printed_decide_nothing() -> None:
+    assert over_choices(HOLDS, []) == HOLDS
+    assert over_choices(HOLDS, [HOLDS, EXCEPT]).verdict == "holds"
+    assert over_choices(NOT, [NOT]).verdict == "does not hold"
+    for ours, other in ((HOLDS, NOT), (NOT, HOLDS)):
+        found = over_choices(ours, [other, NOT])
+        assert found.verdict == "depends on what is not printed"
+        assert found.why == "true with 1 of 3 choices of the contract's parameters"
+
+
+@pytest.mark.parametrize("figure", sorted(FIGURES.glob("fig*.py")), ids=lambda path: path.stem)
+def test_no_figure_has_a_verdict_of_its_own(figure: Path) -> None:
+    """They declare statements; only the standard makes a verdict of what they find."""
+    tree = ast.parse(figure.read_text(encoding="utf-8"))
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not called & {"Finding", "Claim", "replace"}
+
+
+def test_the_rules_name_every_verdict() -> None:
+    text = "\n".join(standard.RULES)
+    for verdict in get_args(Verdict):
+        assert f"*{verdict}*: " in text

@@ -1,0 +1,7 @@
+"""The page on threats lists every test that performs an attack, and nothing else."""
+
+from tests.lies import PAGE, page_with, table
+
+
+def test_the_table_is_that_of_the_tests() -> None:
+    assert PAGE.read_text("utf-8") == page_with(table()), "run: python -m tests.lies"
