@@ -186,7 +186,7 @@ def test_the_command(files: Callable[..., str], tmp_path: Path) -> None:
     result = command("compare", files("a"), files("b"), files("c"))
     assert result.exit_code == 0
     assert "They tell the same story." in result.stdout
-    assert "What cannot be found: a server that never put a question" in result.stdout
+    assert "What cannot be found: a server that never put the same question" in result.stdout
     clients, _ = forked(tmp_path)
     one = files("x", clients.copies["a"].written)
     other = files("y", clients.copies["c"].written)

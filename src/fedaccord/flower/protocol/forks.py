@@ -42,9 +42,8 @@ ALIKE = {
 A model is told only to those who are sent one, a number of clients only where ranks are told.
 """
 UNSEEN = (
-    "a server that never put a question of the same slot and turn to two of these clients, and "
-    "never showed two of them an entry with the same number, is not found this way; "
-    "ledger verify LEDGER --against COPY finds it"
+    "a server that never put the same question of a slot to two of these clients, and never showed "
+    "two of them an entry with the same number; ledger verify LEDGER --against COPY finds that one"
 )
 
 
