@@ -502,4 +502,21 @@ def test_replies_that_are_refused_pass_the_audit(tmp_path: Path) -> None:
         }
 
 
+def test_an_update_that_is_too_long_and_comes_twice_passes_the_audit(tmp_path: Path) -> None:
+    clients = Clients(TERMS, privates_of(NAMES))
+
+    def spoilt(ask: Ask) -> list[Reply]:
+        *good, last = clients(ask)
+        if ask.stage == "train" and last.parameters is not None:
+            huge = {name: array + 1e9 for name, array in START_MODEL.items()}
+            last = replace(last, parameters=huge)
+        return [*good, last, last]
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run(Coordinator(TERMS, ledger, START_MODEL), spoilt, 1)
+        assert audit(ledger.entries()) == []
+        reasons = [e.body["reason"] for e in ledger.entries(kind="fault") if e.client == "c"]
+        assert {str(Reason.TOO_LONG), str(Reason.DUPLICATE)} <= set(reasons)
+
+
 NODE = Reason.SEVERAL_NODES.format(client="a")

@@ -184,7 +184,6 @@ class Auditor:
                 return self._reply(fact)
             case "proposal":
                 return self._proposed(fact)
-        state.apply(fact)  # which knows all kinds, and refuses others
         return "follows from nothing"
 
     def _remark(self, fact: Fact) -> str | None:
@@ -197,16 +196,16 @@ class Auditor:
             return "has a reason that no server of ours gives"
         reason, about = found
         if (name is None) != (reason in OF_NODES) or (name is None) != ("node" in body):
-            return "is of a node and of a client, or of neither"
+            return "is neither of a client nor of a node of nobody, or of both"
         if not {name, about.get("client")} <= {None, *self.state.rules.clients}:
             return "is about somebody who is not in the terms"
         if name is not None and (name in question.bodies) == (reason is Reason.NOT_ASKED):
-            return "is about a client that was asked, or was not, as it should have been"
+            return "says that a client was not asked which was, or the other way round"
         if name in self.heard:
             return "comes after the answer of this client"
         length = {"samples", "norm"} if reason is Reason.TOO_LONG else set[str]()
         if body.keys() & {"samples", "norm"} != length:
-            return "has a length of an update, or should have one"
+            return "has the length of an update that is not too long, or lacks that of one that is"
         if reason is Reason.TOO_LONG:
             self.too_long[str(name)] = Length(body["samples"], body["norm"])
         self.refused.add((name, reason))
@@ -268,13 +267,16 @@ class Auditor:
             return "comes from a client that was not asked"
         if fact.client in self.heard:
             return "is a second answer of this client"
-        good = (fact.client, Reason.DUPLICATE) in self.refused
-        if (fact.kind == "absence" and good) or (
-            fact.kind != "absence" and fact.client in self.too_long
-        ):
+        if not self._fits_refusals(fact):
             return "does not fit what was refused of this client"
         self.heard[fact.client] = fact
         return self._content(fact, question.bodies[fact.client])
+
+    def _fits_refusals(self, fact: Fact) -> bool:
+        """Who replied too often is there, unless its update was too long: then it is absent."""
+        if fact.client in self.too_long:
+            return fact.kind == "absence"
+        return fact.kind != "absence" or (fact.client, Reason.DUPLICATE) not in self.refused
 
     def _ask(self, question: Question) -> Question:
         self.question, self.heard, self.too_long, self.refused = question, {}, {}, set()
