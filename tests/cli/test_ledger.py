@@ -257,3 +257,12 @@ def test_rollback_with_wrong_input(story: Run) -> None:
     two_lines = ("--to-slot", "1", "--reason", "two\nlines")
     refused(story("ledger", "rollback", "ledger.db", *two_lines), "must be one line")
     refused(story("ledger", "rollback", "copy.db", *slot_2), "a server adds nothing to a ledger")
+
+
+def test_a_client_s_name_in_another_spelling(run: Run, tmp_path: Path) -> None:
+    names = ("Am\u00e9lie", "b", "c")
+    terms = terms_of(names)
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates_of(names)), 1)
+    decomposed = ("--client", "Ame\u0301lie", "--kind", "verdict")
+    assert "verdict kept" in run("ledger", "show", "ledger.db", *decomposed).stdout

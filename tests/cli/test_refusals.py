@@ -341,9 +341,9 @@ def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:
 
 def test_an_interrupt_is_quiet() -> None:
     interrupt = (
-        "import os, signal, fedaccord.cli\n"
+        "import signal, fedaccord.cli\n"
         "from fedaccord.cli import solve\n"
-        "solve.choose_consortium = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "solve.choose_consortium = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
         "import sys; sys.argv = ['fedaccord', 'solve']\n"
         "fedaccord.cli.main()\n"
     )

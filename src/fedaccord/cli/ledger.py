@@ -11,6 +11,7 @@ from fedaccord.cli.console import escaped, json_for_people, working
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
+from fedaccord.game.names import normalised
 
 if TYPE_CHECKING:
     from fedaccord.flower.ledger.chain import Entry
@@ -27,7 +28,12 @@ ledger = typer.Typer(
 
 LedgerArgument = Annotated[str, typer.Argument(metavar="LEDGER", hidden=True)]
 ClientOption = Annotated[
-    str | None, typer.Option("--client", help="Only what concerns this client, or everyone.")
+    str | None,
+    typer.Option(
+        "--client",
+        callback=lambda name: name and normalised(name),
+        help="Only what concerns this client, or everyone.",
+    ),
 ]
 
 
