@@ -50,6 +50,9 @@ def test_what_is_written_is_whole_and_read_back(facts: list[Fact]) -> None:
     entries = chain(facts)
     assert broken_links(entries) == []
     assert [entry.fact for entry in entries] == facts
+    for entry in entries:
+        content = canonical(list(entry[:-1])).encode()
+        assert entry.digest == hashlib.sha256(content).hexdigest()
 
 
 @given(FACTS, st.data())

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple
 
 from fedaccord.errors import LISTED_PROBLEMS
@@ -89,6 +90,7 @@ class Checkpoint(NamedTuple):
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
+_READ = json.JSONDecoder().decode
 
 
 def canonical(value: Any) -> str:
@@ -201,8 +203,10 @@ def read_body(entry: Entry) -> dict[str, Any]:
     if max(abs(entry.number), abs(entry.slot)) > _MOST:
         raise NoEntry("it has a number that no database holds")
     try:
-        "".join(filter(None, (*entry[1:3], *entry[4:]))).encode()
-        body = json.loads(entry.text)
+        texts = "".join((entry.at, entry.kind, entry.client or "", *entry[5:]))
+        if not texts.isascii():
+            texts.encode()
+        body = _READ(entry.text)
     except UnicodeEncodeError:
         raise NoEntry("it has characters that are none") from None
     except (ValueError, RecursionError):
@@ -250,4 +254,9 @@ def _odd_field(entry: Entry) -> str:
 
 
 def _digest(content: tuple[Any, ...]) -> str:
-    return hashlib.sha256(canonical(list(content)).encode()).hexdigest()
+    """SHA-256 of the canonical JSON of all other fields, put together by hand, which is quick."""
+    number, at, kind, slot, client, text, previous = content
+    who = "null" if client is None else quoted(client)
+    place = f"{number},{quoted(at)},{quoted(kind)},{slot},{who}"
+    line = f"[{place},{quoted(text)},{quoted(previous)}]"
+    return hashlib.sha256(line.encode()).hexdigest()
