@@ -98,7 +98,7 @@ def least_cost_profile(
             given = np.empty_like(offer)
             given[order] = _filled(wanted, offer[order])
         else:
-            capacity = np.bincount(group, weights=offer, minlength=prices.size)
+            capacity = np.bincount(group, offer, prices.size).astype(np.float64)
             room = _filled(wanted, capacity)
             share = np.divide(room, capacity, out=np.zeros_like(room), where=capacity > 0)
             given = share[group] * offer

@@ -57,7 +57,7 @@ def print_solution(
             f"{agreement.first_converted} is the first client converted; converted clients give "
             f"{level} samples each (it would gain up to {largest}), or all they have."
         )
-    if exists_from:
+    if exists_from is not None and exists_from > agreement.margin:
         whole = ", if not in whole samples," if agreement.whole_samples else ""
         console.print(
             f"If all clients had one discount factor, {kind} agreement"

@@ -45,6 +45,10 @@ def solve_sweep(setting: Setting, parameter: str, values: Sequence[float]) -> Ta
     rank = np.arange(1.0, clients.max() + 1.0) - (clients.max() - clients)
     there = np.broadcast_to(rank > 0, (len(values), rank.shape[-1]))
     fields["valuation"] = np.where(rank > 0, 100.0 * rank / clients, _DOES_NOT_CARE)
+    # a slot has whole rounds; between them valuations stand in, for only ratio / sqrt(G) counts
+    turns = np.asarray(fields["rounds"], dtype=np.float64)
+    fields["rounds"] = np.ceil(turns)
+    fields["valuation"] = fields["valuation"] * np.sqrt(fields["rounds"] / turns)
     return Table({parameter: swept[:, 0], **_columns(fields, there)})
 
 
