@@ -461,6 +461,24 @@ def test_a_flipped_byte_is_found_or_does_not_matter(form: str, small: Path, tmp_
         assert code != 0 or content(path) == before, place
 
 
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        (b"CREATE TRIGGER", b"CREATE TR\xb6GGER"),
+        (b"CREATE INDEX", b"CREATE IN\xffEX"),
+        (b"ledger_version", b"ledger_v\xe9rsion"),
+        (b"PRIMARY KEY", b"PRIM\xb6RY KEY"),
+    ],
+)
+def test_a_damaged_schema_is_a_sentence(text: bytes, other: bytes, small: Path) -> None:
+    data = small.read_bytes()
+    assert text in data
+    for count in (1, -1):
+        small.write_bytes(data.replace(text, other, count))
+        result = command("verify", str(small))
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+
+
 @lie(
     "whoever has the file",
     "change an index only, so that a search finds other entries than there are",

@@ -299,6 +299,8 @@ def _told(name: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise FedaccordError(f"{name}: {_reason(error)}") from None
+    except UnicodeDecodeError:  # what sqlite3 makes of an error that quotes damaged text
+        raise FedaccordError(f"{name}: the file is damaged: it has text that is none") from None
 
 
 def _reason(error: Exception) -> str:
