@@ -342,6 +342,8 @@ def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:
 def test_an_interrupt_is_quiet() -> None:
     interrupt = (
         "import signal, fedaccord.cli\n"
+        # a process that was started in the background ignores it from the beginning
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from fedaccord.cli import solve\n"
         "solve.choose_consortium = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
         "import sys; sys.argv = ['fedaccord', 'solve']\n"

@@ -137,6 +137,9 @@ def _smallest_by_halving(
     low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - 1e-9))
     if np.isnan(enough) and not exists(high):
         return float("nan")
+    # where the closed form is the answer, as with equal data, to see so once is much the quickest
+    if high <= _SHARP or not exists(high - _SHARP):
+        return high
     while high - low > _SHARP:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if exists(middle) else (middle, high)
