@@ -18,10 +18,10 @@ from benchmarks.row import Row, slower
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.local import LocalTraining
-from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.simulation import simulate, terms_for
+from fedaccord.ledger.lines import load_entries
+from fedaccord.protocol.parameters import Arrays
 from fedaccord.training.course import Course, TrainingRun
 from fedaccord.training.engine import LocalEpochs
 from fedaccord.training.task import Model, find_task

@@ -10,7 +10,7 @@ import fedaccord as fa
 from benchmarks.consortia import random_consortium
 from benchmarks.measure import Contestant, race
 from benchmarks.row import Row, quicker
-from fedaccord.play import DeviateOnce, Match, play
+from fedaccord.repeated import DeviateOnce, Match, play
 
 CLIENTS, SLOTS = 1_000, 10_000
 LOOPED = 100

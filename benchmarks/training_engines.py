@@ -14,7 +14,7 @@ from benchmarks.row import Row, quicker
 from benchmarks.training_loop import torch_loop
 from fedaccord.training.engine import GradientStep, TrainingPlan
 from fedaccord.training.plain import PlainEngine
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 
 PLAIN, LOOP = "the plain engine", "a loop with nn.Module and SGD"
 GEMM = 2_048

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import training_setting as setting
 from benchmarks.training_flower_client import client_app, plan_of
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 
 _app, _serverapp, _strategy, _simulation = map(
     import_module, ("flwr.app", "flwr.serverapp", "flwr.serverapp.strategy", "flwr.simulation")

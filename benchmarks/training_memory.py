@@ -30,7 +30,7 @@ def run() -> Row:
 def _train() -> None:
     from benchmarks import training_setting as setting
     from fedaccord.training.engine import GradientStep
-    from fedaccord.training.vectorised import VectorisedEngine
+    from fedaccord.training.vectorised.engine import VectorisedEngine
 
     sizes = [setting.PAPER_SAMPLES] * setting.CLIENTS
     for task in setting.TASKS:

@@ -28,7 +28,7 @@ def run() -> list[Row]:
 
 def _compare(task: str) -> Row:
     from benchmarks import training_setting as setting
-    from fedaccord.training.vectorised import VectorisedEngine
+    from fedaccord.training.vectorised.engine import VectorisedEngine
 
     plan = setting.mini_batch_plan(task)
     simulation = Simulation(plan)

@@ -13,7 +13,7 @@ from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.training.engine import Engine, GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.task import Model, Parameters, find_task
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 
 CLIENTS = 100
 TASKS = ("softmax", "mlp")

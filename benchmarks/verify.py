@@ -13,12 +13,12 @@ import numpy as np
 
 from benchmarks.measure import Timing
 from benchmarks.row import Row
-from fedaccord.flower.ledger.store import open_ledger
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.standing import Standing, own_equilibrium
-from fedaccord.flower.protocol.terms import Terms, read_terms
+from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.standing import Standing, own_equilibrium
+from fedaccord.protocol.terms import Terms, read_terms
 
 CLIENTS, ENTRIES, SLOTS = 100, 100_000, (3, 67)
 """A few slots of many rounds, and many slots of a few."""
@@ -111,8 +111,8 @@ def verify_and_tell() -> None:
     from time import perf_counter
 
     from benchmarks.measure import peak_memory
-    from fedaccord.flower.ledger.lines import read
-    from fedaccord.flower.protocol.audit import look_over
+    from fedaccord.ledger.lines import read
+    from fedaccord.protocol.audit import look_over
 
     start = perf_counter()
     with read(sys.argv[1]) as ledger:

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from fedaccord.game.arrays import FloatArray
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray
 
 NEARLY_ONE = 0.9999999999999999
 """The largest discount factor there is."""

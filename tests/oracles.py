@@ -8,8 +8,8 @@ import itertools
 
 import numpy as np
 
-from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import BoolArray, FloatArray
 
 
 def pulls(consortium: Consortium) -> FloatArray:

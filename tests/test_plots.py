@@ -10,11 +10,11 @@ from matplotlib.patches import Rectangle
 
 import fedaccord as fa
 from fedaccord import plots
-from fedaccord.game.files import example_consortium
-from fedaccord.play.account import account_of
-from fedaccord.play.match import Match, play
-from fedaccord.play.strategies import DeviateOnce, FreeRide
-from fedaccord.play.tolerance import find_tolerance
+from fedaccord.files.consortium import example_consortium
+from fedaccord.repeated.match import Match, play
+from fedaccord.repeated.strategies import DeviateOnce, FreeRide
+from fedaccord.repeated.tolerance import find_tolerance
+from fedaccord.summaries.match import account_of
 
 
 def some_consortium(size: int) -> fa.Consortium:

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.game.files import example_consortium
-from fedaccord.game.writing import write
-from fedaccord.play.account import account_of
-from fedaccord.play.match import play
-from fedaccord.play.strategies import AnyStrategy, DeviateOnce, FreeRide, Selfish
-from fedaccord.play.tolerance import find_tolerance
-from fedaccord.report import choose_clients, render_account, render_report
+from fedaccord.files.consortium import example_consortium
+from fedaccord.numbers import write
+from fedaccord.repeated.match import play
+from fedaccord.repeated.strategies import AnyStrategy, DeviateOnce, FreeRide, Selfish
+from fedaccord.repeated.tolerance import find_tolerance
+from fedaccord.report import render_account, render_report
+from fedaccord.summaries.agreement import choose_clients
+from fedaccord.summaries.match import account_of
 
 NASTY = (
     "<script>alert(1)</script>",

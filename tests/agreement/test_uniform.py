@@ -3,7 +3,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.agreement import FirstConverted
-from fedaccord.game.arrays import BoolArray
+from fedaccord.numbers import BoolArray
 from tests.consortia import with_satiation
 from tests.oracles import enforceable, excess
 

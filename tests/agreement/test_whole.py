@@ -9,7 +9,7 @@ import fedaccord as fa
 from fedaccord.agreement.enforcement import scale_one
 from fedaccord.agreement.individual import Bounds
 from fedaccord.agreement.whole import lowest_worthwhile, whole_numbers, whole_totals
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 from tests.consortia import FEW, consortia, with_satiation
 
 

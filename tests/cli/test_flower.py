@@ -19,7 +19,7 @@ from fedaccord.cli import app as command_line
 from fedaccord.errors import FedaccordError
 from fedaccord.flower import check_installed
 from fedaccord.flower.client_file import load_client_file
-from fedaccord.flower.protocol.terms import load_terms
+from fedaccord.protocol.terms import load_terms
 from tests.cli.conftest import Run
 
 CONSORTIUM = """

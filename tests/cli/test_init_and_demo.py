@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fedaccord.game.files import example_text
+from fedaccord.files.consortium import example_text
 from tests.cli.conftest import Run
 
 

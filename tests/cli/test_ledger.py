@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedaccord.flower.ledger.store import open_ledger
-from fedaccord.flower.protocol.coordinator import Coordinator
+from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.coordinator import Coordinator
 from tests.cli.conftest import Run
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 from tests.flower.consortia import run as run_slots

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.play import Strategy, View, play
-from fedaccord.play.strategies import as_strategy
+from fedaccord.repeated import Strategy, View, play
+from fedaccord.repeated.strategies import as_strategy
 
 SLOTS = 12
 

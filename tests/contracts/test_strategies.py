@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.play import (
+from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
@@ -20,7 +20,7 @@ from fedaccord.play import (
     Steady,
     View,
 )
-from fedaccord.play.strategies import OneByOne, as_strategy
+from fedaccord.repeated.strategies import OneByOne, as_strategy
 from tests.contracts.strategy_contract import StrategyContract, small_agreement, view_of
 
 
@@ -179,7 +179,7 @@ class TestSteadyClass(StrategyContract):
 
 
 def test_every_built_in_strategy_is_under_contract() -> None:
-    import fedaccord.play as module
+    import fedaccord.repeated as module
 
     strategies = {
         kind
@@ -207,7 +207,7 @@ def test_every_built_in_strategy_is_under_contract() -> None:
         (
             lambda: as_strategy(FreeRide),
             "a strategy must be a function of a view, "
-            "got <class 'fedaccord.play.strategies.FreeRide'>",
+            "got <class 'fedaccord.repeated.strategies.FreeRide'>",
         ),
         (
             lambda: DeviateOnce(1, otherwise="keep"),  # type: ignore[arg-type]

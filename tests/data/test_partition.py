@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.data.dataset import Dataset
-from fedaccord.data.partition import (
-    RandomPartition,
-    SkewedPartition,
-    skew_of,
-    whole_contributions,
-)
+from fedaccord.data.partition import RandomPartition, SkewedPartition, skew_of, whole_contributions
 
 
 def dataset(size: int = 200, classes: int = 4) -> Dataset:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.baselines.contract import Contract
-from fedaccord.baselines.oracle_detection import OracleDetection
 from fedaccord.experiments.comparison import compare
 from fedaccord.experiments.presets import Preset, find_preset
 from fedaccord.experiments.sweep import least_patience, sweep
+from fedaccord.mechanisms.contract.contract import Contract
+from fedaccord.mechanisms.simple import OracleDetection
 from tests.experiments.presets_for_tests import few
 
 ONE_OF_EACH_SWEEP = ("fig3", "fig5", "fig11", "fig13", "fig15")

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fedaccord.baselines.oracle_detection import OracleDetection
 from fedaccord.experiments import accuracy, law
 from fedaccord.experiments.figures import find_training_module
 from fedaccord.experiments.pictures import save
@@ -17,6 +16,7 @@ from fedaccord.experiments.standard import half_width
 from fedaccord.experiments.table import Table, read_table
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
+from fedaccord.mechanisms.simple import OracleDetection
 from fedaccord.training.law import fit_law
 from tests.experiments.presets_for_tests import small_training
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from fedaccord.flower.ledger.chain import Entry
+from fedaccord.ledger.chain import Entry
 from tests.flower import postgresql
 from tests.flower.consortia import Clients
 from tests.flower.stories import told

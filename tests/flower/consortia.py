@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord.flower.ledger.chain import START, Entry, Fact, extend
-from fedaccord.flower.ledger.store import Ledger, open_ledger
-from fedaccord.flower.protocol.client import Participant, Private
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.terms import Terms, read_terms
+from fedaccord.ledger.chain import START, Entry, Fact, extend
+from fedaccord.ledger.store import Ledger, open_ledger
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.terms import Terms, read_terms
 
 NOON = "2025-01-01T12:00:00+00:00"
 TRAINING = {"shape": [2], "classes": 2}

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.store import open_ledger, read_ledger
+from fedaccord.ledger.store import open_ledger, read_ledger
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parent.parent.parent

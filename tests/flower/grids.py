@@ -8,12 +8,12 @@ from flwr.clientapp import ClientApp
 
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.memory import StateCopy
-from fedaccord.flower.protocol.client import Participant, Private
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.terms import Terms
 from fedaccord.flower.server_app import run_slots
+from fedaccord.ledger.lines import load_entries
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import (
     START_MODEL,
     ledger_at,

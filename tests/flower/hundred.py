@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
-from fedaccord.flower.protocol.parameters import to_bytes
 from fedaccord.flower.simulation import simulate, terms_for
 from fedaccord.game.consortium import Consortium
+from fedaccord.protocol.parameters import to_bytes
 from fedaccord.training.course import Course, TrainingRun
 from fedaccord.training.task import Model, find_task
 

@@ -6,15 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedaccord.flower.ledger.chain import (
-    START,
-    Entry,
-    Fact,
-    extend,
-)
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.told import Refusal
+from fedaccord.ledger.chain import START, Entry, Fact, extend
+from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")

@@ -18,16 +18,16 @@ from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.lines import load_entries
 from fedaccord.flower.memory import StateCopy
 from fedaccord.flower.nodes import Directory
-from fedaccord.flower.protocol.audit import contradictions
-from fedaccord.flower.protocol.client import Participant
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.state import State
 from fedaccord.flower.server_app import run_slots, server_app
 from fedaccord.flower.wire import Unreadable, pack, unpack
+from fedaccord.ledger.lines import load_entries
+from fedaccord.protocol.audit import contradictions
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.state import State
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

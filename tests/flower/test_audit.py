@@ -11,21 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.ledger.chain import (
-    GENESIS,
-    Checkpoint,
-    Entry,
-    Fact,
-    broken_links,
-)
-from fedaccord.flower.ledger.store import Moment
-from fedaccord.flower.protocol import steps
-from fedaccord.flower.protocol.audit import audit, contradictions, look_over
-from fedaccord.flower.protocol.client import Private
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import to_bytes
-from fedaccord.flower.protocol.terms import Terms, read_terms
+from fedaccord.ledger.chain import GENESIS, Checkpoint, Entry, Fact, broken_links
+from fedaccord.ledger.store import Moment
+from fedaccord.protocol import conclusions as steps
+from fedaccord.protocol.audit import audit, contradictions, look_over
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import to_bytes
+from fedaccord.protocol.participant import Private
+from fedaccord.protocol.terms import Terms, read_terms
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, inserted, instead, left_out, rewritten, twice
 

@@ -23,15 +23,15 @@ from fedaccord.flower import exchange
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import check_inflated, room_for
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.lines import load_entries
-from fedaccord.flower.protocol.audit import audit
-from fedaccord.flower.protocol.client import Private
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays, digest
-from fedaccord.flower.protocol.terms import MOST_SAMPLES, RATIOS
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
+from fedaccord.ledger.lines import load_entries
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import Arrays, digest
+from fedaccord.protocol.participant import Private
+from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

@@ -21,18 +21,19 @@ from fedaccord.cli.outputs import write_csv
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.own import load_folder
 from fedaccord.errors import FedaccordError
+from fedaccord.files.consortium import load_consortium
+from fedaccord.files.profile import load_profile
+from fedaccord.files.tables import guarded, unguarded
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.client_file import keep_model, load_client_file
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import Fact
-from fedaccord.flower.ledger.store import Moment, open_ledger
 from fedaccord.flower.nodes import Directory
-from fedaccord.flower.protocol.parameters import Arrays, digest, from_bytes, to_bytes
-from fedaccord.flower.protocol.terms import load_terms
 from fedaccord.flower.wire import Unreadable, pack, unpack
-from fedaccord.game.csv_cells import guarded, unguarded
-from fedaccord.game.files import load_consortium, load_profile
+from fedaccord.ledger.chain import Fact
+from fedaccord.ledger.store import Moment, open_ledger
+from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
+from fedaccord.protocol.terms import load_terms
 from fedaccord.training.task import Model, Task
 from tests.cli.conftest import Run, run  # noqa: F401  a fixture
 from tests.flower.consortia import START_MODEL, privates_of, terms_of

@@ -20,21 +20,14 @@ from benchmarks.measure import peak_memory
 from fedaccord.cli import app
 from fedaccord.cli.console import escaped
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import (
-    START,
-    Entry,
-    Fact,
-    broken_links,
-    canonical,
-    extend,
-)
-from fedaccord.flower.ledger.lines import load_entries, read, to_line
-from fedaccord.flower.ledger.store import open_ledger
-from fedaccord.flower.protocol.audit import audit, look_over_copy
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import digest, from_bytes, to_bytes
-from fedaccord.flower.protocol.reasons import Reason, reason_of
+from fedaccord.ledger.chain import START, Entry, Fact, broken_links, canonical, extend
+from fedaccord.ledger.lines import load_entries, read, to_line
+from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.audit import audit, look_over_copy
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import digest, from_bytes, to_bytes
+from fedaccord.protocol.reasons import Reason, reason_of
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run
 from tests.flower.stories import NAMES, TERMS, inserted, instead, rewritten, told
 from tests.lies import lie

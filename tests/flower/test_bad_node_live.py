@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fedaccord.flower.ledger.lines import load_entries
-from fedaccord.flower.protocol.audit import audit, contradictions
+from fedaccord.ledger.lines import load_entries
+from fedaccord.protocol.audit import audit, contradictions
 from tests.flower.bad_node import ATTACKS
 from tests.flower.deployment import Deployment
 from tests.flower.test_deployment import prepared

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedaccord.flower.ledger.chain import GENESIS, Entry
-from fedaccord.flower.protocol.audit import audit, contradictions
-from fedaccord.flower.protocol.client import Participant
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays, digest
-from fedaccord.flower.protocol.told import Refusal
+from fedaccord.ledger.chain import GENESIS, Entry
+from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import Arrays, digest
+from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Clients, Notebook, ledger_at, nudge, privates_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
 from tests.flower.test_participant import ASKED, HEAD, OFFER, TRAIN

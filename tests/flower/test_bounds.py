@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition, SkewedPartition
-from fedaccord.flower.protocol.bounds import FACTOR, Length, largest_norms
-from fedaccord.flower.protocol.terms import Terms
+from fedaccord.protocol.rounds import FACTOR, Length, largest_norms
+from fedaccord.protocol.terms import Terms
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, Parameters, find_task

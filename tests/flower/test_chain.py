@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.flower.ledger.chain import (
-    START,
-    Chain,
-    Entry,
-    Fact,
-    broken_links,
-    canonical,
-    extend,
-)
+from fedaccord.ledger.chain import START, Chain, Entry, Fact, broken_links, canonical, extend
 
 TEXTS = st.text(max_size=8)
 BODIES = st.dictionaries(

@@ -12,13 +12,13 @@ from fedaccord.flower.app_directory import terms_text, write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import canonical
-from fedaccord.flower.ledger.lines import load_entries
-from fedaccord.flower.protocol.audit import audit, contradictions
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.parameters import digest, from_bytes
-from fedaccord.flower.protocol.terms import load_terms, read_terms
 from fedaccord.flower.server_app import first_model, run_slots
+from fedaccord.ledger.chain import canonical
+from fedaccord.ledger.lines import load_entries
+from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.parameters import digest, from_bytes
+from fedaccord.protocol.terms import load_terms, read_terms
 from tests.flower.consortia import (
     ledger_at,
     privates_of,

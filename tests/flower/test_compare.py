@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fedaccord.flower.ledger.chain import Entry, Fact
-from fedaccord.flower.ledger.lines import to_line
-from fedaccord.flower.protocol.audit import audit, contradictions
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.forks import compare_copies
-from fedaccord.flower.protocol.messages import Ask
+from fedaccord.ledger.chain import Entry, Fact
+from fedaccord.ledger.lines import to_line
+from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.forks import compare_copies
+from fedaccord.protocol.messages import Ask
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
 from tests.flower.test_bad_ledger import command

@@ -8,18 +8,10 @@ from typing import Any
 
 import pytest
 
-from fedaccord.flower.ledger.chain import (
-    GENESIS,
-    START,
-    Entry,
-    Fact,
-    Head,
-    canonical,
-    extend,
-)
-from fedaccord.flower.protocol.audit import audit, contradictions
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask
+from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, canonical, extend
+from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fedaccord.flower.ledger.chain import Entry
-from fedaccord.flower.ledger.store import Moment
-from fedaccord.flower.protocol.audit import audit
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import digest
+from fedaccord.ledger.chain import Entry
+from fedaccord.ledger.store import Moment
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import digest
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import Entry, broken_links
-from fedaccord.flower.ledger.store import Moment
-from fedaccord.flower.protocol.audit import audit, contradictions
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
+from fedaccord.ledger.chain import Entry, broken_links
+from fedaccord.ledger.store import Moment
+from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 
 NAMES = ("a", "b", "c")

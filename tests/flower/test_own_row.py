@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.flower.protocol.own_row import OwnRow, own_row
-from fedaccord.flower.protocol.standing import Standing, own_equilibrium, standings_of
+from fedaccord.agreement.own_row import OwnRow, own_row
+from fedaccord.protocol.standing import Standing, own_equilibrium, standings_of
 from tests.consortia import consortia
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.protocol.parameters import array_from_bytes
+from fedaccord.protocol.parameters import array_from_bytes
 
 
 def saved(array: Any, **options: Any) -> bytes:

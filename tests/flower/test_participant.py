@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fedaccord.flower.ledger.chain import GENESIS
-from fedaccord.flower.protocol.client import Participant
-from fedaccord.flower.protocol.parameters import Arrays, digest
-from fedaccord.flower.protocol.told import Refusal
+from fedaccord.ledger.chain import GENESIS
+from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.parameters import Arrays, digest
+from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Notebook, nudge, privates_of, terms_of
 
 NAMES = ("a", "b", "c")

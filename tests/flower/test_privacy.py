@@ -16,10 +16,10 @@ from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.local import LocalTraining
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.parameters import Arrays
 from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.flower.wire import unpack
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.parameters import Arrays
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

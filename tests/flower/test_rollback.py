@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.ledger.chain import Entry
-from fedaccord.flower.ledger.store import Ledger
-from fedaccord.flower.protocol.audit import audit, contradictions, look_over
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import digest
-from fedaccord.flower.protocol.told import Refusal
+from fedaccord.ledger.chain import Entry
+from fedaccord.ledger.store import Ledger
+from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.audit import audit, contradictions, look_over
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import digest
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

@@ -14,16 +14,16 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import Fact
-from fedaccord.flower.ledger.lines import load_entries
-from fedaccord.flower.protocol.audit import audit
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import digest, from_bytes
 from fedaccord.flower.rules import slips_in
 from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import simulate, terms_for
-from fedaccord.game.arrays import FloatArray
-from fedaccord.play import DeviateOnce, play
+from fedaccord.ledger.chain import Fact
+from fedaccord.ledger.lines import load_entries
+from fedaccord.numbers import FloatArray
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import digest, from_bytes
+from fedaccord.repeated import DeviateOnce, play
 from fedaccord.training.course import Course, TrainingRun, train
 from fedaccord.training.engine import GradientStep, LocalEpochs
 from fedaccord.training.plain import PlainEngine

@@ -11,10 +11,10 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import average, to_bytes
-from fedaccord.flower.protocol.told import Refusal
+from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import average, to_bytes
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

@@ -19,12 +19,11 @@ from typer.testing import CliRunner
 
 from fedaccord.cli import app
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ledger.chain import START, Checkpoint, Fact, broken_links
-from fedaccord.flower.ledger.lines import load_entries, read, to_line, to_lines
-from fedaccord.flower.ledger.locks import LedgerInUse
-from fedaccord.flower.ledger.migrate import VERSION_TABLE, configuration
-from fedaccord.flower.ledger.store import Ledger, open_ledger, read_ledger, shown
-from fedaccord.flower.ledger.tables import METADATA
+from fedaccord.ledger.chain import START, Checkpoint, Fact, broken_links
+from fedaccord.ledger.lines import load_entries, read, to_line, to_lines
+from fedaccord.ledger.locks import LedgerInUse
+from fedaccord.ledger.schema import METADATA, VERSION_TABLE, configuration
+from fedaccord.ledger.store import Ledger, open_ledger, read_ledger, shown
 from tests.flower.postgresql import Databases
 
 FACTS = [Fact("report", 1, name, {"ratio": 2.5}) for name in ("a", "b")]
@@ -183,7 +182,7 @@ def test_a_second_writer_may_wait(place: str) -> None:
 
 def test_the_lock_ends_with_a_killed_process(place: str) -> None:
     code = (
-        "import os, signal; from fedaccord.flower.ledger.store import open_ledger;"
+        "import os, signal; from fedaccord.ledger.store import open_ledger;"
         f"ledger = open_ledger({place!r}); print('open', flush=True); signal.pause()"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

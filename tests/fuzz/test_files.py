@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from fedaccord.data.own import load_folder
 from fedaccord.errors import FedaccordError
+from fedaccord.files.consortium import example_text, load_consortium
+from fedaccord.files.profile import load_profile
+from fedaccord.files.reading import parse_toml
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_file import load_client_file
-from fedaccord.flower.protocol.terms import Terms, load_terms
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.files import example_text, load_consortium, load_profile
-from fedaccord.game.toml_file import parse_toml
+from fedaccord.protocol.terms import Terms, load_terms
 from tests.flower.consortia import privates_of, terms_of
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fedaccord.flower.ledger.chain import START, Entry, Fact, canonical, extend
-from fedaccord.flower.ledger.lines import to_line
-from fedaccord.flower.protocol.audit import audit, contradictions, look_over_copy
-from fedaccord.flower.protocol.forks import compare_copies
+from fedaccord.ledger.chain import START, Entry, Fact, canonical, extend
+from fedaccord.ledger.lines import to_line
+from fedaccord.protocol.audit import audit, contradictions, look_over_copy
+from fedaccord.protocol.forks import compare_copies
 from tests.flower.consortia import NOON
 from tests.flower.stories import told
 from tests.flower.test_bad_ledger import command, content, with_text
@@ -56,7 +56,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stories(folder: Path) -> tuple[list[Entry], list[Entry], list[Entry]]:
-    from fedaccord.flower.ledger.lines import load_entries
+    from fedaccord.ledger.lines import load_entries
 
     server, a, c = (load_entries(str(folder / f"{name}.jsonl")) for name in ("server", "a", "c"))
     return server, a, c

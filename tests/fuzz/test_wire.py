@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from fedaccord.flower import exchange
 from fedaccord.flower.exchange import inflated, room_for
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import START
-from fedaccord.flower.protocol.audit import audit
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.guards import read_update, take_replies
-from fedaccord.flower.protocol.messages import Ask, Reply
 from fedaccord.flower.server_app import _reply
 from fedaccord.flower.wire import Unreadable
+from fedaccord.ledger.chain import START
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.guards import read_update, take_replies
+from fedaccord.protocol.messages import Ask, Reply
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, verdicts
 from tests.flower.grids import NAMES, TERMS, grid_of, slots_on
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fedaccord.game.arrays import FloatArray
 from fedaccord.game.filling import _SORTED_AT_ONCE, fill
+from fedaccord.numbers import FloatArray
 
 MANY = 3 * _SORTED_AT_ONCE + 17
 

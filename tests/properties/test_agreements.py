@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.agreement.certificate import TOLERANCE
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 from tests.consortia import (
     FEW,
     SOME_PATIENCE,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.agreement.enforcement import scale_one
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 from tests.consortia import FEW, consortia, with_patience
 
 SLOTS = st.sampled_from([None, 1, 2, 7])

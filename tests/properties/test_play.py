@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.game.arrays import FloatArray
-from fedaccord.play import DeviateOnce, play
-from fedaccord.play.strategies import AnyStrategy, Steady, View
+from fedaccord.numbers import FloatArray
+from fedaccord.repeated import DeviateOnce, play
+from fedaccord.repeated.strategies import AnyStrategy, Steady, View
 from tests.consortia import consortia
 
 PATIENCE = st.integers(0, 95).map(lambda n: n / 100)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import fedaccord as fa
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 from tests.consortia import FEW, consortia
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 from tests.consortia import with_satiation
 
 pytestmark = pytest.mark.slow

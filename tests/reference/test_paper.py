@@ -11,7 +11,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.enforcement import scale_one
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 
 AS_PRINTED = 0.05
 """Half of the last digit of a percentage such as 99.3 %."""

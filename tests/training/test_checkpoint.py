@@ -16,7 +16,7 @@ from fedaccord.training.course import Course, State, train
 from fedaccord.training.engine import GradientStep
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.test_course import SIZES, THREE_SLOTS, course
 
 ENGINE = VectorisedEngine()

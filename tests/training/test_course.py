@@ -14,7 +14,7 @@ from fedaccord.training.course import Course, State, TrainingRun, train
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingFailed, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, Task, cross_entropy, find_task
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 
 SIZES = [120, 80, 60]
 THREE_SLOTS = np.array([[120, 10.4, 0.0], [120, 80, 33.7], [0, 0, 0.0]])

@@ -11,7 +11,7 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, Task, find_task
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import DROPOUT, EngineContract, assert_close, final, plan
 
 

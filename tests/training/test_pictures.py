@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from fedaccord import plots, report
 from fedaccord.data.partition import SkewedPartition
+from fedaccord.summaries import training as summaries
 from fedaccord.training.calibration import Losses
 from fedaccord.training.comparison import Comparison
 from fedaccord.training.course import Score, SlotRecord, TrainingRun
@@ -114,23 +115,23 @@ def test_the_law_with_marks_and_lines() -> None:
 
 def test_the_sentences() -> None:
     sure = comparison("equilibrium", seeds=3)
-    assert report.training_title(sure) == "10.00 points more accuracy under b than under a"
+    assert summaries.training_title(sure) == "10.00 points more accuracy under b than under a"
     page = report.render_training(sure)
     assert "a note" in page
     assert "<svg" in page
     same = comparison("equilibrium", gain=0.0)
-    assert report.gain_sentence(same, same.scores[1]) == (
+    assert summaries.gain_sentence(same, same.scores[1]) == (
         "b against a: the same accuracy with every seed."
     )
-    assert report.training_title(same) == "No sure difference in accuracy"
+    assert summaries.training_title(same) == "No sure difference in accuracy"
     single = comparison("equilibrium", seeds=1)
-    assert "from a single seed" in report.gain_sentence(single, single.scores[1])
+    assert "from a single seed" in summaries.gain_sentence(single, single.scores[1])
 
 
 def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
     def title(*gains: float, seeds: int = 3, spread: float = 0.0) -> str:
         given = [comparison("", seeds=seeds, gain=gain, spread=spread) for gain in gains]
-        return report.training_title(together(*given))
+        return summaries.training_title(together(*given))
 
     assert title(0.1, 0.3, 0.2) == "30.00 points more accuracy under b2 than under a"
     assert title(0.01, -0.4, 0.2) == "40.00 points less accuracy under b2 than under a"
@@ -139,7 +140,7 @@ def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
     unsure = comparison("", seeds=3, gain=0.2, spread=0.2)  # 40 points, give or take 50
     sure = comparison("", seeds=3, gain=-0.1)
     both = together(unsure, sure)
-    assert report.training_title(both) == "10.00 points less accuracy under b2 than under a"
+    assert summaries.training_title(both) == "10.00 points less accuracy under b2 than under a"
     one = "40.00 points less accuracy under b1 than under a, with a single seed"
     assert title(-0.4, 0.1, seeds=1) == one
     assert title(0.0, seeds=1) == "The same accuracy, with a single seed"
@@ -147,10 +148,10 @@ def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
 
 def test_skew_is_told() -> None:
     given = comparison("equilibrium")
-    assert "skew" not in report.setting_sentence(given)
+    assert "skew" not in summaries.setting_sentence(given)
     assert "Skew" not in report.render_training(given)
     data = given.course.model.dataset
     skewed = replace(given.course, partition=lambda s: SkewedPartition(data, [9], 0.25, s))
     told = replace(given, course=skewed)
-    assert "2 seeds; labels skewed, alpha 0.25" in report.setting_sentence(told)
+    assert "2 seeds; labels skewed, alpha 0.25" in summaries.setting_sentence(told)
     assert "Dirichlet, alpha 0.25" in report.render_training(told)

@@ -12,11 +12,11 @@ from torch import nn
 from torch.func import functional_call
 
 from fedaccord.data.dataset import Dataset, load_dataset
-from fedaccord.training.chain import find_chain
 from fedaccord.training.engine import LocalEpochs, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, Parameters, Task, cross_entropy, find_task
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.chain import find_chain
+from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import assert_close, final
 
 FEATURES, CLASSES = 5, 3

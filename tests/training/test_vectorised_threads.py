@@ -10,7 +10,7 @@ import torch
 
 from fedaccord.training.engine import LocalEpochs, TrainingFailed
 from fedaccord.training.threads import Crew, one_thread
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import LOCALS, RAGGED, final, plan
 
 

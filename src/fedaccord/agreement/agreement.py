@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray, as_profile
 from fedaccord.game.consortium import LARGEST_COUNT, Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
+from fedaccord.numbers import FloatArray, as_profile
 
 Kind = Literal["uniform", "individual", "given"]
 Objective = Literal["most data", "least total cost", "fairest"]

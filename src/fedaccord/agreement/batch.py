@@ -23,8 +23,8 @@ from fedaccord.agreement.individual import largest_profiles
 from fedaccord.agreement.solve import SolvedKind, check_choice
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import BoolArray, FloatArray, plain
 from fedaccord.game.consortium import broken_shared_rules
+from fedaccord.numbers import BoolArray, FloatArray, plain
 
 _BLOCK = 131_072
 """How many numbers of each kind are worked on at once: so many that a call's own cost is nothing,

@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import BoolArray, FloatArray
 
 TOLERANCE = 1e-9
 """By how much a condition may fail and still count as met, relative to the cost of the samples

@@ -26,10 +26,10 @@ import numpy.typing as npt
 
 from fedaccord.agreement.agreement import check_punishment_slots
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
+from fedaccord.numbers import BoolArray, FloatArray
 
 ROUNDING = 1e-14
 """Relative to a client's contributions: an excess below this is rounding. The excess is made of

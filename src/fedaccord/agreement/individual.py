@@ -21,7 +21,7 @@ and discarded or halved, from the top.
 import numpy as np
 
 from fedaccord.agreement.enforcement import ScaledGame, root_difference
-from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.numbers import BoolArray, FloatArray
 
 _MOST_STEPS = 200
 """Far more than Newton's method takes; it stops by itself when a step is rounding."""

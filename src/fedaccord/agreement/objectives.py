@@ -19,9 +19,9 @@ import numpy as np
 from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.agreement.individual import Bounds
 from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
-from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.cost import accuracy_loss, cost
 from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.numbers import BoolArray, FloatArray
 
 _GRID = 65
 """Totals looked at before the search closes in."""

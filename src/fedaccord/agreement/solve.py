@@ -20,9 +20,9 @@ from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_pa
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray, plain
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.numbers import FloatArray, plain
 
 SolvedKind = Literal["individual", "uniform"]
 

@@ -30,8 +30,8 @@ import numpy.typing as npt
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, root_difference
 from fedaccord.agreement.whole import whole_numbers
-from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.filling import TIE
+from fedaccord.numbers import BoolArray, FloatArray
 
 _INSET = 1.0 / 64.0
 """How far from its ends a bracket is cut at least: at most that share of it is left of a good

@@ -20,7 +20,7 @@ import numpy as np
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
 from fedaccord.agreement.individual import Bounds, steepest
-from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.numbers import BoolArray, FloatArray
 
 _BLOCK = 65_536
 """How many clients are looked at at once: as many as stay in a core's cache."""

@@ -57,7 +57,7 @@ class _Commands(TyperGroup):
 
 def _load(name: str) -> Any:
     """A command, or a group of them, from its module."""
-    found = getattr(import_module(f"fedaccord.cli.{name}"), name)
+    found = getattr(import_module(f"fedaccord.cli.commands.{name}"), name)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from fedaccord.errors import FedaccordError
+from fedaccord.files.consortium_text import consortium_text
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.consortium_text import consortium_text
 from fedaccord.training.calibration import Losses, Speed
 from fedaccord.training.law import Law
 from fedaccord.training.task import Model

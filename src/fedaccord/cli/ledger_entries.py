@@ -12,7 +12,7 @@ from fedaccord.cli.console import escaped, json_for_people, output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fedaccord.flower.ledger.chain import Entry
+    from fedaccord.ledger.chain import Entry
 
 Row = tuple[str, str, str, str, str]
 """Number, slot, kind, client, content."""

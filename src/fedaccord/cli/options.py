@@ -116,7 +116,7 @@ def choose_consortium(file: Path | None, paper: bool, **given: float | None) -> 
         flags = [f"--{field.replace('_', '-')}" for field in options]
         refused = ", ".join(["--paper", *flags] if paper else flags)
         raise InvalidInput(f"{refused}: not together with a file, which says it all ({file})")
-    from fedaccord.game.files import load_consortium
+    from fedaccord.files.consortium import load_consortium
 
     with working("Reading"):
         return load_consortium(file)

@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
-from fedaccord.game.csv_cells import guarded
-from fedaccord.game.toml_file import TOML_LIMIT
-from fedaccord.game.whole_files import write_whole
+from fedaccord.files.reading import TOML_LIMIT
+from fedaccord.files.tables import guarded
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
-    from fedaccord.play.account import Account
-    from fedaccord.play.match import Match
+    from fedaccord.repeated.match import Match
+    from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison
 
 

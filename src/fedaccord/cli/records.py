@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedaccord.agreement.certificate import Certificate
-    from fedaccord.baselines.comparison import Entry, MechanismComparison
-    from fedaccord.game.arrays import FloatArray
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
-    from fedaccord.play.account import Account
-    from fedaccord.play.book import Event
+    from fedaccord.mechanisms.compare import Entry, MechanismComparison
+    from fedaccord.numbers import FloatArray
+    from fedaccord.repeated.recorder import Event
+    from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
     from fedaccord.training.course import SlotRecord
 

@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from fedaccord.cli.console import counting
-from fedaccord.cli.figure_files import (
-    PartFile,
-    is_current,
-    part_path,
-    read_settings,
-    write_figure,
-)
+from fedaccord.cli.figure_files import PartFile, is_current, part_path, read_settings, write_figure
 from fedaccord.cli.outputs import write_file
 from fedaccord.errors import FedaccordError
 

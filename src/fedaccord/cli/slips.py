@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
-from fedaccord.game.names import normalised
 
 if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
-    from fedaccord.play.strategies import Strategy
+    from fedaccord.repeated.strategies import Strategy
 
 MOST_SLIPS = 100
 """Of one client: they are strategies within strategies."""
@@ -33,7 +33,7 @@ def read_strategies(
 
     A client with both a strategy and slips plays the strategy in all other slots.
     """
-    from fedaccord.play.strategies import DeviateOnce, KeepAndPunish
+    from fedaccord.repeated.strategies import DeviateOnce, KeepAndPunish
 
     problems: list[str] = []
     strategies = _read_all(strategy, consortium, problems)
@@ -51,7 +51,7 @@ def _read_all(
     given: Sequence[str], consortium: "Consortium", problems: list[str]
 ) -> dict[str, "Strategy"]:
     """Each `--strategy NAME=STRATEGY`; one for everyone gives way to a client's own."""
-    from fedaccord.play.names import strategy_called
+    from fedaccord.repeated.strategies import strategy_called
 
     own: dict[str, Strategy] = {}
     shared: dict[str, Strategy] = {}

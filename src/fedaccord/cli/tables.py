@@ -1,6 +1,6 @@
 """What `--format text` prints: a summary first, then clients."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,18 +9,26 @@ from rich.console import Console
 from rich.table import Table
 
 from fedaccord.game.social_optimum import price_of_anarchy
-from fedaccord.game.writing import count, patience, write
-from fedaccord.report import choose_clients, client_rows, deviator_rows, verdict
+from fedaccord.numbers import count, patience, write
+from fedaccord.summaries.agreement import choose_clients, client_rows, verdict
+from fedaccord.summaries.match import deviator_rows
+from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
+from fedaccord.summaries.training import gain_sentence, percent, setting_sentence
+from fedaccord.training.comparison import Comparison, Estimate
+from fedaccord.training.course import TrainingRun
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
-    from fedaccord.game.arrays import BoolArray
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
-    from fedaccord.play.account import Account
-    from fedaccord.play.match import Match
+    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.numbers import BoolArray
+    from fedaccord.repeated.match import Match
+    from fedaccord.summaries.match import Account
+    from fedaccord.training.comparison import Estimate
+
 
 LISTED = 20
 """Clients in a table unless all are asked for."""
@@ -191,3 +199,90 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
     if words:
         table.add_column(words, no_wrap=True)
     return table
+
+
+def print_training(console: Console, comparison: Comparison) -> None:
+    """The scores, what they mean, and how they came about."""
+    console.print(setting_sentence(comparison))
+    table = plain_table("Profile", ["Trained on", "Test loss", "Test accuracy", "Gain"])
+    totals = write([round(score.total) for score in comparison.scores])
+    for score, total in zip(comparison.scores, totals, strict=True):
+        first = score is comparison.scores[0]
+        gain = "" if first else percent(score.accuracy_gain, signed=True)
+        table.add_row(score.profile, total, _loss(score.loss), percent(score.accuracy), gain)
+    console.print(table)
+    for score in comparison.scores[1:]:
+        console.print(gain_sentence(comparison, score))
+    for note in comparison.notes:
+        console.print(f"  {note}", soft_wrap=True)
+    if len(comparison.runs[0].slots) > 1:
+        _print_slots(console, comparison)
+
+
+def _print_slots(console: Console, comparison: Comparison) -> None:
+    """Test accuracy after each slot, and what was trained on in it."""
+    profiles = [score.profile for score in comparison.scores]
+    slots = len(comparison.runs[0].slots)
+    table = plain_table("After slot", profiles)
+    chosen = np.unique(np.linspace(0, slots - 1, min(slots, LISTED)).round().astype(int))
+    for k in chosen.tolist():
+        table.add_row(str(k + 1), *(_slot(comparison.of(name), k) for name in profiles))
+    console.print(table)
+    if len(chosen) < slots:
+        console.print(f"{len(chosen)} of {slots:,} slots; --csv and --format json have them all.")
+
+
+def _slot(runs: list[TrainingRun], k: int) -> str:
+    """Mean accuracy after a slot, and on how many examples it was trained."""
+    records = [run.slots[k] for run in runs]
+    accuracy = np.mean([record.final.accuracy for record in records])
+    phase = ", punishing" if records[0].phase == "punishing" else ""
+    return f"{100 * accuracy:.2f} % ({records[0].total:,}{phase})"
+
+
+def _loss(estimate: Estimate) -> str:
+    width = f" ± {estimate.half_width:.4f}" if np.isfinite(estimate.half_width) else ""
+    return f"{estimate.mean:.4f}{width}"
+
+
+def print_mechanisms(
+    console: Console, comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+) -> None:
+    """What `compare` found."""
+    numbers = ["Give", "Part", "Free", "Samples", "Cost", "Paid", "Worst", "Holds", "Private"]
+    table = plain_table("Mechanism", numbers)
+    rows = mechanism_rows(comparison, accuracy)
+    for row in rows:
+        table.add_row(
+            row.name,
+            *(row.contributors, row.partial_contributors, row.free_riders),
+            *(row.total, row.total_cost, row.paid, row.worst_saving),
+            *(row.self_enforcing, row.private_information),
+        )
+    console.print(table)
+    console.print(
+        "Give, Part, Free: contributors, partial contributors, free riders. Samples, Cost: of all "
+        "clients in a slot, before payments. Paid: to clients. Worst: what the worst-off client "
+        "saves in a slot against the equilibrium, payments included. Holds: whether it is "
+        "self-enforcing, by the certificate. Private: whether it survives that only a client "
+        "knows its valuation and cost.",
+        style="dim",
+    )
+    if accuracy:
+        measured = plain_table("Mechanism", ["Test accuracy"])
+        for row in rows:
+            measured.add_row(row.name, row.accuracy)
+        console.print(measured)
+        console.print(
+            "Test accuracy after one slot: the mean over seeds, and its 95 % interval if there are "
+            "several.",
+            style="dim",
+        )
+    console.print()
+    console.print(comparison_summary(comparison))
+    for entry, row in zip(comparison.entries, rows, strict=True):
+        worst = f"; worst off is {row.worst_client}" if entry.worst_client else ""
+        kept = f"kept up by {row.enforced_by}{worst}"
+        console.print(f"  {row.name}: {kept}. Private information: {row.because}.", soft_wrap=True)
+        for note in entry.outcome.notes:
+            console.print(f"    {note}", soft_wrap=True)

@@ -10,12 +10,12 @@ import fedaccord as fa
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.cli.slips import read_strategies
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
-from fedaccord.play.account import account_of
-from fedaccord.play.match import Match, play
-from fedaccord.play.strategies import Strategy
+from fedaccord.numbers import FloatArray
+from fedaccord.repeated.match import Match, play
+from fedaccord.repeated.strategies import Strategy
+from fedaccord.summaries.match import account_of
 
 
 @dataclass(frozen=True, eq=False)

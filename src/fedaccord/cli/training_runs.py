@@ -36,7 +36,7 @@ def checkpoint_folder(folder: Path | None, resume: bool) -> Path | None:
 def find_engine(name: str) -> "Engine":
     """An engine on this machine, by name."""
     from fedaccord.training.plain import PlainEngine
-    from fedaccord.training.vectorised import VectorisedEngine
+    from fedaccord.training.vectorised.engine import VectorisedEngine
 
     return PlainEngine() if name == "plain" else VectorisedEngine()
 
@@ -85,7 +85,7 @@ def idle_notes(
     course: "Course", profiles: "Sequence[PlayedProfile]", runs: "Sequence[TrainingRun]"
 ) -> list[str]:
     """Which profiles left a model as it was, and why: their scores say nothing about data."""
-    from fedaccord.game.writing import count
+    from fedaccord.numbers import count
 
     notes = []
     for profile in profiles:

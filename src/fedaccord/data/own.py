@@ -15,11 +15,10 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.checks import in_brief, normalised
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import Indices
 from fedaccord.errors import InvalidInput
-from fedaccord.game.mistakes import in_brief
-from fedaccord.game.names import normalised
 
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Inputs and labels, one of each an example, of whatever type they were stored in."""

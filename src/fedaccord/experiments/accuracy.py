@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.baselines.contract import Contract
 from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, found
 from fedaccord.experiments.presets import TrainingPreset
@@ -21,6 +20,7 @@ from fedaccord.experiments.standard import fact, half_width, measured
 from fedaccord.experiments.table import Column, Table
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
+from fedaccord.mechanisms.contract.contract import Contract
 
 if TYPE_CHECKING:
     from fedaccord.training.course import Course

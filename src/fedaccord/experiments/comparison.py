@@ -1,7 +1,7 @@
 """Both agreements beside what else people would do: free-rider detection and contract design.
 
 Detection is the paper's: it never errs, so what is left is the equilibrium's contributors, the
-partial one among them. Contract design is our reconstruction (`fedaccord.baselines.contract`). The
+partial one among them. Contract design is our reconstruction (`fedaccord.mechanisms.contract`). The
 paper prints none of its parameters, so what is said of it is checked with other parameters as well.
 """
 
@@ -11,16 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord.baselines.contract import Contract
 from fedaccord.experiments.claims import Claim, judge, one_or_range, plain
 from fedaccord.experiments.presets import Preset, Setting
-from fedaccord.experiments.shapes import (
-    all_given,
-    before_and_after,
-    by_count,
-    falling,
-    how_often,
-)
+from fedaccord.experiments.shapes import all_given, before_and_after, by_count, falling, how_often
 from fedaccord.experiments.standard import (
     NOISE,
     Finding,
@@ -34,6 +27,7 @@ from fedaccord.experiments.standard import (
 from fedaccord.experiments.sweep import sweep
 from fedaccord.experiments.table import Column, Table
 from fedaccord.game.paper import paper_consortium
+from fedaccord.mechanisms.contract.contract import Contract
 
 _WHOLE = ("clients", "rounds")
 _OTHERS = ("detection", "contract")

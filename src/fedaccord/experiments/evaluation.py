@@ -9,11 +9,7 @@ from fedaccord.agreement.solve import solve_agreement
 from fedaccord.experiments import example
 from fedaccord.experiments.claims import Claim, plain
 from fedaccord.experiments.figures import claims_of, find_training_module
-from fedaccord.experiments.presets import (
-    TrainingPreset,
-    figure_titles,
-    sweeps,
-)
+from fedaccord.experiments.presets import TrainingPreset, figure_titles, sweeps
 from fedaccord.experiments.standard import Verdict
 from fedaccord.experiments.table import Table
 from fedaccord.game.equilibrium import solve_equilibrium

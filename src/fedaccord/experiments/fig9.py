@@ -1,11 +1,7 @@
 """Figure 9: contributors under each mechanism, by the discount factor."""
 
 from fedaccord.experiments.claims import Claim, judge, one_or_range
-from fedaccord.experiments.comparison import (
-    compare,
-    contract_unchanged,
-    most_contributors,
-)
+from fedaccord.experiments.comparison import compare, contract_unchanged, most_contributors
 from fedaccord.experiments.contributors import draw, run
 from fedaccord.experiments.presets import Preset
 from fedaccord.experiments.shapes import by_count

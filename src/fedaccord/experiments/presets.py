@@ -11,9 +11,9 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from fedaccord.checks import unknown
 from fedaccord.errors import InvalidInput
-from fedaccord.game.mistakes import unknown
-from fedaccord.game.toml_file import parse_toml
+from fedaccord.files.reading import parse_toml
 
 
 @dataclass(frozen=True)

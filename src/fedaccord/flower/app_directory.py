@@ -16,8 +16,8 @@ from fedaccord.data.dataset import Dataset
 from fedaccord.data.own import check_names
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.protocol.client import Private
-from fedaccord.flower.protocol.terms import Terms
+from fedaccord.protocol.participant import Private
+from fedaccord.protocol.terms import Terms
 
 
 def write_app(

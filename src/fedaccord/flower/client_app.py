@@ -9,11 +9,11 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.protocol.client import Participant
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.terms import load_terms
-from fedaccord.flower.protocol.told import Refusal
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
+from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.terms import load_terms
 
 LOG = logging.getLogger("fedaccord")
 

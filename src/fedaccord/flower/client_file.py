@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.ledger.chain import Entry, Fact
-from fedaccord.flower.ledger.store import open_ledger
-from fedaccord.flower.protocol.client import Participant, Private
-from fedaccord.flower.protocol.parameters import Arrays, to_bytes
-from fedaccord.flower.protocol.terms import (
+from fedaccord.files.reading import load_toml
+from fedaccord.ledger.chain import Entry, Fact
+from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.parameters import Arrays, to_bytes
+from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.terms import (
     MOST_SAMPLES,
     RATIOS,
     ClientName,
@@ -19,8 +21,6 @@ from fedaccord.flower.protocol.terms import (
     load_terms,
     mistakes_in,
 )
-from fedaccord.game.toml_file import load_toml
-from fedaccord.game.whole_files import write_whole
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition

@@ -15,14 +15,14 @@ from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Indices
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import GENESIS, START, Fact, Head
-from fedaccord.flower.protocol.client import Private
-from fedaccord.flower.protocol.messages import Ask
-from fedaccord.flower.protocol.parameters import digest
-from fedaccord.flower.protocol.rounds import take_round
-from fedaccord.flower.protocol.terms import Terms, TrainingTerms
 from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import Cast
+from fedaccord.ledger.chain import GENESIS, START, Fact, Head
+from fedaccord.protocol.messages import Ask
+from fedaccord.protocol.parameters import digest
+from fedaccord.protocol.participant import Private
+from fedaccord.protocol.rounds import take_round
+from fedaccord.protocol.terms import Terms, TrainingTerms
 from fedaccord.training.course import Course
 from fedaccord.training.engine import TrainingPlan
 from fedaccord.training.task import Parameters

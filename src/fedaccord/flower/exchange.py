@@ -31,9 +31,9 @@ from flwr.supercore.inflatable.inflatable_utils import (
 from flwr.supercore.run import RunNotRunningException
 from flwr.superlink.grid.http_grid import HttpGrid
 
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.reasons import Reason
 from fedaccord.flower.wire import Unreadable
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.reasons import Reason
 
 Pull = Callable[[str, float], Message | None]
 """Pulls the reply to the message with this id, before this moment; None: it is not there yet."""

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from fedaccord.atomic import WholeFile, write_together
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.game.whole_files import WholeFile, write_together
 
 _CURVE = ec.SECP384R1
 """What Flower's node authentication asks for."""

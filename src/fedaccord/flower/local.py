@@ -8,8 +8,8 @@ import torch
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Partition
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.terms import Terms
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.terms import Terms
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, find_task

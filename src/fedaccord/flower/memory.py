@@ -6,8 +6,8 @@ from typing import Any
 
 from flwr.app import ConfigRecord, Context
 
-from fedaccord.flower.ledger.chain import START, Entry, Fact, extend
-from fedaccord.flower.ledger.store import wall_clock
+from fedaccord.ledger.chain import START, Entry, Fact, extend
+from fedaccord.ledger.store import wall_clock
 
 _KEY = "fedaccord.copy"
 

@@ -6,12 +6,12 @@ from collections import Counter
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from fedaccord.checks import normalised
 from fedaccord.flower.exchange import exchange, room_for
-from fedaccord.flower.protocol.messages import Reply
-from fedaccord.flower.protocol.reasons import Reason
-from fedaccord.flower.protocol.terms import Terms
 from fedaccord.flower.wire import Unreadable, pack, unpack
-from fedaccord.game.names import normalised
+from fedaccord.protocol.messages import Reply
+from fedaccord.protocol.reasons import Reason
+from fedaccord.protocol.terms import Terms
 
 _PAUSE = 1.0
 

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.protocol.client import Private
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.names import normalised
-from fedaccord.play.match import Match
+from fedaccord.protocol.participant import Private
+from fedaccord.repeated.match import Match
 
 Slips = Mapping[str, Mapping[int, int]]
 """What some clients contribute in some slots instead of what they are asked for."""

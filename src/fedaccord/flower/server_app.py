@@ -9,15 +9,15 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.exchange import exchange, room_for
-from fedaccord.flower.ledger.places import server_place
-from fedaccord.flower.ledger.store import open_ledger
 from fedaccord.flower.nodes import Directory
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.messages import Ask, Reply
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.state import State
-from fedaccord.flower.protocol.terms import Terms, load_terms
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
+from fedaccord.ledger.places import server_place
+from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.state import State
+from fedaccord.protocol.terms import Terms, load_terms
 
 LOG = logging.getLogger("flwr")
 """Flower's own: what is said there is in the stream of `flwr run`."""

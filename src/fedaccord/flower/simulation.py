@@ -40,19 +40,19 @@ from fedaccord.data.partition import Indices, Partition
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.ledger.chain import Fact
-from fedaccord.flower.ledger.store import Ledger, open_ledger
 from fedaccord.flower.local import LocalTraining, scaled_amount
 from fedaccord.flower.memory import StateCopy
-from fedaccord.flower.protocol.client import Participant, Private
-from fedaccord.flower.protocol.coordinator import Coordinator
-from fedaccord.flower.protocol.parameters import Arrays
-from fedaccord.flower.protocol.state import State
-from fedaccord.flower.protocol.terms import Terms, read_terms
 from fedaccord.flower.ray_cluster import closed_cluster
 from fedaccord.flower.rules import Slips, privates_of, shared_terms
 from fedaccord.flower.server_app import run_slots
 from fedaccord.game.consortium import Consortium
+from fedaccord.ledger.chain import Fact
+from fedaccord.ledger.store import Ledger, open_ledger
+from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.state import State
+from fedaccord.protocol.terms import Terms, read_terms
 from fedaccord.training.course import Course, Progress, Score, SlotRecord, TrainingRun
 from fedaccord.training.engine import LocalEpochs
 

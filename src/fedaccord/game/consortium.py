@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.checks import normalised, unusable_names
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray, plain, read_only
-from fedaccord.game.names import normalised, unusable_names
+from fedaccord.numbers import FloatArray, plain, read_only
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ With nobody training (X = 0) the accuracy loss, and so every cost, is infinite.
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.game.arrays import FloatArray
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray
 
 
 def accuracy_loss(total: npt.ArrayLike, rounds: npt.ArrayLike) -> FloatArray:

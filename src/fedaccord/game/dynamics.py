@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput, NotConverged
-from fedaccord.game.arrays import FloatArray, as_profile
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray, as_profile
 
 
 @dataclass(frozen=True, eq=False)

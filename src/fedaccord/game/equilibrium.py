@@ -17,11 +17,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.game.arrays import FloatArray
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.filling import fill
 from fedaccord.game.roles import Role, roles
+from fedaccord.numbers import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedaccord.game.arrays import BoolArray, FloatArray
+from fedaccord.numbers import BoolArray, FloatArray
 
 TIE = 1e-12
 """Points this close (relative) are tied. A ratio and its cube root carry a rounding error of

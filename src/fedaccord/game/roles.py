@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 
 
 class Role(StrEnum):

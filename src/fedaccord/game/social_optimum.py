@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from fedaccord.game.arrays import FloatArray
 from fedaccord.game.consortium import Consortium, satiation_points
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
+from fedaccord.numbers import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

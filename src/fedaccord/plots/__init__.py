@@ -6,7 +6,7 @@ be told apart without colour, too: by hatches, markers and dashes.
 """
 
 from fedaccord.plots.agreement import plot_contributions, plot_costs, plot_thresholds
-from fedaccord.plots.clients import BARS, DRAWN, NAMED
+from fedaccord.plots.axes import BARS, DRAWN, NAMED
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
 from fedaccord.plots.mechanisms import plot_mechanisms
 from fedaccord.plots.training import plot_law, plot_learning

@@ -7,8 +7,7 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.game.cost import cost
 from fedaccord.game.roles import Role
-from fedaccord.plots.clients import Canvas
-from fedaccord.plots.style import ROLE_LOOK
+from fedaccord.plots.axes import ROLE_LOOK, Canvas
 
 _NO_PATIENCE = 1.08
 """Where a threshold is drawn that no discount factor can meet."""

@@ -6,13 +6,21 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedaccord.play.book import Event
-from fedaccord.play.deviators import Deviator
-from fedaccord.play.match import Match
-from fedaccord.play.tolerance import Tolerance
-from fedaccord.plots.clients import DRAWN
-from fedaccord.plots.slots import finish_slots, shade, slot_axes, stretches
-from fedaccord.plots.style import INK, STEPS, plain, with_commas
+from fedaccord.plots.axes import (
+    DRAWN,
+    INK,
+    STEPS,
+    finish_slots,
+    plain,
+    shade,
+    slot_axes,
+    stretches,
+    with_commas,
+)
+from fedaccord.repeated.deviators import Deviator
+from fedaccord.repeated.match import Match
+from fedaccord.repeated.recorder import Event
+from fedaccord.repeated.tolerance import Tolerance
 
 _EVENT_LOOK: dict[str, dict[str, Any]] = {
     "deviation": {"marker": "x", "markersize": 7, "markeredgewidth": 2},

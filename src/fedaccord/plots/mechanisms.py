@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from fedaccord.game.arrays import BoolArray, FloatArray
 from fedaccord.game.roles import Role
-from fedaccord.plots.style import INK, ROLE_LOOK, STEPS, plain, with_commas
+from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.plots.axes import INK, ROLE_LOOK, STEPS, plain, with_commas
 
 if TYPE_CHECKING:
-    from fedaccord.baselines.comparison import MechanismComparison
+    from fedaccord.mechanisms.compare import MechanismComparison
 
 
 def plot_mechanisms(comparison: "MechanismComparison") -> Figure:

@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedaccord.game.arrays import BoolArray, FloatArray
-from fedaccord.plots.slots import finish_slots, shade, slot_axes
-from fedaccord.plots.style import STEPS, plain, with_commas
+from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.plots.axes import STEPS, finish_slots, plain, shade, slot_axes, with_commas
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses
     from fedaccord.training.comparison import Comparison
     from fedaccord.training.course import TrainingRun
+
 
 _PROFILE_LOOK: list[dict[str, Any]] = [
     {"color": "#D55E00", "linestyle": "--"},

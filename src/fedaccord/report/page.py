@@ -6,7 +6,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import fedaccord
-from fedaccord.game.writing import count, patience, write
+from fedaccord.numbers import count, patience, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 from fedaccord.training.course import Course, Score, train
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.law import Law, fit_law

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fedaccord.atomic import write_whole
 from fedaccord.data.partition import skew_of
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.game.whole_files import write_whole
 from fedaccord.training.course import Course, Score, SlotRecord, State
 from fedaccord.training.engine import Engine
 from fedaccord.training.task import Parameters

@@ -37,7 +37,7 @@ from fedaccord.training.engine import (
     TrainingPlan,
 )
 from fedaccord.training.task import Model, Parameters
-from fedaccord.training.vectorised import VectorisedEngine
+from fedaccord.training.vectorised.engine import VectorisedEngine
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from fedaccord.errors import InvalidInput
-from fedaccord.game.arrays import FloatArray
+from fedaccord.numbers import FloatArray
 
 LEAST_EXPLAINED = 0.9
 """Part of the variance that the law must explain for it to be called a fit."""

@@ -1,5 +1,0 @@
-"""What else people would do about free riders, and how it compares.
-
-`fedaccord.baselines.mechanism` says what a mechanism is, `mechanisms` lists those there are,
-`comparison` puts them side by side.
-"""

@@ -1,0 +1,1 @@
+"""The commands, one module each: parse the options, call the library, print the result."""

@@ -1,0 +1,247 @@
+"""`fedaccord compare`: what else could be done, side by side."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.options import (
+    ClientsOption,
+    CostPerSampleOption,
+    DiscountFactorOption,
+    FormatOption,
+    PaperOption,
+    ReportOption,
+    RoundsOption,
+    SamplesOption,
+    choose_consortium,
+    from_one,
+    from_zero,
+)
+from fedaccord.cli.outputs import check_writable, write_csv, write_file
+from fedaccord.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.game.consortium import Consortium
+    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.mechanism import Mechanism
+    from fedaccord.training.comparison import Estimate
+
+
+def compare(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    *,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mechanism",
+            metavar="NAME",
+            help="Only this one: equilibrium, uniform, individual, social-optimum, everything, "
+            "contract, detection. Repeatable (all of them).",
+        ),
+    ] = None,
+    contract_classes: Annotated[
+        int | None, typer.Option("--contract-classes", help="Contract: delay classes (5).")
+    ] = None,
+    contract_types: Annotated[
+        Path | None,
+        typer.Option(
+            "--contract-types",
+            metavar="FILE.csv",
+            help="Contract: the columns name, and delay or cost_per_sample or both (delays by "
+            "the classes, costs as in the consortium).",
+        ),
+    ] = None,
+    contract_valuation: Annotated[
+        float | None,
+        typer.Option(
+            "--contract-valuation",
+            help="Contract: what a unit of accuracy loss costs the server (the clients' largest "
+            "valuation).",
+        ),
+    ] = None,
+    contract_delay_price: Annotated[
+        float | None,
+        typer.Option(
+            "--contract-delay-price",
+            help="Contract: what waiting for the next delay class costs it (a hundredth of that).",
+        ),
+    ] = None,
+    contract_information: Annotated[
+        Literal["complete", "weak", "strong"] | None,
+        typer.Option(
+            "--contract-information",
+            help="Contract: the server knows each client's type (complete), how many have each "
+            "(weak), or how probable each is (strong).",
+        ),
+    ] = None,
+    contract_menu: Annotated[
+        Literal["all-or-nothing", "graded"] | None,
+        typer.Option(
+            "--contract-menu",
+            help="Contract: buy all samples of a client or none (all-or-nothing), or any amount.",
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--train",
+            metavar="DATASET",
+            help="Train under each mechanism, and measure the accuracy: digits, breast-cancer or "
+            "mnist.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", callback=from_one, help="Train: how many runs each (3)."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", callback=from_zero, help="Train: of the first run (0)."),
+    ] = None,
+    paper: PaperOption = False,
+    clients: ClientsOption = None,
+    samples: SamplesOption = None,
+    rounds: RoundsOption = None,
+    cost_per_sample: CostPerSampleOption = None,
+    discount_factor: DiscountFactorOption = None,
+    output_format: FormatOption = "text",
+    report: ReportOption = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE.csv", help="Write one row a mechanism there."),
+    ] = None,
+) -> None:
+    """Put what could be done about free riders side by side.
+
+    FILE describes the consortium, in TOML; without it the paper's setting is used. The mechanisms
+    are what selfish clients do (equilibrium), the agreements (uniform, individual), what is
+    cheapest for all with payments among them (social optimum), all data (everything), a server
+    that buys training (contract), and one that drops free riders (detection).
+    """
+    if dataset is None and (seeds is not None or seed is not None):
+        raise InvalidInput("--seeds and --seed: go with --train only")
+    check_writable(report, csv, inputs=[file, contract_types])
+    consortium = choose_consortium(
+        file,
+        paper,
+        clients=clients,
+        samples=samples,
+        rounds=rounds,
+        cost_per_sample=cost_per_sample,
+        discount_factor=discount_factor,
+    )
+    types = _read_types(contract_types, contract_classes, consortium)
+    chosen = _choose(
+        mechanism,
+        **types,
+        classes=contract_classes,
+        valuation=contract_valuation,
+        delay_price=contract_delay_price,
+        information=contract_information,
+        menu=contract_menu,
+    )
+
+    from fedaccord.mechanisms.compare import compare as compare_mechanisms
+
+    with working("Comparing"):
+        comparison = compare_mechanisms(consortium, chosen)
+    accuracy = _measure(comparison, dataset, seeds or 3, seed or 0) if dataset else {}
+    from fedaccord.cli.records import comparison_record, to_json
+
+    record = comparison_record(comparison, accuracy)
+    if csv is not None:
+        _write_rows(csv, record)
+    if report is not None:
+        from fedaccord.report import render_comparison
+
+        with working("Writing the report"):
+            write_file(report, render_comparison(comparison, accuracy))
+
+    say_where_from(file, paper, output_format)
+    if output_format == "json":
+        typer.echo(to_json(record, len(comparison.entries)))
+    else:
+        from fedaccord.cli.tables import print_consortium, print_mechanisms
+
+        print_consortium(output(), consortium)
+        print_mechanisms(output(), comparison, accuracy)
+
+
+def _read_types(
+    path: Path | None, classes: int | None, consortium: "Consortium"
+) -> "dict[str, tuple[float, ...]]":
+    """What the file of types says, if there is one."""
+    if path is None:
+        return {}
+    from fedaccord.mechanisms.contract.model import load_types
+
+    types = load_types(path, consortium)
+    if classes is not None and "delay" in types:
+        raise InvalidInput(f"--contract-classes: {path} gives the delays already")
+    return types
+
+
+def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
+    """The mechanisms with these names, or all, the contract with the options that were given."""
+    from fedaccord.mechanisms.contract.contract import Contract
+    from fedaccord.mechanisms.registry import MECHANISMS
+
+    given = {field: value for field, value in contract.items() if value is not None}
+    known = {mechanism.name: mechanism for mechanism in MECHANISMS}
+    try:
+        known["contract"] = Contract(**given)
+    except InvalidInput as error:
+        flags = [
+            f"--contract-{problem}".replace("delay_price", "delay-price")
+            for problem in error.problems
+        ]
+        raise InvalidInput(flags) from None
+    wanted = list(known) if names is None else [name.replace("-", " ") for name in names]
+    for name in wanted:
+        if name not in known:
+            listed = ", ".join(each.replace(" ", "-") for each in known)
+            raise InvalidInput(f"--mechanism: must be one of {listed}, got {name!r}")
+    if given and "contract" not in wanted:
+        field = next(iter(given))
+        flag = "types" if field in ("delay", "cost_per_sample") else field.replace("_", "-")
+        raise InvalidInput(f"--contract-{flag}: goes with --mechanism contract only")
+    return [known[name] for name in dict.fromkeys(wanted)]
+
+
+def _measure(
+    comparison: "MechanismComparison", dataset: str, seeds: int, seed: int
+) -> "dict[str, Estimate]":
+    """The test accuracy under each mechanism, after one slot."""
+    from fedaccord.cli.training_options import build_course, read_local
+
+    course = build_course(
+        comparison.consortium,
+        dataset=dataset,
+        data=None,
+        task="softmax",
+        local=read_local("gradient", None, None, None),
+        skew=None,
+        scale=None,
+    )
+    from fedaccord.cli.training_profiles import PlayedProfile
+    from fedaccord.cli.training_runs import find_engine, run_all
+    from fedaccord.training.comparison import compare_runs
+
+    profiles = [
+        PlayedProfile(entry.name, entry.outcome.contributions[None], ("cooperating",))
+        for entry in comparison.entries
+    ]
+    runs = run_all(course, profiles, range(seed, seed + seeds), find_engine("vectorised"))
+    return {score.profile: score.accuracy for score in compare_runs(runs)}
+
+
+def _write_rows(path: Path, record: dict[str, Any]) -> None:
+    """One row a mechanism, with the fields of the JSON; notes are sentences, and left out."""
+    rows = [dict(row) for row in record["mechanisms"]]
+    for row in rows:
+        del row["notes"]
+        interval = row.pop("accuracy") or {"mean": None, "half_width": None}
+        row |= {"accuracy": interval["mean"], "accuracy_half_width": interval["half_width"]}
+    write_csv(path, list(rows[0]), (tuple(row.values()) for row in rows))

@@ -1,0 +1,179 @@
+"""`fedaccord play`: the repeated game, slot by slot."""
+
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.options import (
+    AgreementOption,
+    AllOption,
+    ClientsOption,
+    CostPerSampleOption,
+    DiscountFactorOption,
+    FormatOption,
+    MarginOption,
+    PaperOption,
+    PunishmentSlotsOption,
+    ReportOption,
+    RoundsOption,
+    SamplesOption,
+    check_slots,
+    choose_consortium,
+    from_one,
+)
+from fedaccord.cli.outputs import check_writable, write_account, write_slots
+from fedaccord.cli.slips import read_strategies
+
+if TYPE_CHECKING:
+    from fedaccord.agreement.agreement import Agreement
+    from fedaccord.repeated.tolerance import Tolerance
+
+
+def play(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    *,
+    slots: Annotated[
+        int,
+        typer.Option(
+            "--slots", callback=from_one, show_default=False, help="How many slots to play (50)."
+        ),
+    ] = 50,
+    agreement: AgreementOption = "individual",
+    margin: MarginOption = 0.0,
+    punishment_slots: PunishmentSlotsOption = None,
+    deviate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--deviate",
+            metavar="NAME@SLOT[:AMOUNT]",
+            help="Let a client slip in a slot, to an amount or as well as it can. Repeatable.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strategy",
+            metavar="NAME=STRATEGY",
+            help="What a client (or all) does instead of keeping to the agreement: keep, friedman, "
+            "forgiving:N, selfish, myopic, free-ride, loyal. Repeatable.",
+        ),
+    ] = None,
+    noise: Annotated[
+        float,
+        typer.Option(
+            "--noise",
+            show_default=False,
+            help="How far contributions are misread: relative standard deviation (0).",
+        ),
+    ] = 0.0,
+    dropout: Annotated[
+        float,
+        typer.Option(
+            "--dropout",
+            show_default=False,
+            help="Probability that a client is absent from a slot (0).",
+        ),
+    ] = 0.0,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            help="Part of what was agreed that may be missing unpunished (0; with noise what "
+            "costs least).",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", show_default=False, help="Of noise and dropout (0).")
+    ] = 0,
+    paper: PaperOption = False,
+    clients: ClientsOption = None,
+    samples: SamplesOption = None,
+    rounds: RoundsOption = None,
+    cost_per_sample: CostPerSampleOption = None,
+    discount_factor: DiscountFactorOption = None,
+    output_format: FormatOption = "text",
+    report: ReportOption = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE.csv", help="Write slot,phase,total there."),
+    ] = None,
+    every: AllOption = False,
+) -> None:
+    """Play the repeated game slot by slot: who slips, who punishes, and what it costs.
+
+    FILE describes the consortium, in TOML; without it the paper's setting is used. Everyone keeps
+    to the agreement unless you say otherwise. To see one slip and its punishment:
+
+    fedaccord play --paper --deviate client-7@5 --punishment-slots 5
+
+    An agreement that cannot exist is an answer, too: then the equilibrium is played.
+    """
+    check_writable(report, csv, inputs=[file])
+    consortium = choose_consortium(
+        file,
+        paper,
+        clients=clients,
+        samples=samples,
+        rounds=rounds,
+        cost_per_sample=cost_per_sample,
+        discount_factor=discount_factor,
+    )
+    check_slots(slots, consortium)
+    strategies = read_strategies(consortium, slots, deviate or [], strategy or [])
+
+    import fedaccord as fa
+    from fedaccord.repeated.match import play as play_match
+    from fedaccord.summaries.match import account_of
+
+    with working("Solving"):
+        equilibrium = fa.solve_equilibrium(consortium)
+        solved = fa.solve_agreement(
+            equilibrium, agreement, margin=margin, punishment_slots=punishment_slots
+        )
+        best = None
+        if tolerance is None or report is not None:
+            best = _best_tolerance(solved, noise, dropout)
+    if tolerance is None:
+        tolerance = 0.0 if best is None else best.tolerance
+    with working("Playing"):
+        match = play_match(
+            solved,
+            strategies,
+            slots,
+            noise=noise,
+            dropout=dropout,
+            tolerance=tolerance,
+            seed=seed,
+        )
+        account = account_of(match, best)
+    if csv is not None:
+        write_slots(csv, match)
+    if report is not None:
+        write_account(report, account)
+
+    say_where_from(file, paper, output_format)
+    if output_format == "json":
+        from fedaccord.cli.records import match_record, to_json
+
+        exists_from = fa.smallest_discount_factor(
+            equilibrium, agreement, margin=margin, punishment_slots=punishment_slots
+        )
+        record = match_record(account, fa.certify(solved), exists_from)
+        typer.echo(to_json(record, max(consortium.size, slots)))
+    else:
+        from fedaccord.cli.tables import print_account, print_consortium
+
+        print_consortium(output(), consortium)
+        print_account(output(), account, every)
+
+
+def _best_tolerance(agreement: "Agreement", noise: float, dropout: float) -> "Tolerance | None":
+    """The tolerance that costs least, if there is anything to choose."""
+    if not (0 < noise < inf and agreement.exists):
+        return None
+    from fedaccord.repeated.tolerance import find_tolerance
+
+    return find_tolerance(agreement, noise, dropout)

@@ -1,0 +1,134 @@
+"""`fedaccord solve`: equilibrium, agreement, certificate."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.options import (
+    AgreementOption,
+    AllOption,
+    ClientsOption,
+    CostPerSampleOption,
+    DiscountFactorOption,
+    FormatOption,
+    MarginOption,
+    PaperOption,
+    PunishmentSlotsOption,
+    ReportOption,
+    RoundsOption,
+    SamplesOption,
+    choose_consortium,
+)
+from fedaccord.cli.outputs import check_writable, write_profile, write_report
+from fedaccord.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.agreement.agreement import Objective
+
+
+OBJECTIVES: dict[str, "Objective"] = {
+    "most-data": "most data",
+    "least-total-cost": "least total cost",
+    "fairest": "fairest",
+}
+
+
+def solve(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    *,
+    agreement: AgreementOption = "individual",
+    objective: Annotated[
+        Literal["most-data", "least-total-cost", "fairest"],
+        typer.Option(
+            "--objective",
+            show_default=False,
+            help="What an individual agreement is to be best at (most-data).",
+        ),
+    ] = "most-data",
+    margin: MarginOption = 0.0,
+    whole_samples: Annotated[
+        bool, typer.Option("--whole-samples", help="Ask for whole samples only.")
+    ] = False,
+    punishment_slots: PunishmentSlotsOption = None,
+    first_converted: Annotated[
+        Literal["paper", "feasible"] | None,
+        typer.Option(
+            "--first-converted",
+            help="Uniform: convert from the paper's client l (paper), or the first that works.",
+        ),
+    ] = None,
+    paper: PaperOption = False,
+    clients: ClientsOption = None,
+    samples: SamplesOption = None,
+    rounds: RoundsOption = None,
+    cost_per_sample: CostPerSampleOption = None,
+    discount_factor: DiscountFactorOption = None,
+    output_format: FormatOption = "text",
+    report: ReportOption = None,
+    profile_out: Annotated[
+        Path | None,
+        typer.Option("--profile-out", metavar="FILE.csv", help="Write name,contribution there."),
+    ] = None,
+    every: AllOption = False,
+) -> None:
+    """Find what selfish clients do, an agreement that is better, and its proof.
+
+    FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Without it
+    the paper's setting is used. An agreement that cannot exist is an answer, too: the exit code
+    is 0.
+    """
+    if first_converted is not None and agreement != "uniform":
+        raise InvalidInput("--first-converted: goes with --agreement uniform only")
+    check_writable(report, profile_out, inputs=[file])
+    consortium = choose_consortium(
+        file,
+        paper,
+        clients=clients,
+        samples=samples,
+        rounds=rounds,
+        cost_per_sample=cost_per_sample,
+        discount_factor=discount_factor,
+    )
+
+    import fedaccord as fa
+
+    first = first_converted or "paper"
+    with working("Solving"):
+        equilibrium = fa.solve_equilibrium(consortium)
+        solved = fa.solve_agreement(
+            equilibrium,
+            agreement,
+            objective=OBJECTIVES[objective],
+            margin=margin,
+            whole_samples=whole_samples,
+            punishment_slots=punishment_slots,
+            first_converted=first,
+        )
+        exists_from = fa.smallest_discount_factor(
+            equilibrium,
+            agreement,
+            margin=margin,
+            punishment_slots=punishment_slots,
+            first_converted=first,
+        )
+    with working("Proving"):
+        certificate = fa.certify(solved)
+    if profile_out is not None:
+        write_profile(profile_out, solved)
+    if report is not None:
+        write_report(report, certificate)
+
+    say_where_from(file, paper, output_format)
+    optimum = fa.solve_social_optimum(consortium)
+    if output_format == "json":
+        from fedaccord.cli.records import solution_record, to_json
+
+        record = solution_record(certificate, optimum, exists_from)
+        typer.echo(to_json(record, consortium.size))
+    else:
+        from fedaccord.cli.tables import print_consortium, print_solution
+
+        print_consortium(output(), consortium)
+        print_solution(output(), certificate, optimum, exists_from, every)

@@ -1,0 +1,226 @@
+"""Tables of clients: CSV columns by client name, with the place of every number."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.checks import normalised, shown, unknown, unusable_names
+from fedaccord.errors import InvalidInput
+from fedaccord.files.problems import Mistakes
+from fedaccord.files.reading import TABLE_LIMIT, read_text
+from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+
+Cell = TypeVar("Cell")
+
+
+def guarded(cell: Cell) -> Cell | str:
+    """What to write for a cell; apostrophes that stand there already get another one."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """What `guarded` was given."""
+    return cell[1:] if _GUARDED.match(cell) else cell
+
+
+_ROWS_AT_ONCE = 2_000
+"""Rows of text take many times the memory of their numbers, so few are held at a time."""
+
+
+@dataclass(frozen=True)
+class ClientTable:
+    """The columns of numbers, NaN where there is none (or none that could be read)."""
+
+    names: Sequence[str | None]
+    """None where the name could not be read, which is a mistake that was noted already."""
+    numbers: dict[str, FloatArray]
+    place: Callable[[int, str], str]
+    """Where client n's field stands; with an empty field, where the client does."""
+    other: Callable[[int], str]
+    """How to speak of client n in a mistake about another one."""
+
+    def add(self, mistakes: Mistakes, n: int, field: str, message: str) -> None:
+        """Note a mistake about a client, by its name if that is not the mistake."""
+        place, name = self.place(n, field), self.names[n]
+        known = name is None or field == "name" or name in place
+        mistakes.add(place, message, n, None if known else name)
+
+
+def read_csv(
+    path: Path,
+    mistakes: Mistakes,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    called: str = "",
+) -> ClientTable:
+    """The table in a CSV file with a column `name` and columns of numbers, in any order.
+
+    `called` is the file's name in the places of mistakes, if not the source of them all.
+    A file that can't be read as such a table is an error at once.
+    """
+    reader = csv.reader(io.StringIO(read_text(path, TABLE_LIMIT), newline=""), strict=True)
+    rows = _rows(reader)
+    header = [cell.strip() for cell in next(rows, (0, [""]))[1]]
+    if wrong_header := list(_header_problems(header, ["name", *required], optional)):
+        raise InvalidInput(wrong_header)
+
+    lines: list[int] = []
+    names: list[str | None] = []
+    lead = f"{called} " if called else ""
+
+    def place(n: int, field: str) -> str:
+        return f"{lead}line {lines[n]}" + (f", {field}" if field else "")
+
+    table = ClientTable(names, {}, place, lambda n: f"the client on line {lines[n]}")
+    numbers: dict[str, list[FloatArray]] = {field: [] for field in header if field != "name"}
+    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+        first = len(lines)
+        lines.extend(line for line, _ in chunk)
+        cells = [
+            row if len(row) == len(header) else _misfit(row, header, table, n, mistakes)
+            for n, (_, row) in enumerate(chunk, first)
+        ]
+        columns = dict(zip(header, zip(*cells, strict=True), strict=True))
+        names.extend(map(_name, columns["name"]))
+        for field, parts in numbers.items():
+            values, wrongs = _numbers(columns[field], field in required)
+            parts.append(values)
+            for k, wrong in wrongs:
+                table.add(mistakes, first + k, field, wrong)
+    table.numbers.update({f: np.concatenate([*parts, []]) for f, parts in numbers.items()})
+    return table
+
+
+def _name(cell: str | None) -> str | None:
+    return None if cell is None else normalised(unguarded(cell.strip()))
+
+
+def _rows(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are not blank, each with its number."""
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row  # type: ignore[attr-defined]
+    except csv.Error as error:
+        line = reader.line_num  # type: ignore[attr-defined]
+        raise InvalidInput(f"line {line}: is not CSV: {error}") from None
+
+
+def _header_problems(
+    header: list[str], required: Sequence[str], optional: Sequence[str]
+) -> Iterator[str]:
+    if header == [""]:
+        yield "is empty; its first line must name the columns"
+        return
+    known = [*required, *optional]
+    for n, field in enumerate(header):
+        if field not in known:
+            yield f"line 1: unknown column {shown(field)}; {unknown(field, known)}"
+        elif field in header[:n]:
+            yield f"line 1: there are two columns {field!r}"
+    for field in required:
+        if field not in header:
+            yield f"line 1: column {field!r} is missing"
+
+
+def _misfit(
+    row: list[str], header: list[str], table: ClientTable, n: int, mistakes: Mistakes
+) -> Sequence[str | None]:
+    """No cells at all in place of too few or too many: nobody knows which is which."""
+    wrong = f"has {len(row)} cells, the first line has {len(header)}"
+    mistakes.add(table.place(n, ""), wrong, n)
+    return [None] * len(header)
+
+
+def _numbers(
+    cells: Sequence[str | None], required: bool
+) -> tuple[FloatArray, list[tuple[int, str]]]:
+    """A column's numbers, and what is wrong; cell by cell only if not all are well."""
+    try:
+        values = np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]
+        if np.isfinite(values).all():
+            return values, []
+    except (TypeError, ValueError):
+        values = np.empty(len(cells))
+    wrongs = []
+    for k, cell in enumerate(cells):
+        values[k], wrong = _number(cell, required)
+        if wrong:
+            wrongs.append((k, wrong))
+    return values, wrongs
+
+
+def _number(cell: str | None, required: bool) -> tuple[float, str | None]:
+    """The number in a cell (NaN if none), and what is wrong with it if anything."""
+    if cell is None:
+        return nan, None
+    if not cell.strip():
+        return nan, "is missing" if required else None
+    try:
+        value = float(cell)
+    except ValueError:
+        return nan, f"must be a number, got {shown(cell)}"
+    return (value, None) if isfinite(value) else (nan, f"must be a finite number, got {value}")
+
+
+def finite_number(value: Any) -> float:
+    """The value if it is a number and finite, otherwise NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return nan
+    try:
+        return float(value) if isfinite(value) else nan
+    except OverflowError:  # an integer too large for a float
+        return nan
+
+
+def check_names(table: ClientTable, mistakes: Mistakes) -> None:
+    """Note names that are empty, taken or no line of text."""
+    positions = [n for n, name in enumerate(table.names) if name is not None]
+    readable = [name for name in table.names if name is not None]
+    for k, message in unusable_names(readable, lambda first: table.other(positions[first])):
+        table.add(mistakes, positions[k], "name", message)
+    for k, name in enumerate(readable):
+        if not name.isprintable():  # it would play tricks on terminals
+            table.add(mistakes, positions[k], "name", "must be one line of printable text")
+
+
+def rows_in_order(
+    given: ClientTable, consortium: Consortium, mistakes: Mistakes, lacking: str
+) -> npt.NDArray[np.int64]:
+    """The row of each client; each must have just one, and -1 stands for none.
+
+    `lacking` says what a client without a row lacks.
+    """
+    check_names(given, mistakes)
+    positions = {name: n for n, name in enumerate(consortium.names)}
+    rows = np.full(consortium.size, -1, dtype=np.int64)
+    for k, name in enumerate(given.names):
+        n = positions.get(name or "")
+        if n is not None:
+            rows[n] = k if rows[n] < 0 else rows[n]  # a name given twice is a mistake already
+        elif name:
+            nobody = f"no client is called {shown(name)}{_hint(name, consortium)}"
+            given.add(mistakes, k, "name", nobody)
+    for n in np.flatnonzero(rows < 0).tolist():
+        mistakes.add("", f"{shown(consortium.names[n])} has no {lacking}", len(given.names))
+    return rows
+
+
+def _hint(name: str, consortium: Consortium) -> str:
+    """The client that was meant, perhaps; among very many it would take too long to look."""
+    near = get_close_matches(name, consortium.names, n=1) if consortium.size <= 1000 else []
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,80 @@
+"""A ledger to read: a database, or a file of lines (JSON), one entry each, to send around."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedaccord.errors import InvalidInput
+from fedaccord.ledger.chain import Checkpoint, Entry
+from fedaccord.ledger.store import Ledger, read_ledger
+
+SUFFIX = ".jsonl"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A ledger as it was at one moment, also while it grows."""
+
+    entries: Callable[[], Iterator[Entry]]
+    """Goes through the entries, as often as one likes; few of them are in memory at a time."""
+    models: list[Checkpoint] | None
+    """Those beside its last entry; None: it is a file of lines, which has none."""
+    damage: Callable[[], list[str]]
+    """What is wrong with what holds it."""
+
+
+@contextmanager
+def read(place: str) -> Iterator[Reading]:
+    """The ledger in a database, by its path or URL, or in a file of lines."""
+    if place.endswith(SUFFIX):
+        yield Reading(lambda: from_lines(Path(place)), models=None, damage=list)
+        return
+    with read_ledger(place) as ledger:
+        yield _now(ledger)
+
+
+def _now(ledger: Ledger) -> Reading:
+    end = ledger.head.number
+    models = ledger.checkpoints()
+    if models:  # one that came after the last entry brought entries with it
+        end = max(end, models[-1].number)
+    return Reading(lambda: ledger.entries(last=end), models, ledger.damage)
+
+
+def load_entries(place: str) -> list[Entry]:
+    """All entries of a ledger."""
+    with read(place) as ledger:
+        return list(ledger.entries())
+
+
+def to_line(entry: Entry) -> str:
+    """An entry as a line."""
+    return json.dumps(entry._asdict(), ensure_ascii=False)
+
+
+def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Each entry as a line."""
+    return map(to_line, entries)
+
+
+def from_lines(path: Path) -> Iterator[Entry]:
+    """The entries in a file of lines."""
+    try:
+        with path.open(encoding="utf-8", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                yield _from_line(line.removesuffix("\n"), number, path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot be read: {error}", str(path)) from None
+
+
+def _from_line(line: str, number: int, path: Path) -> Entry:
+    """The entry in a line, which must be as `to_line` writes it: no key stands there twice."""
+    try:
+        entry = Entry(**json.loads(line))
+        if to_line(entry) == line:
+            return entry
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput(f"line {number} is no entry", str(path)) from None
+    raise InvalidInput(f"line {number} is not as export writes it", str(path))

@@ -1,0 +1,74 @@
+"""One writer at a time. A lock ends with the process that holds it, however that ends."""
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from sqlalchemy import Connection, text
+
+from fedaccord.atomic import create_private
+from fedaccord.errors import FedaccordError
+
+_POSTGRESQL_KEY = zlib.crc32(b"fedaccord ledger")
+
+
+class LedgerInUse(FedaccordError):
+    """Another process writes this ledger."""
+
+
+def lock(connection: Connection, name: str) -> Callable[[], None]:
+    """Take the lock of a database; what is returned gives it back."""
+    if connection.dialect.name == "sqlite":
+        file = _lock_file(Path(str(connection.engine.url.database)), name)
+        return file.close
+    if connection.dialect.name == "postgresql":
+        # Held by the connection that writes: when it is lost, so is the right to write.
+        taken = connection.execute(text("SELECT pg_try_advisory_lock(:k)"), {"k": _POSTGRESQL_KEY})
+        held = bool(taken.scalar())
+        connection.commit()
+        if not held:
+            raise _in_use(name)
+        return lambda: None
+    raise FedaccordError(
+        f"{name}: a ledger is kept in SQLite or PostgreSQL, not in {connection.dialect.name}"
+    )
+
+
+def _lock_file(database: Path, name: str) -> IO[bytes]:
+    """A file beside the database that the operating system locks for this process.
+
+    A database that has several names would have several such files: links are followed to the one
+    name, and where there is no telling which one that is, it is refused.
+    """
+    database = database.resolve()
+    try:
+        if database.is_file() and database.stat().st_nlink > 1:
+            raise FedaccordError(f"{name}: has another name, a hard link; a ledger has only one")
+        place = database.with_name(f"{database.name}.lock")
+        create_private(place)
+        file = place.open("ab")
+    except OSError as error:
+        raise FedaccordError(f"{name}: cannot be opened: {error.strerror or error}") from None
+    try:
+        _lock_whole(file)
+    except OSError:
+        file.close()
+        raise _in_use(name) from None
+    return file
+
+
+def _lock_whole(file: IO[bytes]) -> None:
+    if os.name == "nt":
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _in_use(name: str) -> LedgerInUse:
+    return LedgerInUse(f"{name}: another process writes this ledger; only one may")

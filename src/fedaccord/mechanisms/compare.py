@@ -1,0 +1,107 @@
+"""Mechanisms side by side, on one consortium.
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> comparison = compare(paper_consortium())
+>>> [(entry.name, entry.self_enforcing) for entry in comparison.entries][:4]
+[('equilibrium', True), ('uniform', True), ('individual', True), ('social optimum', False)]
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import Certificate, certify
+from fedaccord.errors import InvalidInput
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
+from fedaccord.mechanisms.mechanism import Mechanism, Outcome
+from fedaccord.mechanisms.registry import MECHANISMS
+
+_ROUNDING = 1e-12
+"""Savings that differ by this part of the costs they come from are the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One mechanism's outcome, and what the certificate says of it."""
+
+    name: str
+    outcome: Outcome
+    certificate: Certificate
+    """Of the contributions alone: would clients keep to them without payments?"""
+
+    @property
+    def self_enforcing(self) -> bool:
+        """Whether clients keep to it because each slip would be punished by the equilibrium."""
+        return self.certificate.holds
+
+    @property
+    def total_cost(self) -> float:
+        """What a slot costs all clients, before payments."""
+        return float(self.outcome.cost.sum())
+
+    @property
+    def worst_saving(self) -> float:
+        """What the worst-off client saves against the equilibrium, payments included."""
+        return float(self.outcome.saving.min())
+
+    @property
+    def worst_client(self) -> str | None:
+        """Its name; None when all save the same."""
+        saving = self.outcome.saving
+        if np.isinf(saving).all():
+            return None
+        spread = saving.max() - saving.min()
+        if spread <= _ROUNDING * float(np.abs(self.outcome.cost).max()):
+            return None
+        return self.outcome.consortium.names[int(np.argmin(saving))]
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismComparison:
+    """What each mechanism makes of a consortium."""
+
+    equilibrium: Equilibrium
+    entries: tuple[Entry, ...]
+    price_of_anarchy: float
+
+    @property
+    def consortium(self) -> Consortium:
+        """Whose comparison it is."""
+        return self.equilibrium.consortium
+
+    def __getitem__(self, name: str) -> Entry:
+        """The entry of the mechanism called `name`."""
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        raise KeyError(name)
+
+
+def compare(
+    consortium: Consortium, mechanisms: Iterable[Mechanism] = MECHANISMS
+) -> MechanismComparison:
+    """Put mechanisms side by side, each with a certificate of its contributions."""
+    chosen = tuple(mechanisms)
+    names = [mechanism.name for mechanism in chosen]
+    if not names:
+        raise InvalidInput("mechanisms: there must be at least one")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInput(f"mechanisms: two are called {twice[0]!r}")
+    equilibrium = solve_equilibrium(consortium)
+    optimum = solve_social_optimum(consortium)
+    return MechanismComparison(
+        equilibrium=equilibrium,
+        entries=tuple(_entry(mechanism, consortium) for mechanism in chosen),
+        price_of_anarchy=price_of_anarchy(equilibrium, optimum),
+    )
+
+
+def _entry(mechanism: Mechanism, consortium: Consortium) -> Entry:
+    outcome = mechanism.outcome(consortium)
+    profile = Agreement(outcome.equilibrium, outcome.contributions, kind="given")
+    return Entry(mechanism.name, outcome, certify(profile))

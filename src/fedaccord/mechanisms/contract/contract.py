@@ -1,0 +1,197 @@
+"""Contract design: the server buys training from whom it suits, by a menu and a deadline.
+
+`design_menu` solves the model of Ding, Fang and Huang in its three information settings.
+`Contract` makes a consortium into that model and its menu into an outcome. The paper that
+fedaccord starts from compares with contract design (section 5.2, appendix H), but prints
+neither the types nor gamma nor alpha. So `Contract()` is a reconstruction: the choices are
+ours, and give what the paper reports.
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> outcome = Contract().outcome(paper_consortium())
+>>> outcome.contributors, outcome.total
+(20, 200000.0)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from fedaccord.agreement.solve import check_choice
+from fedaccord.errors import InvalidInput
+from fedaccord.game.consortium import LARGEST_COUNT, Consortium
+from fedaccord.game.cost import accuracy_loss
+from fedaccord.mechanisms.contract.expected import best_expected_amounts
+from fedaccord.mechanisms.contract.known import Positions, best_amounts, rewards
+from fedaccord.mechanisms.contract.model import (
+    ContractModel,
+    Information,
+    Menu,
+    MenuKind,
+    broken_amount,
+    is_number,
+)
+from fedaccord.mechanisms.mechanism import Outcome, outcome_of
+from fedaccord.numbers import FloatArray, count
+
+_SURVIVES = {
+    "complete": (False, "the server must know each client's cost"),
+    "weak": (True, "incentive compatible; numbers of each type known"),
+    "strong": (True, "incentive compatible; probabilities of types known"),
+}
+
+
+def design_menu(
+    model: ContractModel, information: Information = "complete", kind: MenuKind = "graded"
+) -> Menu:
+    """The menu that costs the server least, over all deadlines.
+
+    An `all-or-nothing` menu asks a type for all its samples or for none: lots are taken whole, by
+    ascending price, as long as even the last sample of the next is worth its price.
+    """
+    check_choice("information", information, get_args(Information))
+    check_choice("kind", kind, get_args(MenuKind))
+    if kind == "all-or-nothing" and not np.isfinite(model.samples).all():
+        raise InvalidInput("samples: an all-or-nothing menu needs data sizes that are not infinite")
+    deadlines = np.unique(model.delay).tolist()
+    if information == "strong":  # then the loss is bounded, and to serve nobody may be cheapest
+        deadlines.insert(0, -np.inf)
+    menus = (_menu_by(model, information, kind, deadline) for deadline in deadlines)
+    return min(menus, key=lambda menu: menu.expected_cost)  # of equal ones the earliest
+
+
+def _menu_by(
+    model: ContractModel, information: Information, kind: MenuKind, deadline: float
+) -> Menu:
+    """The best menu with this deadline; a deadline that nobody needs isn't paid for."""
+    eligible = model.eligible(deadline)
+    if information == "strong":
+        amounts, cost = best_expected_amounts(model, kind, eligible)
+        reward = rewards(model, amounts, eligible)
+    else:
+        amounts = best_amounts(model, information, kind, eligible)
+        reward = (
+            model.cost_per_sample * amounts
+            if information == "complete"
+            else rewards(model, amounts, eligible)
+        )
+        loss = float(accuracy_loss(amounts @ model.clients, model.rounds))
+        cost = model.valuation * loss + float(reward @ model.clients)
+    delay = float(model.delay[amounts > 0].max(initial=0.0))
+    return Menu(model, information, kind, amounts, reward, cost + model.delay_price * delay)
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Contract design for a consortium: what the server would buy, and pay."""
+
+    classes: int = 5
+    """Delay classes of equal size: client n has delay 1 + (n - 1) mod classes."""
+    delay: tuple[float, ...] | None = None
+    """t_n of each client, in the order of the consortium; None: by the classes."""
+    cost_per_sample: tuple[float, ...] | None = None
+    """theta_n of each client, in that order; None: E_n, what a sample costs it in the game."""
+    valuation: float | None = None
+    """gamma; None: the largest valuation among the clients, 100 in the paper's setting."""
+    delay_price: float | None = None
+    """alpha; None: a hundredth of gamma, 1 in the paper's setting."""
+    information: Information = "complete"
+    menu: MenuKind = "all-or-nothing"
+    name: str = "contract"
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be anyone's choice."""
+        check_choice("information", self.information, get_args(Information))
+        check_choice("menu", self.menu, get_args(MenuKind))
+        problems = [
+            *_broken_classes(self.classes),
+            *_broken_columns({"delay": self.delay, "cost_per_sample": self.cost_per_sample}),
+        ]
+        if self.valuation is not None:
+            problems += broken_amount("valuation", self.valuation)
+        if self.delay_price is not None:
+            problems += broken_amount("delay_price", self.delay_price, may_be_zero=True)
+        if problems:
+            raise InvalidInput(problems)
+
+    def design(self, consortium: Consortium) -> Menu:
+        """The menu that the server offers the consortium."""
+        return self._design(consortium)[0]
+
+    def outcome(self, consortium: Consortium) -> Outcome:
+        """What each client trains on and is paid when it takes the item meant for it."""
+        menu, type_of = self._design(consortium)
+        survives, why = _SURVIVES[self.information]
+        return outcome_of(
+            consortium,
+            np.minimum(menu.amounts[type_of], consortium.samples),
+            payments=menu.rewards[type_of],
+            enforced_by="a payer",
+            survives_private_information=survives,
+            private_information=why,
+            notes=(_what_is_bought(menu, menu.amounts[type_of]),),
+        )
+
+    def _design(self, consortium: Consortium) -> tuple[Menu, Positions]:
+        """The menu, and the position of each client's type in it."""
+        by_class = 1.0 + np.arange(consortium.size, dtype=np.float64) % self.classes
+        delay = _one_each("delay", self.delay, by_class)
+        theta = _one_each("cost_per_sample", self.cost_per_sample, consortium.cost_per_sample)
+        data = consortium.samples
+        order = np.lexsort((data, theta, delay))
+        columns = np.stack([delay, theta, data])[:, order]
+        fresh = np.append(True, (np.diff(columns, axis=1) != 0).any(axis=0))
+        type_of = np.empty(consortium.size, dtype=np.int64)
+        type_of[order] = fresh.cumsum() - 1
+        valuation = float(consortium.valuation.max()) if self.valuation is None else self.valuation
+        types: FloatArray = columns[:, fresh]
+        model = ContractModel(
+            delay=types[0],
+            cost_per_sample=types[1],
+            samples=types[2],
+            clients=np.bincount(type_of),
+            rounds=consortium.rounds,
+            valuation=valuation,
+            delay_price=valuation / 100.0 if self.delay_price is None else self.delay_price,
+        )
+        return design_menu(model, self.information, self.menu), type_of
+
+
+def _broken_classes(classes: object) -> Iterator[str]:
+    if not isinstance(classes, int | np.integer) or isinstance(classes, bool):
+        yield f"classes: must be a whole number, got {classes!r}"
+    elif classes < 1:
+        yield f"classes: must be 1 or more, got {classes}"
+    elif classes > LARGEST_COUNT:
+        yield f"classes: must be {LARGEST_COUNT:,} or less"
+
+
+def _broken_columns(columns: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the kind of what is given for each client; its length shows later."""
+    for field, given in columns.items():
+        listed = isinstance(given, Sequence | np.ndarray)
+        if given is not None and not (listed and all(map(is_number, given))):
+            yield f"{field}: must be numbers, one for each client, got {given!r}"
+
+
+def _one_each(field: str, given: tuple[float, ...] | None, otherwise: FloatArray) -> FloatArray:
+    """The numbers that were given, which must be one for each client, or the others."""
+    if given is None:
+        return otherwise
+    if len(given) != otherwise.size:
+        raise InvalidInput(
+            f"{field}: must have {count(otherwise.size, 'number')}, one for each client, "
+            f"got {len(given)}"
+        )
+    return np.array(given, dtype=np.float64)
+
+
+def _what_is_bought(menu: Menu, amounts: FloatArray) -> str:
+    served = int((amounts > 0).sum())
+    if served == 0:
+        return "The server buys nothing: no lot of samples is worth its price to the last one."
+    return (
+        f"The server buys from {count(served, 'client')} with delays up to {menu.deadline:g}, and "
+        "pays from its own pocket."
+    )

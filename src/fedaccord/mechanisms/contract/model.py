@@ -1,0 +1,291 @@
+"""A server that buys training: who could sell, and what the server wants.
+
+After Ding, Fang, Huang (*Optimal contract design for efficient federated learning with
+multi-dimensional private information*, IEEE JSAC 2020). Clients come in types: those of type i
+pay theta_i for each sample they train on and are ready after a delay t_i. The server offers a
+menu of items (amount d, reward r) and a deadline T; a client with t_i <= T picks an item or
+none, and its payoff is r - theta_i d. The server minimises
+
+    gamma (1/sqrt(G B) + 1/G) + alpha * (largest delay served) + sum of the rewards,
+
+where B is all that is trained on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.files.problems import Mistakes
+from fedaccord.files.tables import read_csv, rows_in_order
+from fedaccord.game.consortium import (
+    LARGEST_AMOUNT,
+    Consortium,
+    broken_shared_rules,
+    satiation_points,
+)
+from fedaccord.numbers import BoolArray, FloatArray, plain
+
+Information = Literal["complete", "weak", "strong"]
+"""What the server knows: each client's type (complete), how many clients each type has
+(weakly incomplete), or how probable each type is (strongly incomplete)."""
+
+MenuKind = Literal["graded", "all-or-nothing"]
+"""Whether a type may be asked for a part of its samples."""
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class ContractModel:
+    """The types of clients, one number a type, and the server."""
+
+    cost_per_sample: FloatArray
+    """theta_i."""
+    delay: FloatArray
+    """t_i."""
+    clients: FloatArray
+    """N_i; under strongly incomplete information how many are expected, N times the type's
+    probability."""
+    samples: FloatArray
+    """D_i: the most that one client of the type can be asked for; may be infinite. The server
+    knows it: it sees what it buys."""
+    rounds: int
+    """G."""
+    valuation: float
+    """gamma: what one unit of accuracy loss costs the server."""
+    delay_price: float
+    """alpha: what one unit of delay costs it."""
+    own_samples: float
+    """Under strongly incomplete information nobody at all may come, and 1/sqrt(G B) is infinite
+    then. So B has this much more, the server's own, which bounds the loss and keeps it convex."""
+
+    def __init__(
+        self,
+        *,
+        cost_per_sample: npt.ArrayLike,
+        delay: npt.ArrayLike,
+        clients: npt.ArrayLike,
+        samples: npt.ArrayLike = np.inf,
+        rounds: int,
+        valuation: float,
+        delay_price: float,
+        own_samples: float = 1.0,
+    ) -> None:
+        """Take one number a type (or one for all), and check them all at once."""
+        given = {
+            "cost_per_sample": cost_per_sample,
+            "delay": delay,
+            "clients": clients,
+            "samples": samples,
+        }
+        for field, column in _columns(given).items():
+            object.__setattr__(self, field, column)
+        object.__setattr__(self, "rounds", rounds)
+        object.__setattr__(self, "valuation", valuation)
+        object.__setattr__(self, "delay_price", delay_price)
+        object.__setattr__(self, "own_samples", own_samples)
+        problems = list(self._problems())
+        if problems:
+            raise InvalidInput(problems)
+
+    @property
+    def size(self) -> int:
+        """I, the number of types."""
+        return self.delay.size
+
+    @property
+    def all_clients(self) -> float:
+        """N, the number of clients of all types."""
+        return float(round(self.clients.sum()))  # probabilities may add up to nearly 1
+
+    def eligible(self, deadline: float) -> BoolArray:
+        """Which types are ready in time."""
+        return np.asarray(self.delay <= deadline)
+
+    def worth_up_to(self, price: npt.ArrayLike) -> FloatArray:
+        """(gamma / (2 price sqrt(G)))^(2/3): the total up to which a sample is worth its price."""
+        return satiation_points(self.valuation / np.asarray(price, dtype=np.float64), self.rounds)
+
+    def _problems(self) -> Iterator[str]:
+        yield from broken_shared_rules(self.rounds, 0.0)
+        rules = {
+            "cost_per_sample": (0.0, np.inf, "more than 0"),
+            "clients": (0.0, np.inf, "more than 0"),
+            "samples": (0.0, None, "more than 0"),
+            "delay": (None, np.inf, "0 or more"),
+        }
+        for field, (above, below, words) in rules.items():
+            values: FloatArray = getattr(self, field)
+            low = values >= 0 if above is None else values > above
+            high = ~np.isnan(values) if below is None else values < below
+            for n in np.flatnonzero(~(low & high)).tolist():
+                yield f"types[{n}].{field}: must be {words}, got {plain(values[n])}"
+        number = float(self.clients.sum())
+        if not abs(number - round(number)) <= 1e-9 * number < np.inf:
+            yield f"clients: must add up to a whole number, got {plain(number)}"
+        wrong = [
+            *broken_amount("valuation", self.valuation),
+            *broken_amount("own_samples", self.own_samples),
+            *broken_amount("delay_price", self.delay_price, may_be_zero=True),
+        ]
+        yield from wrong
+        if not wrong:
+            yield from self._products_beyond_numbers()
+
+    def _products_beyond_numbers(self) -> Iterator[str]:
+        with np.errstate(all="ignore"):
+            ratio = self.valuation / self.cost_per_sample
+            waiting = self.delay_price * self.delay
+        if np.isinf(ratio).any():
+            yield "valuation / cost_per_sample is beyond what a number can hold"
+        if np.isinf(waiting).any():
+            yield "delay_price * delay is beyond what a number can hold"
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one real number."""
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def broken_amount(field: str, value: Any, may_be_zero: bool = False) -> Iterator[str]:
+    """What is wrong with one of the server's own numbers."""
+    if not is_number(value):
+        yield f"{field}: must be a number, got {value!r}"
+    elif not (value > 0 or (may_be_zero and value == 0)) or value == np.inf:
+        words = "0 or more" if may_be_zero else "more than 0"
+        yield f"{field}: must be {words}, got {plain(value)}"
+    elif value >= LARGEST_AMOUNT:
+        yield f"{field}: must be less than {LARGEST_AMOUNT:g}"
+
+
+def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
+    """Read-only arrays of one length, one number a type."""
+    columns: dict[str, FloatArray] = {}
+    try:
+        arrays = [np.asarray(values, dtype=np.float64) for values in given.values()]
+        alike = np.broadcast_arrays(*arrays, np.zeros(1))
+        columns = dict(zip(given, (array.copy() for array in alike), strict=False))
+    except (TypeError, ValueError):
+        pass
+    if not columns or columns["delay"].ndim != 1 or columns["delay"].size == 0:
+        raise InvalidInput(f"{', '.join(given)}: must have one number for each type of client")
+    for column in columns.values():
+        column.flags.writeable = False
+    return columns
+
+
+TOLERANCE = 1e-9
+"""By how much a condition may fail, relative to the money in it: rewards are sums of products,
+and a binding condition is an equation between two of them."""
+
+
+class Item(NamedTuple):
+    """What clients of one type are offered."""
+
+    type: int
+    """Its position in the model."""
+    amount: float
+    """How many samples each is to train on."""
+    reward: float
+    """What each is paid for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """One item a type; nothing for nothing where a type isn't served."""
+
+    model: ContractModel
+    information: Information
+    kind: MenuKind
+    amounts: FloatArray
+    rewards: FloatArray
+    expected_cost: float
+    """What the server pays: accuracy loss, delay and rewards; on average, if it can't know."""
+
+    def __post_init__(self) -> None:
+        """Refuse a menu that clients would not take as meant."""
+        broken = self._broken_condition()
+        if broken is not None:
+            raise FedaccordError(f"this menu is not {broken}")
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """The items of the types that are served."""
+        served = np.flatnonzero(self.amounts > 0).tolist()
+        return tuple(Item(n, float(self.amounts[n]), float(self.rewards[n])) for n in served)
+
+    @property
+    def deadline(self) -> float | None:
+        """T: the largest delay served; None when nobody is."""
+        served = self.amounts > 0
+        return float(self.model.delay[served].max()) if served.any() else None
+
+    @property
+    def total(self) -> float:
+        """B: all samples bought; on average, if the server can't know."""
+        return float(self.amounts @ self.model.clients)
+
+    @property
+    def payoffs(self) -> FloatArray:
+        """r_i - theta_i d_i of each type that takes its own item."""
+        return self.rewards - self.model.cost_per_sample * self.amounts
+
+    def _broken_condition(self) -> str | None:
+        """The first condition that fails, if any."""
+        payoffs = self.payoffs
+        if (payoffs < -TOLERANCE * self.rewards).any():
+            return "individually rational: a client would rather take nothing"
+        if self.information == "complete":
+            return None  # the server sees a client's type, and shows it no other item
+        for n in self._open_to_several():
+            tempted = self.rewards[n] - self.model.cost_per_sample * self.amounts[n]
+            allowed = TOLERANCE * (self.rewards[n] + self.rewards)
+            if ((tempted > payoffs + allowed) & self._may_take(n)).any():
+                return "incentive compatible: a client would rather take another's item"
+        return None
+
+    def _open_to_several(self) -> list[int]:
+        """Positions of items that differ, of the many that may be the same."""
+        items = np.stack([self.amounts, self.rewards, self.model.samples], axis=1)
+        _, first = np.unique(items[self.amounts > 0], axis=0, return_index=True)
+        positions: list[int] = np.flatnonzero(self.amounts > 0)[first].tolist()
+        return positions
+
+    def _may_take(self, item: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Which types are offered an item: those in time, and with as many samples."""
+        in_time = self.model.delay <= (self.deadline or 0.0)
+        return np.asarray(in_time & (self.model.samples == self.model.samples[item]))
+
+
+_RULES = {"delay": "0 or more", "cost_per_sample": "more than 0"}
+
+
+def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[float, ...]]:
+    """The columns `delay` and `cost_per_sample` of a CSV file, in the order of the clients.
+
+    Beside `name` the file has one of them or both; what it has not is not in the answer, and
+    `Contract(**load_types(...))` takes its own rule for it.
+    """
+    path = Path(path)
+    mistakes = Mistakes(str(path))
+    try:
+        given = read_csv(path, mistakes, [], list(_RULES))
+        if not given.numbers:
+            raise InvalidInput("line 1: column 'delay' or 'cost_per_sample' is missing")
+    except InvalidInput as error:
+        raise InvalidInput(error.problems, str(path)) from None
+    for field, values in given.numbers.items():
+        least = values >= 0 if field == "delay" else values > 0
+        for k in np.flatnonzero(~least).tolist():
+            if given.place(k, field) not in mistakes and given.names[k] is not None:
+                got = "none" if np.isnan(values[k]) else plain(values[k])
+                given.add(mistakes, k, field, f"must be {_RULES[field]}, got {got}")
+    rows = rows_in_order(given, consortium, mistakes, "line")
+    if mistakes:
+        raise mistakes.error()
+    return {field: tuple(values[rows].tolist()) for field, values in given.numbers.items()}

@@ -1,0 +1,77 @@
+"""Arrays of numbers, and how numbers are written for people."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import InvalidInput
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def read_only(values: npt.ArrayLike, length: int, field: str) -> FloatArray:
+    """A read-only float array of `length`; one number stands for all clients."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{field}: must be numbers, got {values!r}") from None
+    if array.ndim == 0:
+        array = np.full(length, array)
+    if array.shape != (length,):
+        raise InvalidInput(f"{field}: must have one number for each of {length} clients")
+    array.flags.writeable = False
+    return array
+
+
+def as_profile(values: npt.ArrayLike, samples: FloatArray, field: str = "profile") -> FloatArray:
+    """`values` as a read-only profile: one contribution a client, each in [0, samples]."""
+    profile = read_only(values, samples.size, field)
+    wrong = ~((profile >= 0) & (profile <= samples))
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"{field}[{n}]: must be from 0 to {samples[n]:.15g}, got {plain(profile[n])}"
+        )
+    return profile
+
+
+def plain(value: Any) -> str:
+    """A number as a person would write it, for messages."""
+    return f"{float(value):.15g}"
+
+
+_LARGE, _SMALL = 1e15, 1e-9
+"""Beyond these a number has more zeros than anyone counts."""
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: "1 client", "6 clients"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def write(values: Sequence[float] | FloatArray, digits: int = 4) -> list[str]:
+    """Numbers that stand together, with as many decimals as the largest needs for `digits`.
+
+    Whole numbers have none. Very large and very small ones are written with a power of ten.
+
+    >>> write([50396.84, 110814.2]), write([0.0199, 0.00021])
+    (['50,397', '110,814'], ['0.01990', '0.00021'])
+    >>> write([8.0957e96, 0.0])
+    ['8.096e+96', '0']
+    """
+    array = np.asarray(values, dtype=np.float64)
+    largest = float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
+    if largest >= _LARGE or 0 < largest < _SMALL:
+        return [f"{v:.{digits}g}" if np.isfinite(v) else "–" for v in array]
+    whole = largest == 0 or bool((array == np.round(array)).all())
+    decimals = 0 if whole else max(0, digits - 1 - int(np.floor(np.log10(largest))))
+    # adding 0 turns a negative zero into a plain one
+    return [f"{round(v, decimals) + 0.0:,.{decimals}f}" if np.isfinite(v) else "–" for v in array]
+
+
+def patience(value: float) -> str:
+    """A discount factor or a threshold; infinite means that none is enough."""
+    return f"{value:.3f}" if np.isfinite(value) else "none is enough"

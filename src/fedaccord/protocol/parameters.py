@@ -1,0 +1,139 @@
+"""A model's parameters as plain arrays: their digest, their bytes, their average."""
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from math import prod, sqrt
+from typing import Any, TypeAlias
+from zipfile import ZIP_STORED, ZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import FedaccordError
+from fedaccord.protocol.reasons import Reason
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Parameters by name."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse NUL in a parameter's name: it separates fields in a digest, and ends names in a .npz.
+
+    With it, two different models could have the same digest.
+    """
+    for name in names:
+        if "\0" in name:
+            raise FedaccordError(f"a parameter is called {name!r}, which has a NUL in it")
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 over names, types, shapes and numbers."""
+    check_names(arrays)
+    found = hashlib.sha256()
+    for name, array in arrays.items():
+        found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def to_bytes(arrays: Arrays) -> bytes:
+    """As an uncompressed .npz; the same arrays are always the same bytes."""
+    check_names(arrays)
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def from_bytes(content: bytes) -> Arrays:
+    """What `to_bytes` wrote, and nothing that becomes larger than it is when it is unpacked."""
+    try:
+        with ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+            if any(part.compress_type != ZIP_STORED for part in parts):
+                raise ValueError("it is compressed")
+            if sum(part.file_size for part in parts) > len(content):
+                raise ValueError("it has another size than it says")
+            check_names(part.orig_filename for part in parts)
+            names = [part.filename.removesuffix(".npy") for part in parts]
+            if len(set(names)) < len(names):
+                raise ValueError("it has two parameters of one name")
+            arrays = [array_from_bytes(archive.read(part)) for part in parts]
+            return dict(zip(names, arrays, strict=True))
+    except Exception as error:  # whatever the bytes may be: zipfile and NumPy raise many kinds
+        raise FedaccordError(f"a model cannot be read: {error}") from None
+
+
+def array_from_bytes(content: bytes) -> npt.NDArray[Any]:
+    """An array as NumPy saves it, which must be as large as its header says.
+
+    NumPy would believe the header, and make room for whatever it says.
+    """
+    try:
+        file = io.BytesIO(content)
+        read_header = _HEADERS[np.lib.format.read_magic(file)]
+        shape, _, dtype = read_header(file)
+        if prod(shape) * dtype.itemsize != len(content) - file.tell():
+            raise ValueError("it has another size than it says")
+        return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]
+    except Exception as error:  # whatever the bytes may be: NumPy raises many kinds
+        raise FedaccordError(f"an array cannot be read: {error}") from None
+
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""By the version of NumPy's format."""
+
+
+def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None:
+    """In what these parameters differ from the wanted ones in form, or that they are no numbers."""
+    if arrays.keys() != wanted.keys():
+        return Reason.UNLIKE_PARAMETERS
+    for name, array in arrays.items():
+        if array.shape != wanted[name].shape or array.dtype != wanted[name].dtype:
+            return Reason.OTHER_FORM.format(
+                name=name,
+                type=array.dtype,
+                shape=array.shape,
+                wanted_type=wanted[name].dtype,
+                wanted_shape=wanted[name].shape,
+            )
+        if not np.isfinite(array).all():
+            return Reason.NOT_FINITE_PARAMETERS.format(name=name)
+    return None
+
+
+def distance(one: Arrays, other: Arrays) -> float:
+    """The Euclidean norm of the difference of two models; infinite if a number cannot hold it."""
+    with np.errstate(over="ignore"):
+        squares = [
+            float(np.sum(np.square(np.subtract(array, other[name], dtype=np.float64))))
+            for name, array in one.items()
+        ]
+    return sqrt(sum(squares))
+
+
+def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:
+    """FedAvg: everyone's parameters, weighted by samples, added in the order given.
+
+    Added up in float64, and kept to what the parameters' own type holds: the average of finite
+    numbers is finite. Whole numbers become the nearest whole number.
+    """
+    weighted = [(samples, arrays) for samples, arrays in updates if samples > 0]
+    total = sum(samples for samples, _ in weighted)
+    result = {name: np.zeros(array.shape) for name, array in weighted[0][1].items()}
+    with np.errstate(over="ignore"):  # by rounding, when all are the largest number there is
+        for samples, arrays in weighted:
+            weight = samples / total
+            for name, array in arrays.items():
+                result[name] += np.multiply(array, weight, dtype=np.float64)
+    return {name: _as_type(result[name], array.dtype) for name, array in weighted[0][1].items()}
+
+
+def _as_type(array: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    whole = np.issubdtype(dtype, np.integer)
+    most = np.iinfo(dtype) if whole else np.finfo(dtype)
+    kept = np.clip(np.rint(array) if whole else array, most.min, most.max)
+    return kept.astype(dtype)

@@ -1,0 +1,149 @@
+"""The terms: what everyone in the consortium knows and has signed. No client's secret is in it."""
+
+from math import ceil
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from fedaccord.checks import in_brief, normalised, shown
+from fedaccord.errors import InvalidInput
+from fedaccord.files.reading import load_toml
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+OnRefusal = Literal["without", "equilibrium"]
+MOST = 10**9
+"""Of anything that is counted; beyond some number no computer could work out what follows."""
+MOST_CLIENTS = 9_000
+MOST_SAMPLES = 10**12
+"""Of one client: a float holds the total of all clients exactly (it is below 2^53)."""
+RATIOS = (1e-100, 1e100)
+"""What a client's ratio may be: everything that is worked out from such ratios is a number."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+ClientName = Annotated[str, AfterValidator(normalised)]
+
+
+class TrainingTerms(BaseModel):
+    """What is trained, and how."""
+
+    model_config = _STRICT
+    task: str = "softmax"
+    shape: tuple[PositiveInt, ...] = Field(min_length=1, strict=False)
+    """Of one example."""
+    classes: int = Field(ge=2, le=MOST)
+    local: Literal["gradient step", "epochs"] = "gradient step"
+    rate: float = Field(default=0.5, gt=0)
+    batch: Count = 64
+    """Of the epochs, like the next."""
+    epochs: Count = 1
+    seed: int = Field(default=0, ge=0, lt=2**63)
+
+
+class Terms(BaseModel):
+    """The rules of a consortium."""
+
+    model_config = _STRICT
+    name: str = Field(min_length=1)
+    clients: tuple[ClientName, ...] = Field(min_length=1, max_length=MOST_CLIENTS, strict=False)
+    rounds: Count
+    """G, in each slot."""
+    discount_factor: float = Field(ge=0, lt=1)
+    """Of clients that do not tell their own."""
+    agreement: Literal["individual", "uniform"] = "individual"
+    margin: float = Field(default=0.0, ge=0, lt=1)
+    punishment_slots: Count | None = None
+    """How long a slip is punished; left out: for ever."""
+    tolerance: float = Field(default=0.0, ge=0, lt=1)
+    """Part of what was agreed that may be missing unpunished."""
+    quorum: int = Field(default=0, ge=0, le=MOST)
+    """How many clients a slot needs; 0: more than half of them."""
+    on_refusal: OnRefusal = "without"
+    """When a client refuses: agree without it, or play the equilibrium."""
+    answer_seconds: float = Field(default=120.0, gt=0)
+    """How long to wait for answers, and for a round of training."""
+    training_seconds: float = Field(default=3600.0, gt=0)
+    update_bound: Literal["robust", "off"] | Annotated[float, Field(gt=0)] = "robust"
+    """How far one update may move the model: 30 times what the others' do in the same round
+    (robust), a length of one's own, or as far as it likes (off)."""
+    models_kept: int = Field(default=3, ge=1, le=1_000)
+    """Of how many slots the server keeps the model, to go back to one."""
+    rollback_consent: Literal["nobody", "majority", "everyone"] = "majority"
+    """Who must agree before the consortium goes back to an older model."""
+    training: TrainingTerms
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if any(not name.strip() or not name.isprintable() for name in self.clients):
+            raise ValueError("clients: a name must be printable and not empty")
+        if len(set(self.clients)) < len(self.clients):
+            raise ValueError("clients: two have the same name")
+        if self.quorum > len(self.clients):
+            raise ValueError(f"quorum: {self.quorum} of {len(self.clients)} clients is too many")
+        return self
+
+    @property
+    def needed(self) -> int:
+        """How many clients a slot needs."""
+        return self.quorum or ceil((len(self.clients) + 1) / 2)
+
+    @property
+    def consents(self) -> int:
+        """How many clients must agree to a rollback."""
+        everyone = len(self.clients)
+        return {"nobody": 0, "majority": everyone // 2 + 1, "everyone": everyone}[
+            self.rollback_consent
+        ]
+
+
+def load_terms(path: str | Path) -> Terms:
+    """The terms in a TOML file."""
+    return read_terms(load_toml(path), str(path))
+
+
+def read_terms(data: dict[str, Any], source: str) -> Terms:
+    """The terms in parsed TOML, or every mistake in it."""
+    try:
+        return Terms.model_validate(data)
+    except ValidationError as error:
+        raise InvalidInput(mistakes_in(error), source) from None
+
+
+def mistakes_in(error: ValidationError) -> list[str]:
+    """What pydantic found, each with its place, in our words where we have some."""
+    found = []
+    for mistake in error.errors(include_url=False):
+        place = in_brief(".".join(map(str, mistake["loc"])))
+        words = _WORDS.get(mistake["type"])
+        if words is None:
+            said = mistake["msg"].removeprefix("Value error, ")
+        else:
+            said = words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
+        found.append(f"{place}: {said}" if place else said)
+    return found
+
+
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "unknown key",
+    "finite_number": "must be a finite number, got {got}",
+    "greater_than": "must be more than {gt:g}, got {got}",
+    "greater_than_equal": "must be {ge:g} or more, got {got}",
+    "less_than_equal": "must be {le:g} or less, got {got}",
+    "less_than": "must be less than {lt:g}, got {got}",
+    "literal_error": "must be {expected}, got {got}",
+    "int_type": "must be a whole number, got {got}",
+    "float_type": "must be a number, got {got}",
+    "string_type": "must be text, got {got}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "too_long": "must be {max_length} or fewer",
+}

@@ -1,0 +1,109 @@
+"""What each slip of a client saved it and lost it.
+
+A slip saves its client something at once and loses it something later. Both are against the
+same match without that client's slips, and discounted to the slot of the slip:
+
+    saved = what it would have paid in the slots of the slip, less what it paid;
+    lost  = what it paid from then on, up to its next slip or for ever, less what it would have.
+
+So all slips of a client, each discounted to the first slot, add up to what the slips cost it. (What
+it does in a punishment, however odd, is no slip, and what that costs it is in none of them.)
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from fedaccord.game.cost import cost
+from fedaccord.numbers import FloatArray
+from fedaccord.repeated.match import Match
+from fedaccord.repeated.recorder import Event
+
+_ROUNDING = 1e-12
+"""What follows the last slot is the same with and without a slip if it is this close, relative."""
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One deviation of a client, of one slot or several in a row."""
+
+    client: str
+    first: int
+    last: int
+    agreed: float
+    contributed: float
+    saved: float
+    lost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Deviator:
+    """A client that slipped, and its costs with and without its slips."""
+
+    client: str
+    slips: tuple[Slip, ...]
+    slots: FloatArray
+    """From its first slip on; the sums below are over these, discounted to the first of them."""
+    paid: FloatArray
+    """What it paid up to each slot, less what nothing could have spared it."""
+    paid_if_kept: FloatArray
+    """What it would have paid without its slips, likewise."""
+    extra: FloatArray
+    """What its slips cost it up to each slot: below 0 as long as they save it something."""
+    extra_for_ever: float
+    """The same, all slots to come included."""
+
+
+def deviator_of(match: Match, n: int) -> Deviator:
+    """What a client's slips saved and lost it, by playing the match again without them."""
+    kept = match.without_slips(n)
+    assert match.cost is not None
+    assert kept.cost is not None
+    consortium = match.agreement.consortium
+    name, delta = consortium.names[n], float(consortium.discount_factor[n])
+    deviations = [e for e in match.events if e.kind == "deviation" and e.client == name]
+    first = deviations[0].slot
+    paid, paid_if_kept = match.cost[first - 1 :, n], kept.cost[first - 1 :, n]
+    with np.errstate(invalid="ignore"):
+        extra = paid - paid_if_kept
+        after = float(match.cost_after[n] - kept.cost_after[n])
+    if abs(after) <= _ROUNDING * abs(kept.cost_after[n]):
+        after = 0.0
+    weights = delta ** np.arange(extra.size + 1.0)
+    unavoidable = float(cost(consortium, 0.0, inf)[n])
+    so_far = np.cumsum(weights[:-1] * extra)
+    return Deviator(
+        client=name,
+        slips=tuple(_slips(deviations, extra, after, weights)),
+        slots=np.arange(first, match.slots + 1.0),
+        paid=np.cumsum(weights[:-1] * (paid - unavoidable)),
+        paid_if_kept=np.cumsum(weights[:-1] * (paid_if_kept - unavoidable)),
+        extra=so_far,
+        extra_for_ever=float(so_far[-1] + weights[-1] * after),
+    )
+
+
+def _slips(
+    deviations: list[Event], extra: FloatArray, after: float, weights: FloatArray
+) -> Iterable[Slip]:
+    """The slips of one client; `extra` and `after` are what they cost it, from the first on."""
+    start = deviations[0].slot
+    ends = [event.slot - start for event in deviations[1:]] + [extra.size]
+    for event, end in zip(deviations, ends, strict=True):
+        first = event.slot - start
+        back = first + int(event.lasted)
+        saved = -float(weights[: back - first] @ extra[first:back])
+        lost = float(weights[back - first : end - first] @ extra[back:end])
+        if end == extra.size:
+            lost += float(weights[end - first]) * after
+        yield Slip(
+            client=event.client or "",
+            first=event.slot,
+            last=event.slot + int(event.lasted) - 1,
+            agreed=event.agreed or 0.0,
+            contributed=event.contributed or 0.0,
+            saved=saved,
+            lost=lost,
+        )

@@ -1,0 +1,55 @@
+"""What is left to chance: who is absent from a slot, and by how much each is misread."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedaccord.numbers import BoolArray, FloatArray
+
+_TOGETHER = 200_000
+"""How many client-slots are drawn at once, so that memory does not grow with the slots."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Chance in some slots in a row: who is absent, and by how much each is misread."""
+
+    first: int
+    last: float
+    """The last of the slots; infinite when nothing is left to chance."""
+    absent: BoolArray | None = None
+    error: FloatArray | None = None
+
+    def rows(self, first: int, length: float) -> tuple[BoolArray | None, FloatArray | None]:
+        """Those of `length` slots from `first` on."""
+
+        def part(values: Any) -> Any:
+            start = first - self.first
+            return None if values is None else values[start : start + int(length)]
+
+        return part(self.absent), part(self.error)
+
+
+class Chance:
+    """The same numbers for the same seed, however the slots are cut into stretches."""
+
+    def __init__(self, size: int, slots: int, noise: float, dropout: float, seed: int) -> None:
+        self.size, self.slots, self.noise, self.dropout = size, slots, noise, dropout
+        absence, error = np.random.SeedSequence(seed).spawn(2)
+        self.absence, self.error = np.random.default_rng(absence), np.random.default_rng(error)
+        self.block = Block(first=0, last=0)
+
+    def block_of(self, slot: int) -> Block:
+        """The block that a slot is in; slots are asked for in order."""
+        if slot > self.block.last:
+            height = self.slots if self.noise == self.dropout == 0 else _TOGETHER // self.size or 1
+            last = min(self.slots, slot + height - 1)
+            shape = (last - slot + 1, self.size)
+            self.block = Block(
+                first=slot,
+                last=last,
+                absent=self.absence.random(shape) < self.dropout if self.dropout else None,
+                error=self.error.normal(0.0, self.noise, shape) if self.noise else None,
+            )
+        return self.block

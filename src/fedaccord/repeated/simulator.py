@@ -1,0 +1,305 @@
+"""Where the game is played: everyone's next contribution, what is seen of it, and the phase.
+
+Each client has a phase of its own. When in a slot in which it cooperates it sees anyone slip, it
+punishes from the next slot on, for as long as the agreement says (or its strategy, if that knows
+better); what it sees meanwhile makes no difference. So clients with the same rule are always in
+the same phase.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import floor, inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.errors import InvalidInput
+from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.repeated.rng import Block
+from fedaccord.repeated.strategies import Steady, Strategy, View
+
+_ROUNDING = 1e-9
+"""A contribution this close (relative) to the agreed one is the agreed one."""
+
+_LOOK_AHEAD = 8
+"""So many slots are searched for an alarm at first, then twice as many, and so on."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Slots in a row in which everyone means to do the same; one with an alarm stands alone."""
+
+    first: int
+    length: float
+    """How many slots; infinite at the very end."""
+    profile: FloatArray
+    """What each client means to contribute."""
+    punishing: BoolArray
+    """Which clients are punishing."""
+    undeserved: bool
+    """Whether they punish what nobody did."""
+    less: BoolArray
+    """Who means to give less than agreed."""
+    seen: BoolArray
+    """Who is seen to give less than agreed by clients that cooperate."""
+    absent: BoolArray | None
+    """One row a slot, like the error; None: nobody."""
+    error: FloatArray | None
+    """By what part each is misread; None: by nothing."""
+
+    @property
+    def mostly_punishing(self) -> bool:
+        """Whether more than half of the clients are."""
+        return 2 * int(self.punishing.sum()) > self.punishing.size
+
+    @property
+    def slipped(self) -> BoolArray:
+        """Who gives less than agreed, if present, without punishing anyone."""
+        return self.less & ~self.punishing
+
+    @property
+    def false_alarm(self) -> bool:
+        """Whether there is an alarm, and nobody who is seen gives less than agreed."""
+        return bool(self.seen.any()) and not (self.seen & self.less).any()
+
+    @cached_property
+    def contributions(self) -> FloatArray:
+        """One row a slot, or a single row when all slots are the same."""
+        return self.of_present(self.profile)
+
+    def of_present(self, profile: FloatArray) -> FloatArray:
+        """The rows if everyone means to contribute this, and who is absent contributes 0."""
+        if self.absent is None:
+            return profile[np.newaxis]
+        return np.where(self.absent, 0.0, profile)
+
+    @property
+    def observed(self) -> FloatArray:
+        """What is seen of them, likewise; NaN for an absent client."""
+        seen = self.contributions
+        if self.error is not None:
+            seen = np.maximum(seen * (1.0 + self.error), 0.0)
+        return seen if self.absent is None else np.where(self.absent, np.nan, seen)
+
+    @property
+    def seen_last(self) -> FloatArray:
+        """What is seen in the last slot; 0 for an absent client."""
+        end = replace(
+            self,
+            absent=None if self.absent is None else self.absent[-1:],
+            error=None if self.error is None else self.error[-1:],
+        )
+        return np.asarray(np.nan_to_num(end.observed[0]))
+
+
+@dataclass
+class _Group:
+    """The clients that play one strategy, and their phase."""
+
+    strategy: Strategy
+    clients: npt.NDArray[np.int64]
+    slots: float
+    """For how long they punish."""
+    last_alarm: int | None = None
+    punished_until: float = 0
+    undeserved: bool = False
+
+    def standing(self, slot: int) -> tuple[float, float, bool]:
+        """Slots of punishment left, and since the last alarm unless they never end; its reason."""
+        left = max(self.punished_until - slot + 1, 0)
+        since = inf if self.last_alarm is None or left == inf else slot - self.last_alarm
+        return left, since, self.undeserved
+
+
+class Table:
+    """Where the game is played: whose turn, who is in which phase, what everyone saw last."""
+
+    def __init__(
+        self, agreement: Agreement, strategies: tuple[Strategy, ...], tolerance: float
+    ) -> None:
+        self.agreement = agreement
+        self.strategies = strategies
+        self.least = agreement.profile * (1.0 - tolerance - _ROUNDING)
+        self.groups = _grouped(strategies, agreement.punishment_slots)
+        self.slot = 1
+        self.last: FloatArray | None = None
+        self.intended = agreement.profile
+        self.look_ahead = _LOOK_AHEAD
+
+    @property
+    def standing(self) -> tuple[Any, ...]:
+        """All that the future depends on: everyone's phase, and what was done last."""
+        phases = tuple(group.standing(self.slot) for group in self.groups)
+        return phases, self.intended.tobytes()
+
+    @property
+    def punished_until(self) -> float:
+        """The last slot in which, as things stand, most clients are punishing."""
+        until = self._each(lambda group: group.punished_until)
+        return float(np.sort(until)[(until.size - 1) // 2])
+
+    def stretch(self, block: Block) -> Stretch:
+        """Play on until something changes, at most to the end of the block."""
+        punishing = self._each(lambda group: self.slot <= group.punished_until).astype(bool)
+        profile, until = self._intentions()
+        length = min(until, block.last) - self.slot + 1
+        absent, error = block.rows(self.slot, min(length, self.look_ahead))
+        short = _short(profile, self.least, absent, error) & (not punishing.all())
+        alarms = np.flatnonzero(short.any(axis=-1))
+        if alarms.size:
+            length = max(int(alarms[0]), 1)
+        elif absent is not None or error is not None:
+            length = len(short)
+        self.look_ahead = _LOOK_AHEAD if alarms.size else 2 * len(short)
+        stretch = Stretch(
+            first=self.slot,
+            length=length,
+            profile=profile,
+            punishing=punishing,
+            undeserved=self._undeserved(),
+            less=profile < self.agreement.profile * (1.0 - _ROUNDING),
+            seen=short[0] & (length == 1),
+            absent=None if absent is None else absent[: int(length)],
+            error=None if error is None else error[: int(length)],
+        )
+        self._move_on(stretch)
+        return stretch
+
+    def settle(self, everyone: bool = False) -> None:
+        """From now on who cannot say what it will do does what it did last."""
+        for group in self.groups:
+            unsure = group.strategy.steady_until(self._view(group)) < self.slot
+            if unsure or everyone:
+                group.strategy = _Fixed(self.intended)
+
+    def _move_on(self, stretch: Stretch) -> None:
+        """To the slot after a stretch; after an alarm, who cooperated starts to punish."""
+        self.intended = stretch.profile
+        self.last = stretch.seen_last
+        if stretch.seen.any():
+            for group in self.groups:
+                if group.punished_until < self.slot:
+                    group.last_alarm = self.slot
+                    group.punished_until = self.slot + group.slots
+                    group.undeserved = stretch.false_alarm
+        self.slot += int(stretch.length) if stretch.length < inf else 0
+
+    def _undeserved(self) -> bool:
+        """Whether all who punish do so for a false alarm."""
+        punishing = [group for group in self.groups if self.slot <= group.punished_until]
+        return bool(punishing) and all(group.undeserved for group in punishing)
+
+    def _each(self, of_group: Callable[[_Group], float]) -> FloatArray:
+        """One number for each client, from its group."""
+        result = np.empty(self.agreement.consortium.size)
+        for group in self.groups:
+            result[group.clients] = of_group(group)
+        return result
+
+    def _intentions(self) -> tuple[FloatArray, float]:
+        """What everyone is about to contribute, and the last slot for which that is sure."""
+        profile = np.empty(self.agreement.consortium.size)
+        until = inf
+        for group in self.groups:
+            view = self._view(group)
+            profile[group.clients] = self._answer(group, view)
+            steady = group.strategy.steady_until(view)
+            until = min(until, steady if steady >= self.slot else self.slot)
+            if view.punishing:
+                until = min(until, group.punished_until)
+        return profile, until if until == inf else floor(until)
+
+    def _view(self, group: _Group) -> View:
+        consortium, agreement = self.agreement.consortium, self.agreement
+        return View(
+            slot=self.slot,
+            clients=group.clients,
+            agreed=agreement.profile[group.clients],
+            alone=agreement.equilibrium.profile[group.clients],
+            samples=consortium.samples[group.clients],
+            satiation=consortium.satiation[group.clients],
+            agreed_total=agreement.total,
+            last_alarm=group.last_alarm,
+            punishing=self.slot <= group.punished_until,
+            last=self.last,
+        )
+
+    def _answer(self, group: _Group, view: View) -> FloatArray:
+        """What a strategy says, if it is possible."""
+        given = group.strategy.contribution(view)
+        try:
+            answer = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            answer = np.empty(0)
+        if answer.ndim == 0:
+            answer = np.full_like(view.agreed, answer)
+        names, size = self.agreement.consortium.names, view.agreed.size
+        if answer.shape != view.agreed.shape:
+            wanted = "one number" if size == 1 else f"{size} numbers, one a client"
+            raise InvalidInput(
+                f"the strategy of {names[group.clients[0]]} must answer with {wanted}, "
+                f"got {given!r} in slot {self.slot}"
+            )
+        wrong = ~((answer >= 0) & (answer <= view.samples))
+        if wrong.any():
+            n = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"the strategy of {names[group.clients[n]]} answered {answer[n]:.15g} in slot "
+                f"{self.slot}: must be from 0 to {view.samples[n]:.15g}"
+            )
+        return answer
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed(Steady):
+    """Go on with the same profile for ever."""
+
+    profile: FloatArray
+
+    def contribution(self, view: View) -> FloatArray:
+        """The same again."""
+        return self.profile[view.clients]
+
+
+def _short(
+    profile: FloatArray, least: FloatArray, absent: BoolArray | None, error: FloatArray | None
+) -> BoolArray:
+    """Slot by slot, who seems to give less than the least: a single row if all are the same."""
+    if error is None:
+        short = (profile < least)[np.newaxis]
+    else:  # profile * (1 + error) < least, with less to do for each slot
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            margin = np.where(least > 0, least / profile - 1.0, -np.inf)
+        short = error < margin
+    return short if absent is None else short & ~absent
+
+
+def _grouped(strategies: tuple[Strategy, ...], agreed_slots: int | None) -> list[_Group]:
+    """Each strategy once, with the positions of the clients that play it."""
+    clients: dict[Any, tuple[Strategy, list[int]]] = {}
+    for n, strategy in enumerate(strategies):
+        key: Any = strategy if _hashable(strategy) else id(strategy)
+        clients.setdefault(key, (strategy, []))[1].append(n)
+    return [
+        _Group(strategy, np.array(positions), _punishes_for(strategy, agreed_slots))
+        for strategy, positions in clients.values()
+    ]
+
+
+def _hashable(strategy: Strategy) -> bool:
+    try:
+        hash(strategy)
+    except TypeError:
+        return False
+    return True
+
+
+def _punishes_for(strategy: Strategy, agreed_slots: int | None) -> float:
+    """For how many slots: as the agreement says, unless the strategy knows better."""
+    own: float | None = getattr(strategy, "punishes_for", None)
+    if own is not None:
+        return own
+    return inf if agreed_slots is None else agreed_slots

@@ -1,0 +1,148 @@
+"""How large a shortfall to put up with when contributions are misread.
+
+A small tolerance takes honest clients for slipping, and the punishments that follow cost
+everyone. A large one lets clients shade: give a little less than agreed, slot after slot,
+hardly ever seen. In between lies the tolerance that costs least.
+
+A client that gives (1 - s) of what was agreed is seen to slip with probability
+Phi(((1 - tau) / (1 - s) - 1) / sigma), for a tolerance tau and a relative error that is normal
+with standard deviation sigma. If there is an alarm in a slot with probability q, cooperation
+is worth V = F + delta ((1 - q) V + q (P (1 + ... + delta^(T-1)) + delta^T V)) to a client that
+pays F in its slots and P in those of a punishment of T slots. Each client shades as far as pays,
+the others keeping to the agreement; the cost of a tolerance is what all pay when all do so.
+
+Absence matters in one way here: who is absent is not seen. What it costs that absent clients
+do not train is the same for every tolerance, near enough, and left out.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.errors import InvalidInput
+from fedaccord.game.cost import cost
+from fedaccord.numbers import FloatArray
+
+_WIDEST = 8.0
+"""Tolerances up to this many standard deviations of the error are looked at."""
+
+_GRID = 81
+"""Tolerances looked at, first over the whole range and then around the best."""
+
+_ROUNDING = 1e-12
+
+_NEARLY_ONE = 1.0 - 2.0**-53
+
+_CLOSE, _WIDE = np.linspace(-8.0, 4.0, 193), np.linspace(0.0, 1.0, 33)
+"""How far clients think of shading: these many standard deviations of the error above the
+tolerance, around which being seen becomes likely, and these parts of what was agreed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tolerance:
+    """The tolerance that costs least, and what it leads to."""
+
+    agreement: Agreement
+    noise: float
+    dropout: float
+    tolerance: float
+    false_alarm: float
+    """Probability of an alarm in a slot in which everyone keeps to the agreement."""
+    alarm: float
+    """The same when each client shades as far as pays."""
+    shading: FloatArray
+    """By what part each client then falls short of the agreement."""
+    cost: FloatArray
+    """Expected discounted cost of each client for ever, false alarms and shading included."""
+    tolerances: FloatArray
+    """All tolerances that were looked at first, and what each costs all clients together."""
+    total_costs: FloatArray
+
+    @property
+    def works(self) -> bool:
+        """Whether all together are better off than at the equilibrium, misreadings and all."""
+        equilibrium = self.agreement.equilibrium
+        delta = equilibrium.consortium.discount_factor
+        return bool(self.cost.sum() < (equilibrium.cost / (1.0 - delta)).sum() * (1.0 - _ROUNDING))
+
+
+def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> Tolerance:
+    """The tolerance that costs the clients least, for a given noise."""
+    if not 0 < noise < np.inf:
+        raise InvalidInput(f"noise: must be more than 0 to choose a tolerance for, got {noise!r}")
+    if not 0 <= dropout < 1:
+        raise InvalidInput(f"dropout: must be from 0 to less than 1, got {dropout!r}")
+    watch = _Watch(agreement, noise, 1.0 - dropout)
+    widest = min(_WIDEST * noise, 1.0 - 1e-9)
+    coarse = np.linspace(0.0, widest, _GRID)
+    totals = np.array([watch.cost(tau)[0].sum() for tau in coarse.tolist()])
+    best = int(np.argmin(totals))
+    fine = np.linspace(coarse[max(best - 1, 0)], coarse[min(best + 1, _GRID - 1)], _GRID)
+    tau = min(fine.tolist(), key=lambda tau: float(watch.cost(tau)[0].sum()))
+    expected, shading, alarm = watch.cost(tau)
+    return Tolerance(
+        agreement=agreement,
+        noise=noise,
+        dropout=dropout,
+        tolerance=tau,
+        false_alarm=float(watch.alarm(watch.seen(np.zeros(expected.size), tau))),
+        alarm=alarm,
+        shading=shading,
+        cost=expected,
+        tolerances=coarse,
+        total_costs=totals,
+    )
+
+
+class _Watch:
+    """What clients do, and pay, when they are watched through noise."""
+
+    def __init__(self, agreement: Agreement, noise: float, present: float) -> None:
+        self.agreement, self.noise, self.present = agreement, noise, present
+        self.watched = agreement.profile > 0
+        self.delta = agreement.consortium.discount_factor
+        self.punished = agreement.equilibrium.cost
+
+    def seen(self, shading: FloatArray, tau: float) -> FloatArray:
+        """The probability that a client is seen to slip in a slot."""
+        from scipy.special import ndtr
+
+        with np.errstate(divide="ignore"):
+            margin = ((1.0 - tau) / (1.0 - shading) - 1.0) / self.noise
+        return np.asarray(np.where(self.watched, self.present * ndtr(margin), 0.0))
+
+    def alarm(self, seen: FloatArray) -> np.float64:
+        """The probability that anyone is."""
+        return np.float64(-np.expm1(np.log1p(-np.minimum(seen, _NEARLY_ONE)).sum()))
+
+    def cost(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
+        """What each pays for ever when all shade as far as pays; how far; how likely an alarm."""
+        shading = self.shading(tau)
+        everyone = float(self.alarm(self.seen(shading, tau)))
+        profile = (1.0 - shading) * self.agreement.profile
+        if profile.sum() == 0:  # nobody would contribute: nothing is agreed
+            return self.punished / (1.0 - self.delta), shading, 1.0
+        paid = cost(self.agreement.consortium, profile)
+        return self.value(paid, everyone), shading, everyone
+
+    def shading(self, tau: float) -> FloatArray:
+        """How far it pays each client to shade while the others keep to the agreement."""
+        shades = np.unique(np.clip(np.append(tau + self.noise * _CLOSE, _WIDE), 0.0, 1.0))
+        less = shades[:, np.newaxis] * self.agreement.profile
+        paid = cost(
+            self.agreement.consortium, self.agreement.profile - less, self.agreement.total - less
+        )
+        honest = self.seen(np.zeros(self.delta.size), tau)
+        others_silent = (1.0 - self.alarm(honest)) / (1.0 - np.minimum(honest, _NEARLY_ONE))
+        alarm = 1.0 - others_silent * (1.0 - self.seen(shades[:, np.newaxis], tau))
+        return np.asarray(shades[np.argmin(self.value(paid, alarm), axis=0)])
+
+    def value(self, paid: FloatArray, alarm: FloatArray | float) -> FloatArray:
+        """V of the module's docstring, solved for."""
+        slots = self.agreement.punishment_slots
+        back = np.zeros_like(self.delta) if slots is None else self.delta**slots
+        punishment = self.punished * (1.0 - back) / (1.0 - self.delta)
+        stays = 1.0 - self.delta * (1.0 - alarm) - alarm * self.delta * back
+        result: FloatArray = (paid + self.delta * alarm * punishment) / stays
+        return result

@@ -1,0 +1,1 @@
+"""The sentences about results, each written once, for the terminal, HTML pages and notebooks."""

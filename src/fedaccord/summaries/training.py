@@ -1,0 +1,76 @@
+"""What is said about a training."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord.data.partition import skew_of
+from fedaccord.numbers import count
+
+if TYPE_CHECKING:
+    from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+
+
+def training_title(comparison: "Comparison") -> str:
+    """What was measured, in a few words."""
+    first, *others = comparison.scores
+    if not others:
+        return f"{percent(first.accuracy)} test accuracy under {first.profile}"
+    single = comparison.seeds == 1
+    told = [score for score in others if single or _sure(score.accuracy_gain)]
+    if not told:
+        return "No sure difference in accuracy"
+    largest = max(told, key=lambda score: abs(score.accuracy_gain.mean))
+    gain = 100 * largest.accuracy_gain.mean
+    seeds = ", with a single seed" if single else ""
+    if gain == 0:
+        return f"The same accuracy{seeds}"
+    more = "more" if gain > 0 else "less"
+    against = f"under {largest.profile} than under {first.profile}"
+    return f"{abs(gain):.2f} points {more} accuracy {against}{seeds}"
+
+
+def setting_sentence(comparison: "Comparison") -> str:
+    """On what was trained, and how."""
+    course = comparison.course
+    data = course.model.dataset
+    slots = count(len(comparison.runs[0].slots), "slot")
+    scale = "" if course.scale == 1 else f"; one example stands for {1 / course.scale:,.4g} samples"
+    skew = _skew(comparison)
+    labels = "" if skew is None else f"; labels skewed, alpha {skew:g}"
+    return (
+        f"Task {course.model.task.name} on {data.name} ({data.size:,} examples to train on), "
+        f"{count(course.rounds, 'round')} in a slot, {slots}, "
+        f"{count(comparison.seeds, 'seed')}{labels}{scale}"
+    )
+
+
+def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
+    """A profile against the first one, and how sure that is."""
+    first, gain = comparison.scores[0].profile, score.accuracy_gain
+    points = f"{100 * gain.mean:+.2f} points"
+    if gain.mean == 0 == gain.half_width:
+        return f"{score.profile} against {first}: the same accuracy with every seed."
+    if not np.isfinite(gain.half_width):
+        return f"{score.profile} against {first}: {points} of accuracy, from a single seed."
+    low, high = 100 * (gain.mean - gain.half_width), 100 * (gain.mean + gain.half_width)
+    between = f"(95 % interval {low:+.2f} to {high:+.2f})"
+    chance = "" if _sure(gain) else ", which may be chance"
+    return f"{score.profile} against {first}: {points} of accuracy {between}{chance}."
+
+
+def percent(estimate: "Estimate", signed: bool = False) -> str:
+    """A part of 1 in per cent, with its interval (of a difference: in points)."""
+    mean = f"{100 * estimate.mean:{'+' if signed else ''}.2f}"
+    width = f" ± {100 * estimate.half_width:.2f}" if np.isfinite(estimate.half_width) else ""
+    return f"{mean}{width}" if signed else f"{mean}{width} %"
+
+
+def _skew(comparison: "Comparison") -> float | None:
+    """Of the first run; it is that of all."""
+    return skew_of(comparison.course.partition(comparison.runs[0].seed))
+
+
+def _sure(estimate: "Estimate") -> bool:
+    """Whether the interval leaves out 0; of a single seed nobody can tell."""
+    return abs(estimate.mean) > estimate.half_width

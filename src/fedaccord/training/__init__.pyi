@@ -1,0 +1,31 @@
+from .calibration import Losses as Losses
+from .calibration import Speed as Speed
+from .calibration import measure_losses as measure_losses
+from .calibration import measure_speed as measure_speed
+from .checkpoint import Checkpoint as Checkpoint
+from .checkpoint import load_parameters as load_parameters
+from .comparison import Comparison as Comparison
+from .comparison import Estimate as Estimate
+from .comparison import ProfileScore as ProfileScore
+from .comparison import compare_runs as compare_runs
+from .course import Course as Course
+from .course import Score as Score
+from .course import SlotRecord as SlotRecord
+from .course import TrainingRun as TrainingRun
+from .course import train as train
+from .engine import Engine as Engine
+from .engine import GradientStep as GradientStep
+from .engine import LocalEpochs as LocalEpochs
+from .engine import TrainingFailed as TrainingFailed
+from .engine import TrainingPlan as TrainingPlan
+from .law import Law as Law
+from .law import fit_law as fit_law
+from .plain import PlainEngine as PlainEngine
+from .task import Model as Model
+from .task import Parameters as Parameters
+from .task import Task as Task
+from .task import cross_entropy as cross_entropy
+from .task import find_task as find_task
+from .vectorised.engine import VectorisedEngine as VectorisedEngine
+
+__all__: list[str]

@@ -1,0 +1,1 @@
+"""The fast engine: the steps of many clients in one tensor operation."""

@@ -1,0 +1,381 @@
+"""Consortium files: what they mean, and every mistake with its place."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.files import reading as text_file
+from fedaccord.files.consortium import example_consortium, example_text
+from fedaccord.files.profile import load_profile
+
+HEAD = "rounds = 50\ndiscount_factor = 0.8\n"
+CLIENT = '[[clients]]\nname = "A"\nvaluation = 3.0\ncost_per_sample = 1e-6\nsamples = 500\n'
+
+
+def load(directory: Path, toml: str | bytes, csv: str | bytes | None = None) -> fa.Consortium:
+    data = toml if isinstance(toml, bytes) else toml.encode()
+    (directory / "consortium.toml").write_bytes(data)
+    if csv is not None:
+        rows = csv if isinstance(csv, bytes) else csv.encode()
+        (directory / "clients.csv").write_bytes(rows)
+    return fa.load_consortium(directory / "consortium.toml")
+
+
+def problems(directory: Path, toml: str | bytes, csv: str | bytes | None = None) -> list[str]:
+    with pytest.raises(fa.InvalidInput) as caught:
+        load(directory, toml, csv)
+    assert caught.value.source == str(directory / "consortium.toml")
+    return list(caught.value.problems)
+
+
+# --- What is right -------------------------------------------------------------------------
+
+
+def test_a_consortium_of_tables(tmp_path: Path) -> None:
+    consortium = load(
+        tmp_path,
+        'name = "Two"\nserver_fee = 0.5\n' + HEAD + CLIENT + "[[clients]]\n"
+        'name = "B"\nvaluation = 5\nsamples = 1e3\ncommunication_cost = 2\ndiscount_factor = 0.9\n'
+        "cpu = { chip = 2e-28, cycles_per_sample = 1e7, hertz = 2e9 }\n",
+    )
+    assert (consortium.name, consortium.names) == ("Two", ("A", "B"))
+    assert (consortium.rounds, consortium.server_fee) == (50, 0.5)
+    np.testing.assert_allclose(consortium.valuation, [3, 5])
+    np.testing.assert_allclose(consortium.cost_per_sample, [1e-6, 0.004])
+    np.testing.assert_allclose(consortium.samples, [500, 1000])
+    np.testing.assert_allclose(consortium.communication_cost, [0, 2])
+    np.testing.assert_allclose(consortium.discount_factor, [0.8, 0.9])
+
+
+def test_clients_in_a_csv_file_beside_it(tmp_path: Path) -> None:
+    consortium = load(
+        tmp_path,
+        'clients = "clients.csv"\n' + HEAD,
+        "samples, name ,valuation,cost_per_sample,chip,cycles_per_sample,hertz,discount_factor\r\n"
+        '500,"A, and co",3,1e-6,,,,\r\n'
+        "\r\n"
+        "1000,B,5,,2e-28,1e7,2e9,0.9\r\n",
+    )
+    assert consortium.names == ("A, and co", "B")
+    assert consortium.name == "consortium"  # the file's, for want of another
+    np.testing.assert_allclose(consortium.cost_per_sample, [1e-6, 0.004])
+    np.testing.assert_allclose(consortium.discount_factor, [0.8, 0.9])
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    csv = b"\xef\xbb\xbfname,valuation,cost_per_sample,samples\nA,1,1,1\n"
+    toml = b'\xef\xbb\xbfrounds = 5\ndiscount_factor = 0.5\nclients = "clients.csv"\n'
+    assert load(tmp_path, toml, csv).names == ("A",)
+
+
+def test_a_discount_factor_for_each_client_is_enough(tmp_path: Path) -> None:
+    consortium = load(tmp_path, "rounds = 50\n" + CLIENT + "discount_factor = 0.7\n")
+    assert consortium.discount_factor.tolist() == [0.7]
+
+
+def test_the_example_is_the_design_s_story() -> None:
+    equilibrium = fa.solve_equilibrium(example_consortium())
+    agreement = fa.solve_agreement(equilibrium)
+    assert (equilibrium.consortium.size, equilibrium.free_riders) == (6, 3)
+    assert agreement.free_riders == 0
+    assert agreement.ratio > 2
+    assert fa.certify(agreement).holds
+    assert fa.solve_agreement(equilibrium, "uniform").exists
+    assert tomllib.loads(example_text())["rounds"] == 50
+
+
+def test_a_hundred_thousand_rows_are_read_as_columns(tmp_path: Path) -> None:
+    rows = "".join(f"client {n},{n + 1},1e-6,{n % 90 + 10}\n" for n in range(100_000))
+    header = "name,valuation,cost_per_sample,samples\n"
+    consortium = load(tmp_path, 'clients = "clients.csv"\n' + HEAD, header + rows)
+    assert consortium.size == 100_000
+    assert consortium.valuation[-1] == 100_000
+    broken = header + rows + "last,x,1,1\n"
+    assert problems(tmp_path, 'clients = "clients.csv"\n' + HEAD, broken) == [
+        "clients.csv line 100002, valuation: must be a number, got 'x' (last)"
+    ]
+
+
+# --- What is wrong -------------------------------------------------------------------------
+
+MISTAKES = {
+    "unknown key": (
+        "roundz = 3\n" + HEAD + CLIENT,
+        ["roundz: unknown key; did you mean 'rounds'?"],
+    ),
+    "unknown key of a client": (
+        HEAD + CLIENT + "sample = 3\n",
+        ["clients[0].sample: unknown key; did you mean 'samples'? (A)"],
+    ),
+    "missing keys": (
+        "discount_factor = 0.5\n[[clients]]\nvaluation = 1\nsamples = 1\n",
+        [
+            "rounds: is missing",
+            "clients[0].name: is missing",
+            "clients[0].cost_per_sample: is missing (or the figures of a cpu)",
+        ],
+    ),
+    "no clients": (HEAD, ["clients: is missing"]),
+    "empty list": (
+        HEAD + "clients = []\n",
+        ["clients: a consortium needs at least one client"],
+    ),
+    "clients that are no list": (
+        HEAD + "clients = 3\n",
+        ["clients: must be a list or the name of a CSV file, got 3"],
+    ),
+    "a client that is no table": (
+        HEAD + "clients = [3]\n",
+        ["clients[0]: must be a table, got 3"],
+    ),
+    "not a number": (
+        HEAD + CLIENT.replace("3.0", "nan"),
+        ["clients[0].valuation: must be a finite number, got nan (A)"],
+    ),
+    "infinite": (
+        HEAD + CLIENT.replace("1e-6", "inf"),
+        ["clients[0].cost_per_sample: must be a finite number, got inf (A)"],
+    ),
+    "zero cost": (
+        HEAD + CLIENT.replace("1e-6", "0"),
+        ["clients[0].cost_per_sample: must be more than 0, got 0 (A)"],
+    ),
+    "negative samples": (
+        HEAD + CLIENT.replace("500", "-5"),
+        ["clients[0].samples: must be more than 0, got -5 (A)"],
+    ),
+    "half a sample": (
+        HEAD + CLIENT.replace("500", "10.5"),
+        ["clients[0].samples: must be a whole number, got 10.5 (A)"],
+    ),
+    "text for a number": (
+        HEAD + CLIENT.replace("3.0", '"3"'),
+        ["clients[0].valuation: must be a number, got '3' (A)"],
+    ),
+    "truth for a number": (
+        HEAD.replace("50", "true") + CLIENT.replace("500", "true"),
+        [
+            "rounds: must be a whole number, got true",
+            "clients[0].samples: must be a number, got true (A)",
+        ],
+    ),
+    "half a round": (
+        HEAD.replace("50", "50.5") + CLIENT,
+        ["rounds: must be a whole number, got 50.5"],
+    ),
+    "a number for a name": (
+        HEAD + CLIENT.replace('"A"', "7"),
+        ["clients[0].name: must be text in quotes, got 7"],
+    ),
+    "no rounds, negative fee": (
+        "server_fee = -1\n" + HEAD.replace("50", "0") + CLIENT,
+        [
+            "rounds: must be a whole number, 1 or more, got 0",
+            "server_fee: must be 0 or more, got -1",
+        ],
+    ),
+    "a discount factor of 1 for all": (
+        HEAD.replace("0.8", "1.0") + CLIENT,
+        ["discount_factor: must be less than 1, got 1"],
+    ),
+    "a discount factor of 1 for one": (
+        HEAD + CLIENT + "discount_factor = 1.0\n",
+        ["clients[0].discount_factor: must be less than 1, got 1 (A)"],
+    ),
+    "no discount factor at all": (
+        "rounds = 50\n" + CLIENT,
+        ["discount_factor: is missing"],
+    ),
+    "no discount factor for some": (
+        "rounds = 50\n" + CLIENT + "discount_factor = 0.5\n" + CLIENT.replace("A", "B"),
+        [
+            "clients[1].discount_factor: is missing, and the consortium has none for all (B)",
+        ],
+    ),
+    "a name twice": (
+        HEAD + CLIENT + CLIENT,
+        ["clients[1].name: 'A' is the name of clients[0] already"],
+    ),
+    "an empty name": (HEAD + CLIENT.replace('"A"', '" "'), ["clients[0].name: must not be empty"]),
+    "a name that plays with the terminal": (
+        HEAD + CLIENT.replace('"A"', '"A\\u001b[31m"'),
+        ["clients[0].name: must be one line of printable text"],
+    ),
+    "both costs": (
+        HEAD + CLIENT + "cpu = { chip = 1, cycles_per_sample = 1, hertz = 1 }\n",
+        ["clients[0]: has a cost_per_sample and figures of a cpu; give one (A)"],
+    ),
+    "a cpu's figures": (
+        HEAD + CLIENT.replace("cost_per_sample = 1e-6", "cpu = { chip = 0, hertz = 1, herz = 1 }"),
+        [
+            "clients[0].cpu.cycles_per_sample: is missing (A)",
+            "clients[0].cpu.herz: unknown key; did you mean 'hertz'? (A)",
+            "clients[0].cpu.chip: must be more than 0, got 0 (A)",
+        ],
+    ),
+    "a cpu that is no table": (
+        HEAD + CLIENT.replace("cost_per_sample = 1e-6", "cpu = 3"),
+        ["clients[0].cpu: must be a table, got 3 (A)"],
+    ),
+    "a cpu beyond all numbers": (
+        HEAD
+        + CLIENT.replace(
+            "cost_per_sample = 1e-6", "cpu = { chip = 1e300, cycles_per_sample = 1, hertz = 1e99 }"
+        ),
+        ["clients[0]: cost_per_sample from its cpu must be more than 0, got inf (A)"],
+    ),
+    "a ratio beyond all numbers": (
+        HEAD + CLIENT.replace("3.0", "1e280").replace("1e-6", "1e-300"),
+        ["clients[0]: valuation / cost_per_sample is beyond what a number can hold (A)"],
+    ),
+    "a cost beyond all numbers": (
+        HEAD + CLIENT.replace("1e-6", "1e300"),
+        ["clients[0]: cost_per_sample * samples must be less than 1e+290 (A)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("toml", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_in_the_toml_file(tmp_path: Path, toml: str, expected: list[str]) -> None:
+    assert problems(tmp_path, toml) == expected
+
+
+CSV_HEADER = "name,valuation,cost_per_sample,samples\n"
+CSV_MISTAKES = {
+    "empty": ("", ["clients.csv: is empty; its first line must name the columns"]),
+    "only a header": (CSV_HEADER, ["clients.csv: has no clients; a consortium needs at least one"]),
+    "a missing column": (
+        "name,valuation,cost_per_sample\nA,1,1\n",
+        ["clients.csv: line 1: column 'samples' is missing"],
+    ),
+    "no cost": (
+        "name,valuation,samples\nA,1,1\n",
+        [
+            "clients.csv: line 1: column 'cost_per_sample' is missing "
+            "(or chip, cycles_per_sample and hertz)"
+        ],
+    ),
+    "an unknown column": (
+        CSV_HEADER.replace("samples", "sample") + "A,1,1,1\n",
+        [
+            "clients.csv: line 1: unknown column 'sample'; did you mean 'samples'?",
+            "clients.csv: line 1: column 'samples' is missing",
+        ],
+    ),
+    "a column twice": (
+        "name,name,valuation,cost_per_sample,samples\nA,A,1,1,1\n",
+        ["clients.csv: line 1: there are two columns 'name'"],
+    ),
+    "ragged rows": (
+        CSV_HEADER + "A,1,1\nB,1,1,1\nC,1,1,1,1\n",
+        [
+            "clients.csv line 2: has 3 cells, the first line has 4",
+            "clients.csv line 4: has 5 cells, the first line has 4",
+        ],
+    ),
+    "numbers": (
+        CSV_HEADER + "A,x,0,-5\nB,nan,inf,0.5\nC,,1,1\n",
+        [
+            "clients.csv line 2, valuation: must be a number, got 'x' (A)",
+            "clients.csv line 2, samples: must be more than 0, got -5 (A)",
+            "clients.csv line 2, cost_per_sample: must be more than 0, got 0 (A)",
+            "clients.csv line 3, valuation: must be a finite number, got nan (B)",
+            "clients.csv line 3, cost_per_sample: must be a finite number, got inf (B)",
+            "clients.csv line 3, samples: must be a whole number, got 0.5 (B)",
+            "clients.csv line 4, valuation: is missing (C)",
+        ],
+    ),
+    "a name twice": (
+        CSV_HEADER + "A,1,1,1\nA,1,1,1\n",
+        ["clients.csv line 3, name: 'A' is the name of the client on line 2 already"],
+    ),
+    "half a cpu": (
+        "name,valuation,samples,chip,cycles_per_sample,hertz\nA,1,1,1,1,1\nB,1,1,1,,1\nC,1,1,,,\n",
+        [
+            "clients.csv line 3, cycles_per_sample: is missing (B)",
+            "clients.csv line 4, cost_per_sample: is missing (or the figures of a cpu) (C)",
+        ],
+    ),
+    "an open quote": (
+        CSV_HEADER + '"A,1,1,1\n',
+        ["clients.csv: line 2: is not CSV: unexpected end of data"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("csv", "expected"), CSV_MISTAKES.values(), ids=CSV_MISTAKES.keys())
+def test_a_mistake_in_the_csv_file(tmp_path: Path, csv: str, expected: list[str]) -> None:
+    assert problems(tmp_path, 'clients = "clients.csv"\n' + HEAD, csv) == expected
+
+
+def test_mistakes_in_both_files_are_reported_together(tmp_path: Path) -> None:
+    toml = 'clients = "clients.csv"\nrounds = 0\ndiscount_factor = 0.8\n'
+    assert problems(tmp_path, toml, CSV_HEADER + "A,1,1,0\n") == [
+        "rounds: must be a whole number, 1 or more, got 0",
+        "clients.csv line 2, samples: must be more than 0, got 0 (A)",
+    ]
+
+
+def test_a_csv_file_that_is_not_there(tmp_path: Path) -> None:
+    toml = 'clients = "clients.csv"\n' + HEAD.replace("50", "0")
+    assert problems(tmp_path, toml) == [
+        "rounds: must be a whole number, 1 or more, got 0",
+        "clients.csv: there is no such file",
+    ]
+
+
+def test_more_mistakes_than_anyone_reads_are_counted(tmp_path: Path) -> None:
+    rows = "".join(f"client {n},1,1,0\n" for n in range(62))
+    with pytest.raises(fa.InvalidInput) as caught:
+        load(tmp_path, 'clients = "clients.csv"\n' + HEAD, CSV_HEADER + rows)
+    assert len(caught.value.problems) == 62
+    _, *lines = str(caught.value).splitlines()
+    assert ": 62 mistakes:" in str(caught.value)
+    assert len(lines) == 51
+    assert lines[-1] == "  and 12 more"
+
+
+@pytest.mark.parametrize("text", ["rounds = \n", "rounds = 1\nrounds = 2\n"])
+def test_broken_toml(tmp_path: Path, text: str) -> None:
+    [problem] = problems(tmp_path, text)
+    assert problem.startswith("is not TOML: ")
+    assert re.search(r"line \d+, column \d+", problem)
+
+
+def test_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert problems(tmp_path, b"rounds = 1\nname = '\xff'\n") == ["line 2: is not UTF-8 text"]
+    assert problems(tmp_path, "rounds = 1\n".encode("utf-16")) == ["line 1: is not UTF-8 text"]
+    with pytest.raises(fa.InvalidInput, match="is a directory, not a file"):
+        fa.load_consortium(tmp_path)
+    with pytest.raises(fa.InvalidInput, match="there is no such file"):
+        fa.load_consortium(tmp_path / "nope.toml")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(fa.InvalidInput, match="cannot be read: Permission denied"):
+        fa.load_consortium(tmp_path / "consortium.toml")
+
+
+def test_a_file_that_is_too_large_is_not_even_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("huge.toml", 100_000_000), ("huge.csv", 65_000_000)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)  # sparse: takes no room
+    consortium = example_consortium()  # before opening is forbidden: it is a file too
+    monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("it was opened"))
+    with pytest.raises(fa.InvalidInput, match=r"too large: 100\.0 MB, at most 10 MB"):
+        fa.load_consortium(tmp_path / "huge.toml")
+    with pytest.raises(fa.InvalidInput, match=r"too large: 65\.0 MB, at most 64 MB"):
+        load_profile(tmp_path / "huge.csv", consortium)
+
+
+def test_a_pipe_of_unknown_size_is_read_up_to_the_limit() -> None:
+    with pytest.raises(fa.InvalidInput, match="too large"):
+        text_file.read_text(Path("/dev/zero"), limit=1000)

@@ -1,0 +1,299 @@
+"""Contract design: closed forms against other optimisers, and conditions on every item."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, minimize
+
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.mechanisms.contract.contract import design_menu
+from fedaccord.mechanisms.contract.model import ContractModel, Information, Menu, MenuKind
+from fedaccord.numbers import BoolArray, FloatArray
+from tests.mechanisms.models import random_model
+
+Costed = Callable[[FloatArray], tuple[float, FloatArray]]
+"""A cost and its slope."""
+
+SETTINGS: list[Information] = ["complete", "weak", "strong"]
+
+
+def by_deadline(model: ContractModel, best: Callable[[BoolArray], float]) -> float:
+    """The least cost over all deadlines, `best` being the least with the types in time."""
+    deadlines = np.unique(model.delay)
+    return min(best(model.delay <= t) + model.delay_price * float(t) for t in deadlines)
+
+
+def _scaled(cost: Costed, unit: float) -> Costed:
+    """The same in units of `unit`, which optimisers stop the better for."""
+
+    def scaled(x: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = cost(x)
+        return value / unit, slope / unit
+
+    return scaled
+
+
+def most_asked(model: ContractModel) -> FloatArray:
+    """An upper bound for amounts that may be infinite: past it even the cheapest does not pay."""
+    theta = model.cost_per_sample.min()
+    enough = (model.valuation / (2 * theta * np.sqrt(model.rounds))) ** (2 / 3)
+    return np.asarray(np.minimum(model.samples, 2 * enough))
+
+
+def complete_by_descent(model: ContractModel) -> float:
+    """Complete information by a general optimiser: amounts free, rewards what they cost."""
+    whole = most_asked(model)
+
+    def best(in_time: BoolArray) -> float:
+        top, number = whole[in_time], model.clients[in_time]
+        price = model.cost_per_sample[in_time] * number * top
+        scale = model.valuation / np.sqrt(model.rounds)
+
+        def cost(share: FloatArray) -> tuple[float, FloatArray]:
+            total = float(number @ (share * top))
+            slope = -0.5 * scale * total**-1.5 * number * top
+            return scale * total**-0.5 + float(price @ share), slope + price
+
+        unit = cost(np.full(top.size, 0.5))[0]
+        found = minimize(
+            _scaled(cost, unit),
+            np.full(top.size, 0.5),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(1e-9, 1.0)] * top.size,
+            options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000},
+        )
+        return float(found.fun) * unit + model.valuation / model.rounds
+
+    return by_deadline(model, best)
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_complete_information_against_a_numerical_optimiser(capped: bool) -> None:
+    """500 random instances; the optimiser stops within 1e-5 of the best, and never below it."""
+    rng = np.random.default_rng(20 + capped)
+    for _ in range(250):
+        model = random_model(rng, capped=capped)
+        menu = design_menu(model, "complete")
+        found = complete_by_descent(model)
+        assert menu.expected_cost <= found * (1 + 1e-9)
+        assert menu.expected_cost >= found * (1 - 1e-5)
+
+
+def test_the_closed_form_without_limits() -> None:
+    """One type serves: i* = argmin 3 (gamma^2 theta / 4G)^(1/3) + alpha t (Ding et al.)."""
+    rng = np.random.default_rng(5)
+    for _ in range(500):
+        model = random_model(rng, capped=False)
+        theta, gamma = model.cost_per_sample, model.valuation
+        by_type = 3 * np.cbrt(gamma**2 * theta / (4 * model.rounds)) + (
+            model.delay_price * model.delay
+        )
+        served = np.flatnonzero(by_type <= by_type.min() * (1 + 1e-12))
+        total = (gamma / (2 * theta[served[0]] * np.sqrt(model.rounds))) ** (2 / 3)
+        for information in ("complete", "weak"):
+            menu = design_menu(model, information)
+            assert {item.type for item in menu.items} <= set(served.tolist())
+            assert menu.total == pytest.approx(total, rel=1e-9)
+            assert menu.expected_cost == pytest.approx(
+                by_type.min() + gamma / model.rounds, rel=1e-9
+            )
+            # no information rent: everyone is paid what its training costs
+            paid = menu.amounts * theta
+            assert menu.rewards == pytest.approx(paid, rel=1e-9)
+
+
+def weak_by_descent(model: ContractModel) -> float:
+    """Amounts and rewards both free, under the conditions themselves, by SLSQP.
+
+    Data sizes are known, so a client may only pass for one with as many samples.
+    """
+    whole = most_asked(model)
+
+    def best(in_time: BoolArray) -> float:
+        at = np.flatnonzero(in_time)
+        theta, top, number = model.cost_per_sample[at], whole[at], model.clients[at]
+        unit = float(theta.max() * top.max())
+        size = at.size
+        rows = []
+        for i in range(size):
+            for j in [None, *range(size)]:
+                row = np.zeros(2 * size)
+                row[size + i], row[i] = 1.0, -theta[i] * top[i] / unit
+                if j is not None and i != j and model.samples[at[i]] == model.samples[at[j]]:
+                    row[size + j] -= 1.0
+                    row[j] += theta[i] * top[j] / unit
+                    rows.append(row)
+                elif j is None:
+                    rows.append(row)
+        matrix = np.array(rows)
+        scale = model.valuation / np.sqrt(model.rounds)
+
+        def cost(x: FloatArray) -> tuple[float, FloatArray]:
+            share, reward = x[:size], x[size:] * unit
+            total = float(number @ (share * top))
+            slope = np.append(-0.5 * scale * total**-1.5 * number * top, number * unit)
+            return scale * total**-0.5 + float(number @ reward), slope
+
+        start = np.append(np.full(size, 0.5), np.full(size, 0.5 * (theta * top).max() / unit))
+        start_cost = cost(start)[0]
+        found = minimize(
+            _scaled(cost, start_cost),
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=[(1e-7, 1.0)] * size + [(0.0, None)] * size,
+            constraints=LinearConstraint(matrix, 0.0, np.inf),
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        return float(found.fun) * start_cost + model.valuation / model.rounds
+
+    return by_deadline(model, best)
+
+
+def test_weakly_incomplete_information_against_a_numerical_optimiser() -> None:
+    """Pooling and telescoping rewards are what the conditions alone lead to.
+
+    SLSQP has to ask everyone for a little (1e-7 of the most), and for more it pays more.
+    """
+    rng = np.random.default_rng(8)
+    for _ in range(120):
+        model = random_model(rng, capped=True)
+        menu = design_menu(model, "weak")
+        found = weak_by_descent(model)
+        assert menu.expected_cost <= found * (1 + 1e-8)
+        assert menu.expected_cost >= found * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("information", SETTINGS)
+@pytest.mark.parametrize("kind", ["graded", "all-or-nothing"])
+def test_every_item_is_rational_and_compatible(information: Information, kind: MenuKind) -> None:
+    """Checked here from the items, item by item, whatever the menu itself says."""
+    rng = np.random.default_rng(13)
+    for _ in range(25):
+        model = random_model(rng, capped=True, most_types=5)
+        menu = design_menu(model, information, kind)
+        theta = model.cost_per_sample
+        for n in range(model.size):
+            own = menu.rewards[n] - theta[n] * menu.amounts[n]
+            assert own >= -1e-9 * menu.rewards[n]
+            if information == "complete":
+                continue
+            for item in menu.items:
+                alike = model.samples[item.type] == model.samples[n]
+                if alike and model.delay[n] <= (menu.deadline or 0):
+                    other = item.reward - theta[n] * item.amount
+                    assert own >= other - 1e-9 * (item.reward + menu.rewards[n])
+        if kind == "all-or-nothing":
+            whole = (menu.amounts == 0) | (menu.amounts == model.samples)
+            assert whole.all()
+
+
+def test_less_knowledge_costs_the_server_more() -> None:
+    rng = np.random.default_rng(21)
+    for _ in range(100):
+        model = random_model(rng, capped=True)
+        complete, weak = (design_menu(model, known) for known in ("complete", "weak"))
+        assert weak.expected_cost >= complete.expected_cost * (1 - 1e-12)
+
+
+def test_information_rent() -> None:
+    """Two costs and a limit: all pass for the dearer type, so all are paid as much."""
+    model = ContractModel(
+        cost_per_sample=[1.0, 2.0],
+        delay=1,
+        clients=[3, 5],
+        samples=10.0,
+        rounds=1,
+        valuation=1e6,
+        delay_price=0.0,
+    )
+    assert design_menu(model, "complete").rewards.tolist() == [10.0, 20.0]
+    assert design_menu(model, "weak").rewards.tolist() == [20.0, 20.0]
+    assert design_menu(model, "weak").payoffs.tolist() == [10.0, 0.0]
+
+
+def test_a_dear_type_may_be_left_out_for_what_it_makes_the_cheap_ones_cost() -> None:
+    """phi_2 = 2 + (2 - 1) 9/1 = 11: worth it for a server that knows, not for one that can't."""
+    model = ContractModel(
+        cost_per_sample=[1.0, 2.0],
+        delay=1,
+        clients=[9, 1],
+        samples=10.0,
+        rounds=1,
+        valuation=2.0 * 5.0 * 100.0**1.5,  # the last of 100 samples is worth 5
+        delay_price=0.0,
+    )
+    assert design_menu(model, "complete").amounts.tolist() == [10.0, 10.0]
+    weak = design_menu(model, "weak", "all-or-nothing")
+    assert weak.amounts.tolist() == [10.0, 0.0]
+
+
+def test_waiting_costs() -> None:
+    def served(delay_price: float) -> float | None:
+        model = ContractModel(
+            cost_per_sample=[2.0, 1.0],
+            delay=[1.0, 2.0],
+            clients=1,
+            rounds=1,
+            valuation=1000.0,
+            delay_price=delay_price,
+        )
+        return design_menu(model).deadline
+
+    gain = 3 * np.cbrt(1000.0**2 / 4) * (np.cbrt(2.0) - 1.0)
+    assert served(0.99 * gain) == 2.0
+    assert served(1.01 * gain) == 1.0
+
+
+def test_a_menu_that_nobody_would_take_as_meant_is_refused() -> None:
+    model = ContractModel(
+        cost_per_sample=[1.0, 2.0], delay=1, clients=1, rounds=1, valuation=1.0, delay_price=0.0
+    )
+    with pytest.raises(FedaccordError, match="not individually rational"):
+        Menu(model, "complete", "graded", np.array([1.0, 1.0]), np.array([1.0, 1.0]), 0.0)
+    with pytest.raises(FedaccordError, match="not incentive compatible"):
+        Menu(model, "weak", "graded", np.array([1.0, 1.0]), np.array([1.0, 2.0]), 0.0)
+    Menu(model, "complete", "graded", np.array([1.0, 1.0]), np.array([1.0, 2.0]), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("cost_per_sample", [0.0], r"types\[0\].cost_per_sample: must be more than 0, got 0"),
+        ("delay", [-1.0], r"types\[0\].delay: must be 0 or more, got -1"),
+        ("clients", [1.5], "clients: must add up to a whole number, got 1.5"),
+        ("samples", [float("nan")], r"types\[0\].samples: must be more than 0, got nan"),
+        ("valuation", float("inf"), "valuation: must be more than 0, got inf"),
+        ("valuation", 1e290, r"valuation: must be less than 1e\+290"),
+        ("valuation", "x", "valuation: must be a number, got 'x'"),
+        ("cost_per_sample", [1e-308], "valuation / cost_per_sample is beyond what a number can"),
+        ("delay_price", -1.0, "delay_price: must be 0 or more, got -1"),
+        ("own_samples", 0.0, "own_samples: must be more than 0, got 0"),
+        ("rounds", 0, "rounds: must be a whole number, 1 or more, got 0"),
+        ("delay", [[1.0]], "must have one number for each type"),
+        ("clients", "many", "must have one number for each type"),
+    ],
+)
+def test_wrong_models(field: str, value: object, words: str) -> None:
+    right: dict[str, object] = {
+        "cost_per_sample": 1.0,
+        "delay": 1.0,
+        "clients": 1,
+        "rounds": 1,
+        "valuation": 100.0,
+        "delay_price": 0.0,
+    }
+    with pytest.raises(InvalidInput, match=words):
+        ContractModel(**(right | {field: value}))  # type: ignore[arg-type]
+
+
+def test_all_or_nothing_needs_something_to_be_all() -> None:
+    model = ContractModel(
+        cost_per_sample=1.0, delay=1, clients=1, rounds=1, valuation=1.0, delay_price=0.0
+    )
+    with pytest.raises(InvalidInput, match="needs data sizes that are not infinite"):
+        design_menu(model, kind="all-or-nothing")
+    with pytest.raises(InvalidInput, match="information: must be one of 'complete'"):
+        design_menu(model, "some")  # type: ignore[arg-type]

@@ -1,0 +1,60 @@
+"""Agreements and strategies for the tests of play, and chance as `play` draws it."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+import fedaccord as fa
+from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.repeated import (
+    DeviateOnce,
+    Forgiving,
+    FreeRide,
+    Friedman,
+    KeepAndPunish,
+    Loyal,
+    Myopic,
+    Selfish,
+)
+from tests.consortia import consortia
+from tests.repeated.reference import shading
+
+PATIENCE = st.floats(0.0, 0.9) | st.sampled_from([0.0, 0.5, 0.9])
+LENGTHS = st.none() | st.integers(1, 6)
+
+
+@st.composite
+def agreements(draw: st.DrawFn) -> fa.Agreement:
+    """Solved ones, and any profile at all: more or less than selfish clients give, or nothing."""
+    consortium = draw(consortia(st.integers(1, 5), PATIENCE, extreme=False))
+    slots = draw(LENGTHS)
+    if draw(st.booleans()):
+        return fa.solve_agreement(consortium, margin=0.1, punishment_slots=slots)
+    part = st.floats(1e-9, 1.0) | st.sampled_from([0.0, 0.0, 1.0])  # less has too few digits
+    parts = draw(st.lists(part, min_size=consortium.size, max_size=consortium.size))
+    assume(any(parts))
+    return fa.agreement_on(consortium, np.array(parts) * consortium.samples, slots)
+
+
+@st.composite
+def any_strategy(draw: st.DrawFn, samples: float, slots: int, deep: bool = True) -> Any:
+    """Any of the built-in ones, or a function."""
+    fixed = [KeepAndPunish(), Friedman(), Selfish(), FreeRide(), Loyal(), Myopic(), shading]
+    kinds = st.sampled_from(fixed) | st.builds(Forgiving, st.integers(1, 6))
+    if deep and draw(st.booleans()):
+        slot = draw(st.integers(1, slots))
+        given = draw(st.none() | st.floats(0.0, 1.0).map(lambda part: part * samples))
+        otherwise = draw(any_strategy(samples, slots, deep=False))
+        return DeviateOnce(slot, given, otherwise)
+    return draw(kinds)
+
+
+def draw_chance(
+    seed: int, slots: int, size: int, noise: float, dropout: float
+) -> tuple[FloatArray, BoolArray]:
+    """Errors and absences: the seed's two children, slot by slot and client by client."""
+    absence, error = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    absent = absence.random((slots, size)) < dropout
+    return noise * error.standard_normal((slots, size)), absent
