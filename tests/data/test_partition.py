@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.data.dataset import Dataset
-from fedaccord.data.partition import RandomPartition, SkewedPartition, skew_of, whole_contributions
+from fedaccord.data.partition import RandomPartition, SkewedPartition, skew_of
 
 
 def dataset(size: int = 200, classes: int = 4) -> Dataset:
@@ -133,11 +133,3 @@ def test_mixtures_are_shares(alpha: float) -> None:
 def test_how_skewed() -> None:
     assert skew_of(SkewedPartition(dataset(), [5], 0.3)) == 0.3
     assert skew_of(RandomPartition(dataset(), [5])) is None
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
-def test_whole_contributions_keep_the_total(profile: list[float]) -> None:
-    whole = whole_contributions(profile)
-    assert abs(whole.sum() - sum(profile)) <= 0.5 + 1e-6  # rounding of a sum of 50 times 1e6
-    assert (np.abs(whole - profile) < 1.0).all()
-    assert (whole[np.array(profile) == 0] == 0).all()

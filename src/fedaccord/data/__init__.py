@@ -2,12 +2,8 @@
 
 from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.own import OwnPartition, load_folder, own_partition
-from fedaccord.data.partition import (
-    Partition,
-    RandomPartition,
-    SkewedPartition,
-    whole_contributions,
-)
+from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
+from fedaccord.data.scale import examples_for
 
 __all__ = [
     "Dataset",
@@ -15,8 +11,8 @@ __all__ = [
     "Partition",
     "RandomPartition",
     "SkewedPartition",
+    "examples_for",
     "load_dataset",
     "load_folder",
     "own_partition",
-    "whole_contributions",
 ]

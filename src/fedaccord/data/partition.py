@@ -90,10 +90,10 @@ class SkewedPartition:
         there = np.array([len(positions) for positions in by_label])
         drawn = []
         for n, size in enumerate(self.sizes):
-            chance = _generator(self.seed, slot, n)
-            counts = _counts(self.mixtures[n], size, there, chance)
-            parts = [chance.permutation(by_label[c])[:k] for c, k in enumerate(counts)]
-            drawn.append(chance.permutation(np.concatenate(parts)))
+            rng = _generator(self.seed, slot, n)
+            counts = _counts(self.mixtures[n], size, there, rng)
+            parts = [rng.permutation(by_label[c])[:k] for c, k in enumerate(counts)]
+            drawn.append(rng.permutation(np.concatenate(parts)))
         return drawn
 
 
@@ -102,36 +102,20 @@ def skew_of(partition: Partition) -> float | None:
     return partition.alpha if isinstance(partition, SkewedPartition) else None
 
 
-def whole_contributions(profile: npt.ArrayLike) -> Indices:
-    """Contributions in whole samples with the same total, to within half a sample.
-
-    Everyone is rounded down, and those with the largest rest get one more.
-
-    >>> whole_contributions([2.6, 0.0, 3.7, 1.7]).tolist()
-    [2, 0, 4, 2]
-    """
-    real = np.asarray(profile, dtype=np.float64)
-    whole = np.floor(real)
-    missing = round(float(real.sum())) - int(whole.sum())
-    rests = np.argsort(-(real - whole), kind="stable")[:missing]
-    whole[rests] += 1
-    return whole.astype(np.int64)
-
-
 def _counts(
-    mixture: npt.NDArray[np.float64], size: int, there: Indices, chance: np.random.Generator
+    mixture: npt.NDArray[np.float64], size: int, there: Indices, rng: np.random.Generator
 ) -> Indices:
     """How many examples of each label: by the mixture, but no more than there are."""
-    counts = np.minimum(chance.multinomial(size, mixture), there)
+    counts = np.minimum(rng.multinomial(size, mixture), there)
     while (missing := size - int(counts.sum())) > 0:
         room = there - counts
         weights = np.where(room > 0, mixture + 1e-9, 0.0)
-        counts = np.minimum(counts + chance.multinomial(missing, weights / weights.sum()), there)
+        counts = np.minimum(counts + rng.multinomial(missing, weights / weights.sum()), there)
     return counts
 
 
 def _generator(seed: int, slot: int, client: int) -> np.random.Generator:
-    """The chance of one client in one slot, whatever the others do."""
+    """The rng of one client in one slot, whatever the others do."""
     return np.random.default_rng([seed, slot, client])
 
 

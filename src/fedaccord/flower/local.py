@@ -7,6 +7,7 @@ import torch
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Partition
+from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms
@@ -42,17 +43,12 @@ class LocalTraining:
         """The client's parameters after its own steps from the global ones."""
         if self._slot != slot:
             self._slot, self._examples = slot, self.partition.draw(slot)[self.drawn]
-        share = self._examples[: scaled_amount(amount, self.scale)]
+        share = self._examples[: int(examples_for(amount, self.scale))]
         shares = [*[_NOTHING] * self.position, share]
         plan = TrainingPlan(self.model, shares, turn, self.local, self.seed, slot, first=turn)
         given = {name: torch.from_numpy(array) for name, array in parameters.items()}
         (after,) = PlainEngine().rounds(plan, given)
         return {name: value.numpy() for name, value in after.items()}
-
-
-def scaled_amount(amount: int, scale: float) -> int:
-    """On how many examples a client trains that contributes so many samples."""
-    return max(1, round(amount * scale)) if amount else 0
 
 
 def local_steps(terms: Terms) -> GradientStep | LocalEpochs:

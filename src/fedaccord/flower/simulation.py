@@ -37,10 +37,11 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.data.partition import Indices, Partition
+from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.local import LocalTraining, scaled_amount
+from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.memory import StateCopy
 from fedaccord.flower.ray_cluster import closed_cluster
 from fedaccord.flower.rules import Slips, privates_of, shared_terms
@@ -213,8 +214,7 @@ class _Diary:
                 self.progress(slot.number, slot.rounds, self._rounds[-1])
         if slot.told:
             final = self._rounds[-1] if self._rounds else self._score(arrays)
-            given = slot.least.values()
-            total = sum(scaled_amount(amount, self.course.scale) for amount in given)
+            total = int(examples_for(list(slot.least.values()), self.course.scale).sum())
             rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
             self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final))
             self._rounds, self._done, self._missed = [], 0, False
