@@ -1,6 +1,7 @@
 """Datasets: what is inside scikit-learn, and what is refused."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import fedaccord as fa
-from fedaccord.data.dataset import Dataset, load_dataset
+from fedaccord.data.dataset import Dataset, dataset_names, load_dataset
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,30 @@ def test_the_split_is_always_the_same() -> None:
 
 
 def test_unknown() -> None:
-    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': choose one of digits"):
+    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': known are digits, "):
         load_dataset("cifar")
+
+
+def test_a_dataset_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an entry point, as an installed package declares it."""
+    (tmp_path / "readings.py").write_text(
+        "def load():\n    return [[float(n), 1.0] for n in range(10)], ['low', 'high'] * 5\n"
+    )
+    installed = tmp_path / "readings-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: readings\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        "[fedaccord.datasets]\nreadings = readings:load\nbroken = readings:nothing\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert dataset_names() == ["digits", "breast-cancer", "mnist", "broken", "readings"]
+    dataset = load_dataset("readings")
+    assert (dataset.name, dataset.size, dataset.classes) == ("readings", 8, 2)
+    assert dataset.label_names == ("high", "low")
+    with pytest.raises(fa.FedaccordError, match="broken: cannot be loaded from 'readings:nothing'"):
+        load_dataset("broken")
+    with pytest.raises(fa.InvalidInput, match="did you mean 'readings'"):
+        load_dataset("reading")
 
 
 def test_all_mistakes_at_once() -> None:

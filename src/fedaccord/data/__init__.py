@@ -1,7 +1,8 @@
 """Datasets, their partition among clients, and their drift from slot to slot."""
 
-from fedaccord.data.dataset import Dataset, load_dataset
-from fedaccord.data.own import OwnPartition, load_folder, own_partition
+from fedaccord.data.dataset import Dataset, dataset_names, load_dataset
+from fedaccord.data.inputs import as_dataset, as_examples, scale_note
+from fedaccord.data.own import OwnPartition, load_folder, own_partition, read_data
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
 from fedaccord.data.scale import examples_for
 
@@ -11,8 +12,13 @@ __all__ = [
     "Partition",
     "RandomPartition",
     "SkewedPartition",
+    "as_dataset",
+    "as_examples",
+    "dataset_names",
     "examples_for",
     "load_dataset",
     "load_folder",
     "own_partition",
+    "read_data",
+    "scale_note",
 ]
