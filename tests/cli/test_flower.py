@@ -231,7 +231,7 @@ def test_no_client_is_called_as_the_examples_to_measure_with(
     result = three("flower", "new", "app", "three.toml", *example)
     assert result.exit_code == 2
     assert result.stderr == (
-        "Error: no client can be called test: those are the examples to measure with\n"
+        "Error: no client can be called test: that is the name of the test examples\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["three.toml"]
 

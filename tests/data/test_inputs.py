@@ -113,7 +113,9 @@ def test_npz_files_by_either_pair_of_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "test.npz", inputs=INPUTS, labels=WORDS)
     assert load_folder(tmp_path, ["a"]).dataset.label_names == ("no", "yes")
     np.savez(tmp_path / "a.npz", X=INPUTS, labels=LABELS)
-    with pytest.raises(fa.InvalidInput, match="inputs and labels, or X and y; there is 'X', 'labels'"):
+    with pytest.raises(
+        fa.InvalidInput, match="inputs and labels, or X and y; there is 'X', 'labels'"
+    ):
         load_folder(tmp_path, ["a"])
 
 

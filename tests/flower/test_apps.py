@@ -16,11 +16,10 @@ from flwr.supercore import log
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.memory import StateCopy
-from fedaccord.flower.nodes import Directory
-from fedaccord.flower.server_app import run_slots, server_app
+from fedaccord.flower.server_app import Directory, run_slots, server_app
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import contradictions
@@ -160,7 +159,6 @@ def test_how_long_it_waits_is_what_the_terms_say(
         return exchange(grid, messages, seconds, room)
 
     monkeypatch.setattr("fedaccord.flower.server_app.exchange", timed)
-    monkeypatch.setattr("fedaccord.flower.nodes.exchange", timed)
     terms = terms_of(NAMES, answer_seconds=7.0, training_seconds=99.0)
     app = client_app(client_of(privates_of(NAMES), terms))
     with ledger_at(tmp_path / "ledger.db") as ledger:

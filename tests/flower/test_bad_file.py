@@ -26,9 +26,9 @@ from fedaccord.files.profile import load_profile
 from fedaccord.files.tables import guarded, unguarded
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.client_file import keep_model, load_client_file
+from fedaccord.flower.client_file import FileClient, load_client_file
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.nodes import Directory
+from fedaccord.flower.server_app import Directory
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.store import Moment, open_ledger
@@ -291,7 +291,8 @@ def test_a_ledger_is_its_owner_s(tmp_path: Path) -> None:
 def test_so_are_a_client_s_things(tmp_path: Path) -> None:
     write_app(tmp_path / "app", terms_of(("a", "b")), privates_of(("a", "b")))
     client = tmp_path / "app" / "clients" / "a"
-    keep_model(client / "client.toml", START_MODEL)
+    terms = tmp_path / "app" / "fedaccord_app" / "terms.toml"
+    FileClient(client / "client.toml", terms).keep_model(START_MODEL)
     found = modes(client)
     assert (found["client.toml"], found["model.npz"]) == (0o600, 0o600)
     assert modes(tmp_path / "app" / "clients") == {"a": 0o700, "b": 0o700}

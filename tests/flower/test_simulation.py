@@ -14,9 +14,8 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.rules import slips_in
 from fedaccord.flower.server_app import put
-from fedaccord.flower.simulation import simulate, terms_for
+from fedaccord.flower.simulation import simulate, slips_in, terms_for
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.lines import load_entries
 from fedaccord.numbers import FloatArray

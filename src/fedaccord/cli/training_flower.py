@@ -37,8 +37,7 @@ def run_on_flower(
     course: "Course", profile: "PlayedProfile", seed: int, ledger: str | None
 ) -> "TrainingRun":
     """Report, rank, offer, train and settle, slot after slot."""
-    from fedaccord.flower.rules import slips_in
-    from fedaccord.flower.simulation import simulate, terms_for
+    from fedaccord.flower.simulation import simulate, slips_in, terms_for
 
     match = profile.match
     if match is None:

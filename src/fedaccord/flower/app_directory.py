@@ -1,9 +1,15 @@
-"""Writes a directory that is a Flower app: the terms for all, a private file for each client."""
+"""From a consortium, in which all is known, to a Flower app: terms for all, private files for each.
+
+The app is a directory. Nothing in the terms is secret; what only one client may know is in a file
+of its own, which is no part of the app.
+"""
 
 import json
 import re
+import shlex
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -12,12 +18,56 @@ from typing import Any
 
 import numpy as np
 
+from fedaccord.checks import normalised
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.own import check_names
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.participant import Private
 from fedaccord.protocol.terms import Terms
+
+Slips = Mapping[str, Mapping[int, int]]
+"""What some clients contribute in some slots instead of what they are asked for."""
+
+
+def shared_terms(consortium: Consortium) -> dict[str, Any]:
+    """The part of the terms that comes from the consortium."""
+    return {
+        "name": consortium.name,
+        "clients": list(consortium.names),
+        "rounds": consortium.rounds,
+        "discount_factor": _usual_discount_factor(consortium),
+    }
+
+
+def _usual_discount_factor(consortium: Consortium) -> float:
+    """The most frequent discount factor: clients that have another one report it."""
+    return float(Counter(consortium.discount_factor.tolist()).most_common(1)[0][0])
+
+
+def privates_of(consortium: Consortium, slips: Slips | None = None) -> list[Private]:
+    """What each client of a consortium knows about itself."""
+    usual = _usual_discount_factor(consortium)
+    broken = [client.name for client in consortium if client.samples != int(client.samples)]
+    if broken:
+        raise InvalidInput(f"{broken[0]}: samples must be a whole number to train on them")
+    for name in slips or {}:
+        consortium.index(name)
+    planned = {normalised(name): amounts for name, amounts in (slips or {}).items()}
+    return [
+        Private(
+            name=client.name,
+            valuation=client.valuation,
+            cost_per_sample=client.cost_per_sample,
+            samples=int(client.samples),
+            discount_factor=float(client.discount_factor or 0.0),
+            communication_cost=client.communication_cost,
+            tells_discount_factor=client.discount_factor != usual,
+            slips=dict(planned.get(client.name, {})),
+        )
+        for client in consortium
+    ]
 
 
 def write_app(
@@ -82,7 +132,7 @@ def folder_names(clients: tuple[str, ...]) -> dict[str, str]:
 def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Path) -> None:
     app = made / "fedaccord_app"
     register = "\n".join(
-        f"       flwr supernode register clients/{folder}/node.pub --name {_shell(name)}"
+        f"       flwr supernode register clients/{folder}/node.pub --name {shlex.quote(name)}"
         for name, folder in folders.items()
     )
     certificates = json.dumps(str(home.resolve() / "keys" / "ca.pem"))
@@ -168,7 +218,7 @@ def _write_data(
 
 
 def _filled(name: str, /, **words: str) -> str:
-    text = resources.files("fedaccord.flower.app_files").joinpath(f"{name}.txt").read_text("utf-8")
+    text = (resources.files("fedaccord.flower") / "app_files" / f"{name}.txt").read_text("utf-8")
     return Template(text).substitute(words) if words else text.replace("$$", "$")
 
 
@@ -181,7 +231,3 @@ def _line(key: str, value: Any) -> str:
 def _toml(value: Any) -> str:
     """JSON's texts, numbers and lists are TOML's as well."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _shell(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

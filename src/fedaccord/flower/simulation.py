@@ -39,12 +39,12 @@ from flwr.serverapp import Grid, ServerApp
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.app_directory import Slips, privates_of, shared_terms
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.local import LocalTraining
-from fedaccord.flower.memory import StateCopy
 from fedaccord.flower.ray_cluster import closed_cluster
-from fedaccord.flower.rules import Slips, privates_of, shared_terms
 from fedaccord.flower.server_app import run_slots
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.chain import Fact
@@ -54,8 +54,20 @@ from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms
+from fedaccord.repeated.match import Match
 from fedaccord.training.course import Course, Progress, Score, SlotRecord, TrainingRun
 from fedaccord.training.engine import LocalEpochs
+
+
+def slips_in(match: Match) -> Slips:
+    """The slips of a match, in whole samples: to train what was played."""
+    found: dict[str, dict[int, int]] = {}
+    for event in match.events:
+        if event.kind == "deviation" and event.client is not None:
+            last = int(min(event.slot + event.lasted - 1, match.slots))
+            for slot in range(event.slot, last + 1):
+                found.setdefault(event.client, {})[slot] = int(event.contributed or 0)
+    return found
 
 
 def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:

@@ -91,9 +91,8 @@ def new(
     from fedaccord.data.dataset import load_dataset
     from fedaccord.errors import InvalidInput
     from fedaccord.files.consortium import load_consortium
-    from fedaccord.flower.app_directory import write_app
+    from fedaccord.flower.app_directory import privates_of, shared_terms, write_app
     from fedaccord.flower.local import empty_model, local_steps
-    from fedaccord.flower.rules import privates_of, shared_terms
     from fedaccord.protocol.terms import read_terms
 
     consortium = load_consortium(file)
