@@ -248,11 +248,11 @@ def _read_csv(path: Path) -> Examples:
     if _is_number(first[label]):
         table = np.loadtxt(rows, delimiter=",", ndmin=2, comments=None, quotechar='"')
         return np.delete(table, label, axis=1), table[:, label]
-    table = list(csv.reader(rows, skipinitialspace=True))
-    if len({len(row) for row in table}) > 1:
+    split_rows = list(csv.reader(rows, skipinitialspace=True))
+    if len({len(row) for row in split_rows}) > 1:
         raise ValueError("the rows have different lengths")
-    features = [[float(cell) for n, cell in enumerate(row) if n != label] for row in table]
-    return np.array(features), np.array([row[label].strip() for row in table])
+    features = [[float(cell) for n, cell in enumerate(row) if n != label] for row in split_rows]
+    return np.array(features), np.array([row[label].strip() for row in split_rows])
 
 
 def _without_header(rows: list[str]) -> tuple[list[str], list[str]]:
