@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
-from fedaccord.data.scale import examples_for, fitting_scale, scaled_sizes
+from fedaccord.data.scale import examples_for, fitting_scale, rounding_note, scaled_sizes
 
 DIGITS = load_dataset("digits")  # 1,438 examples
 
@@ -49,6 +49,14 @@ def test_every_client_is_rounded_by_itself(profile: list[float], scale: float) -
 
 def test_small_contributions_are_trained_on_by_everyone_alike() -> None:
     assert examples_for([150.0] * 4, 0.002).tolist() == [1, 1, 1, 1]
+
+
+def test_a_note_when_rounding_changes_the_total_by_more_than_a_twentieth() -> None:
+    assert rounding_note([100, 90, 80]) is None
+    assert rounding_note([0, 0]) is None
+    assert rounding_note([2.4, 2.4, 2.4]) == (
+        "at this scale the contributions make 7.2 examples, which are rounded to 6"
+    )
 
 
 def test_halves_go_to_the_even_number() -> None:

@@ -17,6 +17,8 @@ from fedaccord.errors import InvalidInput
 
 _MOST = 2.0**62
 """More examples than that cannot be counted in 64 bits."""
+_COARSE = 0.05
+"""A total that rounding changes by more than this part of it is worth a note."""
 
 
 def examples_for(contributions: npt.ArrayLike, scale: float = 1.0) -> npt.NDArray[np.int64]:
@@ -33,6 +35,21 @@ def examples_for(contributions: npt.ArrayLike, scale: float = 1.0) -> npt.NDArra
     samples = np.asarray(contributions, dtype=np.float64)
     rounded = np.rint(_scaled(samples, scale))
     return np.where(samples > 0, np.maximum(rounded, 1.0), 0.0).astype(np.int64)
+
+
+def rounding_note(contributions: npt.ArrayLike, scale: float = 1.0) -> str | None:
+    """A note if rounding to whole examples changes the total by more than 5 %.
+
+    >>> rounding_note([150, 150, 150, 150], 0.002)
+    'at this scale the contributions make 1.2 examples, which are rounded to 4'
+    """
+    exact = float(np.sum(np.asarray(contributions, dtype=np.float64) * scale))
+    whole = int(examples_for(contributions, scale).sum())
+    if abs(whole - exact) <= _COARSE * exact:
+        return None
+    return (
+        f"at this scale the contributions make {exact:.4g} examples, which are rounded to {whole:,}"
+    )
 
 
 def scaled_sizes(samples: npt.ArrayLike, scale: float) -> list[int]:
