@@ -60,7 +60,7 @@ def test_new_writes_an_app(three: Run) -> None:
         "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"
     )
     assert result.exit_code == 0
-    assert result.stdout.endswith("Go on with the five commands in app/README.md.\n")
+    assert result.stdout.endswith("Continue with the five commands in app/README.md.\n")
     terms = load_terms("app/fedaccord_app/terms.toml")
     assert terms.clients == ("St Mary", "St. Mary!", "Łódź")
     assert (terms.rounds, terms.discount_factor, terms.punishment_slots) == (3, 0.8, 4)
@@ -167,8 +167,8 @@ def test_one_key_at_a_client(three: Run) -> None:
     assert Path("node.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
     again = three("flower", "key", "node.key")
     assert again.exit_code == 2
-    assert "exists already; a key is not overwritten" in again.stderr
-    for place, message in (("x.pub", "another ending"), ("none/x.key", "cannot be written")):
+    assert "exists already; keys are not overwritten" in again.stderr
+    for place, message in (("x.pub", "cannot end in .pub"), ("none/x.key", "cannot be written")):
         refused = three("flower", "key", place)
         assert refused.exit_code == 2
         assert message in refused.stderr
@@ -188,18 +188,18 @@ def test_one_key_at_a_client(three: Run) -> None:
     ("words", "message"),
     [
         (["none.toml", "--dataset", "digits"], "none.toml"),
-        (["three.toml"], "what is an example like?"),
-        (["three.toml", "--shape", "8,8"], "what is an example like?"),
-        (["three.toml", "--dataset", "digits", "--classes", "3"], "not together with --dataset"),
+        (["three.toml"], "the shape of an example is missing"),
+        (["three.toml", "--shape", "8,8"], "the shape of an example is missing"),
+        (["three.toml", "--dataset", "digits", "--classes", "3"], "cannot be combined with --dataset"),
         (["three.toml", "--dataset", "nosuch"], "no dataset called 'nosuch'"),
         (["three.toml", "--shape", "8x8", "--classes", "10"], "--shape: must be whole numbers"),
         (["three.toml", "--shape", "0", "--classes", "10"], "1 or more, as in 28,28, got '0'"),
         (["three.toml", "--shape", "8", "--classes", "1"], "--classes: must be 2 or more, got 1"),
         (
             ["three.toml", "--shape", "9999999999,99999999", "--classes", "10"],
-            "100,000,000 or less",
+            "must be at most 100,000,000",
         ),
-        (["three.toml", "--shape", "8", "--classes", "99999999"], "100,000,000 or less"),
+        (["three.toml", "--shape", "8", "--classes", "99999999"], "must be at most 100,000,000"),
         (["three.toml", "--dataset", "digits", "--rate", "1e300"], "fit 32 bits, got 1e+300"),
         (["three.toml", "--dataset", "digits", "--task", "svm"], "no task called 'svm'"),
         (["three.toml", "--shape", "30", "--classes", "2", "--task", "cnn"], "needs images"),
@@ -254,7 +254,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
     assert "has 12000 samples, but digits has only" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "many.toml", "three.toml"]
     result = three("flower", "keys", "app", "--host", "x")
-    assert "is no directory that `fedaccord flower new` wrote" in result.stderr
+    assert "is not a directory that `fedaccord flower new` wrote" in result.stderr
     three("flower", "new", "new", "three.toml", "--dataset", "digits")
     result = three("flower", "keys", "new")
     assert result.exit_code == 2
@@ -286,7 +286,7 @@ def test_where_no_key_can_go(three: Run) -> None:
     result = three("flower", "keys", "app", "--host", "server")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: app/keys/ca.pem: is a directory, where a file is to go\n",
+        "Error: app/keys/ca.pem: is a directory, but should be a file\n",
     )
     assert [path.name for path in Path("app/keys").iterdir()] == ["ca.pem"]
     shutil.rmtree("app/keys")
@@ -294,7 +294,7 @@ def test_where_no_key_can_go(three: Run) -> None:
     result = three("flower", "keys", "app", "--host", "server")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: app/keys: cannot be made: File exists\n",
+        "Error: app/keys: cannot be created: File exists\n",
     )
     Path("app/keys").unlink()
     Path("app/clients/St-Mary/ca.pem").mkdir()

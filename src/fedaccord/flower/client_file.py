@@ -37,7 +37,7 @@ _MID_SLOT = ("rank", "offer", "train", "settle")
 
 
 class ClientFile(BaseModel):
-    """What is in the file. Paths are relative to it."""
+    """The contents of the file. Paths are relative to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     name: ClientName
@@ -48,7 +48,7 @@ class ClientFile(BaseModel):
     communication_cost: float = Field(default=0.0, ge=0)
     tell_discount_factor: bool = False
     terms: str = "terms.toml"
-    """The terms that this client signed, which the app must have, too."""
+    """The terms that this client signed; the app must have the same."""
     data: str = "data"
     ledger: str = "ledger.db"
     model: str | None = None
@@ -148,7 +148,7 @@ class FileClient:
 
 
 def _check_signed(path: Path, terms: Terms) -> None:
-    """The app comes from the server, and so do its terms: are they those of the client's file?"""
+    """Compare the signed terms with those of the app, which comes from the server."""
     signed, given = _lines(load_terms(path)), _lines(terms)
     if others := [
         f"{key}: {value} was signed, but the server's app has {given[key]}"
