@@ -190,7 +190,10 @@ def test_one_key_at_a_client(three: Run) -> None:
         (["none.toml", "--dataset", "digits"], "none.toml"),
         (["three.toml"], "the shape of an example is missing"),
         (["three.toml", "--shape", "8,8"], "the shape of an example is missing"),
-        (["three.toml", "--dataset", "digits", "--classes", "3"], "cannot be combined with --dataset"),
+        (
+            ["three.toml", "--dataset", "digits", "--classes", "3"],
+            "cannot be combined with --dataset",
+        ),
         (["three.toml", "--dataset", "nosuch"], "no dataset called 'nosuch'"),
         (["three.toml", "--shape", "8x8", "--classes", "10"], "--shape: must be whole numbers"),
         (["three.toml", "--shape", "0", "--classes", "10"], "1 or more, as in 28,28, got '0'"),

@@ -73,3 +73,8 @@ def test_a_scale_that_leads_to_too_many_examples() -> None:
     for convert in (scaled_sizes, examples_for):
         with pytest.raises(fa.InvalidInput, match=r"scale: 1e\+308 leads to more examples than"):
             convert([100], 1e308)
+
+
+def test_the_old_name_says_what_to_use_now() -> None:
+    with pytest.raises(ImportError, match=r"is now examples_for\(contributions, scale\)"):
+        from fedaccord.data import whole_contributions  # type: ignore[attr-defined]  # noqa: F401

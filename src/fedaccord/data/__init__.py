@@ -22,3 +22,12 @@ __all__ = [
     "read_data",
     "scale_note",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "whole_contributions":
+        raise ImportError(
+            "whole_contributions is now examples_for(contributions, scale), which rounds each "
+            "client's contribution by itself"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
