@@ -84,7 +84,7 @@ def test_new_writes_an_app(three: Run) -> None:
         assert held["inputs"].shape == (200, 8, 8)
 
 
-def test_new_fills_an_empty_directory_where_someone_stands(
+def test_new_fills_an_empty_directory_that_is_in_use(
     three: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -162,7 +162,7 @@ def test_new_certificates_when_the_clients_are_elsewhere(three: Run) -> None:
     assert Path("app/keys/server.pem").is_file()
 
 
-def test_one_key_at_a_client(three: Run) -> None:
+def test_creating_one_key_at_a_client(three: Run) -> None:
     assert three("flower", "key", "node.key").exit_code == 0
     assert Path("node.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
     again = three("flower", "key", "node.key")
@@ -227,7 +227,7 @@ def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("example", [("--dataset", "digits"), ("--shape", "8", "--classes", "2")])
-def test_no_client_is_called_as_the_examples_to_measure_with(
+def test_no_client_has_the_name_of_the_test_examples(
     example: tuple[str, ...], three: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "three.toml").write_text(CONSORTIUM.replace("St Mary", "test"), encoding="utf-8")
@@ -267,7 +267,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
 HOSTS = ("sérver", "", " ", "https://server:8000", "server:8000", "a..b", "10.0.0.256", "-x", "a/b")
 
 
-def test_hosts_that_are_none(three: Run) -> None:
+def test_invalid_hosts_are_refused(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     for host in HOSTS:
         result = three("flower", "keys", "app", "--host", "good.example", "--host", host)
@@ -283,7 +283,7 @@ def test_hosts(host: str, three: Run) -> None:
     assert three("flower", "keys", "app", "--host", host).exit_code == 0
 
 
-def test_where_no_key_can_go(three: Run) -> None:
+def test_keys_that_cannot_be_written(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     Path("app/keys/ca.pem").mkdir(parents=True)
     result = three("flower", "keys", "app", "--host", "server")
@@ -338,6 +338,6 @@ def test_help_needs_neither_flower_nor_a_database() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_all_that_is_missing_is_named() -> None:
+def test_everything_that_is_missing_is_named() -> None:
     with pytest.raises(FedaccordError, match=r"needs no_a and no_b, which are not .* brings them$"):
         check_installed("json", "no_a", "no_b")

@@ -1,4 +1,4 @@
-"""Datasets: what is inside scikit-learn, and what is refused."""
+"""Datasets: the built-in ones, those of other packages, and what is refused."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_built_in(name: str, size: int, shape: tuple[int, ...], classes: int) ->
     assert overlap <= 0.01 * len(dataset.test_labels)  # digits has a few twins of its own
 
 
-def test_inputs_are_of_like_size() -> None:
+def test_built_in_features_are_on_similar_scales() -> None:
     """Digits from 0 to 1; each measurement of the tumours with mean 0 and deviation 1."""
     digits = load_dataset("digits")
     assert (digits.inputs.min(), digits.inputs.max()) == (0.0, 1.0)
@@ -43,7 +43,7 @@ def test_the_split_is_always_the_same() -> None:
     np.testing.assert_array_equal(load_dataset("digits").labels, load_dataset("digits").labels)
 
 
-def test_unknown() -> None:
+def test_an_unknown_dataset() -> None:
     with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': known are digits, "):
         load_dataset("cifar")
 

@@ -1,4 +1,4 @@
-"""Everything that is accepted as examples, and what is said about everything else."""
+"""Everything that is accepted as examples, and the errors for everything else."""
 
 from collections.abc import Iterator
 from pathlib import Path

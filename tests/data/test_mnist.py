@@ -1,4 +1,4 @@
-"""MNIST: found, verified, downloaded once; and what is said when it can't be."""
+"""MNIST: found, verified, downloaded once; and the errors if it cannot be."""
 
 import errno
 import gzip
@@ -21,7 +21,7 @@ from fedaccord.data.mnist import DataUnavailable, load_mnist
 
 
 def idx(array: npt.NDArray[np.int64]) -> bytes:
-    """An IDX file, gzipped, as MNIST has them."""
+    """A gzipped IDX file, like those of MNIST."""
     head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
     return gzip.compress(head + array.astype(np.uint8).tobytes(), mtime=0)
 
@@ -43,7 +43,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No data directory, an empty cache, and a mirror that nobody answers at."""
+    """No data directory, an empty cache, and a mirror that does not answer."""
     monkeypatch.delenv("FEDACCORD_DATA", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -60,7 +60,7 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A mirror on this machine, of the folder that it gives."""
+    """A mirror on this machine; the fixture is its folder."""
     folder = tmp_path / "mirror"
     folder.mkdir()
 
@@ -122,7 +122,7 @@ def test_a_wrong_file_on_disk(
 
 
 @pytest.mark.usefixtures("files")
-def test_a_file_that_may_not_be_read(
+def test_a_file_without_read_permission(
     files: dict[str, bytes], nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FEDACCORD_DATA", str(write(nowhere / "data", files)))
@@ -145,7 +145,7 @@ def test_no_network() -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_a_cache_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_directory_that_cannot_be_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
     with pytest.raises(DataUnavailable, match=r"could not be downloaded.*Not a directory"):
         load_mnist()

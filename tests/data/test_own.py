@@ -107,7 +107,7 @@ def test_one_array_is_not_inputs_and_labels(folder: Path) -> None:
         load_folder(folder, ["West"])
 
 
-def test_a_mark_of_the_byte_order_is_no_number(folder: Path) -> None:
+def test_a_byte_order_mark_is_skipped(folder: Path) -> None:
     (folder / "West.csv").write_text("1,2,0\n3,4,1\n", encoding="utf-8-sig")
     assert list(load_folder(folder, ["West"]).sizes) == [2]
 
@@ -160,7 +160,7 @@ def test_complex_numbers(part: str) -> None:
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_damaged_anywhere(folder: Path, save: Callable[..., None]) -> None:
-    """Whatever byte is wrong: read, or refused in one sentence."""
+    """Whichever byte is wrong, the file is read, or refused in one sentence."""
     save(folder / "Bad.npz", inputs=INPUTS, labels=LABELS)
     whole = (folder / "Bad.npz").read_bytes()
     refused = []

@@ -77,4 +77,4 @@ def test_a_scale_that_leads_to_too_many_examples() -> None:
 
 def test_the_old_name_says_what_to_use_now() -> None:
     with pytest.raises(ImportError, match=r"is now examples_for\(contributions, scale\)"):
-        from fedaccord.data import whole_contributions  # type: ignore[attr-defined]  # noqa: F401
+        from fedaccord.data import whole_contributions  # noqa: F401

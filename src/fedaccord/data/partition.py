@@ -63,8 +63,8 @@ class SkewedPartition:
     """Every client has its own mixture of labels, from a Dirichlet distribution.
 
     The smaller `alpha`, the fewer labels a client has. A client keeps its mixture from slot to
-    slot; only the examples are drawn again. Two clients may have the same example, even if there are
-    enough for all.
+    slot; only the examples are drawn again. Two clients may have the same example, even if there
+    are enough for all.
     """
 
     dataset: Dataset
