@@ -12,7 +12,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -38,12 +38,12 @@ class TestKeepAndPunish(StrategyContract):
         np.testing.assert_array_equal(punishing, agreement.equilibrium.profile)
 
 
-class TestFriedman(StrategyContract):
-    def make(self) -> Friedman:
-        return Friedman()
+class TestGrimTrigger(StrategyContract):
+    def make(self) -> GrimTrigger:
+        return GrimTrigger()
 
     def test_it_never_forgives(self) -> None:
-        assert Friedman().punishes_for == inf
+        assert GrimTrigger().punishes_for == inf
 
 
 class TestForgiving(StrategyContract):
@@ -199,10 +199,13 @@ def test_every_built_in_strategy_is_under_contract() -> None:
         (lambda: DeviateOnce(0), "deviate once: slot must be a whole number, 1 or more, got 0"),
         (
             lambda: DeviateOnce(True),
-            "deviate once: slot must be a whole number, 1 or more, got True",
+            "deviate once: slot must be a whole number, 1 or more, got true",
         ),
         (lambda: DeviateOnce(1, -5.0), "deviate once: amount must be 0 or more, got -5.0"),
-        (lambda: DeviateOnce(1, float("nan")), "deviate once: amount must be 0 or more, got nan"),
+        (
+            lambda: DeviateOnce(1, float("nan")),
+            "deviate once: amount must be 0 or more and finite, got nan",
+        ),
         (lambda: as_strategy(3), "a strategy must be a function of a view, got 3"),
         (
             lambda: as_strategy(FreeRide),

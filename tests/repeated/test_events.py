@@ -13,7 +13,7 @@ from fedaccord.repeated import (
     Event,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     Match,
     Myopic,
     Selfish,
@@ -137,7 +137,7 @@ class TestEachClientHasItsOwnPhase:
 
     def test_one_that_never_forgives_keeps_a_forgiving_consortium_from_returning(self) -> None:
         agreement = small_agreement(2)
-        match = play(agreement, {"client-2": Friedman(), "client-1": DeviateOnce(1)}, slots=8)
+        match = play(agreement, {"client-2": GrimTrigger(), "client-1": DeviateOnce(1)}, slots=8)
         # the others try again in slots 4 and 7, and see client-2 give less than agreed
         assert match.slots_punished.tolist() == [2, 3, 5, 6, 8]
         assert match.client_punishing is not None
