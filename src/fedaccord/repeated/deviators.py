@@ -11,6 +11,8 @@ So all slips of a client, each discounted to the first slot, add up to what the 
 it does during a punishment is not a slip, and what that costs it is in none of them.)
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf

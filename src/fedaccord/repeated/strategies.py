@@ -14,6 +14,8 @@ for one client at a time.
 [883465.0, 509047.0, 509047.0]
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -189,7 +191,7 @@ class DeviateOnce:
     slot: int
     amount: float | None = None
     """What it contributes in that slot; None: the amount that saves it most."""
-    otherwise: "AnyStrategy" = field(default_factory=KeepAndPunish)
+    otherwise: AnyStrategy = field(default_factory=KeepAndPunish)
     """What it plays in all other slots."""
 
     def __post_init__(self) -> None:

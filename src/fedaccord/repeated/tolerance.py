@@ -16,6 +16,8 @@ Absence matters here in one way: an absent client is not observed. What it costs
 clients do not train is nearly the same for every tolerance, and is left out.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
