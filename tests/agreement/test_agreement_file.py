@@ -1,4 +1,4 @@
-"""An agreement is read back as it was written, or not at all."""
+"""Agreement files: read back as they were written, or refused."""
 
 import json
 from dataclasses import fields, replace

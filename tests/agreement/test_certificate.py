@@ -7,7 +7,7 @@ from tests.consortia import with_patience, with_satiation
 
 @pytest.fixture
 def three() -> fa.Consortium:
-    """One contributor of 20 who gives it all, and two who would ride for free: S = 20."""
+    """One contributor with 20 samples, and two free riders: S = 20."""
     return with_satiation([16.0, 18.0, 30.0], [20.0, 20.0, 20.0], 0.9)
 
 
@@ -22,7 +22,7 @@ def test_by_hand(three: fa.Consortium) -> None:
     np.testing.assert_allclose(certificate.cost_agreement, kept, rtol=1e-14)
     np.testing.assert_allclose(certificate.cost_equilibrium, alone, rtol=1e-14)
     np.testing.assert_allclose(certificate.cost_deviation, slipped, rtol=1e-12)
-    # the satiation point of the third is 30, and it has no more to give
+    # the satiation point of the third is 30, and it has no more samples
     assert certificate.deviation.tolist() == pytest.approx([0.0, 0.0, 20.0])
     expected = (kept - slipped)[:2] / (alone - slipped)[:2]
     np.testing.assert_allclose(certificate.threshold[:2], expected, rtol=1e-9)
@@ -69,7 +69,7 @@ def test_no_discount_factor_sustains_a_profile_that_costs_more_than_the_equilibr
 
 
 def test_contributing_less_than_at_the_equilibrium_does_not_hold() -> None:
-    """The contributor, with h far above the total, would rather give all it has."""
+    """The contributor, with h far above the total, prefers to contribute all it has."""
     consortium = with_satiation([5.0, 90.0], [20.0, 20.0], 0.1)
     certificate = fa.certify(fa.agreement_on(consortium, [0.0, 10.0]))
     assert certificate.deviation[1] == pytest.approx(20.0)
@@ -101,7 +101,7 @@ def test_a_punishment_that_is_not_an_equilibrium_is_refuted(three: fa.Consortium
 
 
 def test_the_tolerance_is_what_it_says() -> None:
-    """A billionth of the bill: a client at its bound may not be asked for 1e-7 more."""
+    """A billionth of the cost: a client at its bound may not be asked for 1e-7 more."""
     agreement = fa.solve_agreement(fa.paper_consortium(), "uniform")
     profile = agreement.profile.copy()
     first = 1
@@ -128,7 +128,7 @@ def test_communication_and_fee_cancel(three: fa.Consortium) -> None:
 
 
 def test_a_client_that_would_contribute_more_does_not_keep_to_the_agreement() -> None:
-    """Giving more is no slip, so client 3 gives all it has for ever and nobody answers."""
+    """Contributing more is not a slip, so client 3 does so for ever and nobody punishes it."""
     consortium = fa.Consortium(
         valuation=[707, 544, 4750],
         cost_per_sample=1,
@@ -145,7 +145,7 @@ def test_a_client_that_would_contribute_more_does_not_keep_to_the_agreement() ->
 
 
 def test_a_total_below_the_equilibrium_s_never_holds() -> None:
-    """Somebody gives less than alone there, and would rather give more."""
+    """Somebody contributes less than at the equilibrium, and prefers to contribute more."""
     consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
     certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
     assert certificate.gives_more.tolist() == [False, True]
@@ -153,7 +153,7 @@ def test_a_total_below_the_equilibrium_s_never_holds() -> None:
 
 
 def test_keeps_and_threshold_agree_at_a_discount_factor_of_0() -> None:
-    """Client 1 gives what suits it best in the slot, but being punished would suit it better."""
+    """Client 1 plays its best response, but would be better off being punished."""
     consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
     certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
     assert (certificate.cost_equilibrium - certificate.cost_agreement)[0] < -5
@@ -176,7 +176,7 @@ def test_the_equilibrium_with_nine_decimals_holds() -> None:
 def test_the_search_finds_the_best_deviation_of_a_very_large_client(
     samples: float, asked: float
 ) -> None:
-    """Alone with a satiation point of 1, a client gives 1, whatever it has or is asked for."""
+    """Alone with a satiation point of 1, a client contributes 1, whatever it is asked for."""
     consortium = with_satiation([1.0, 1e-60], [samples, 1.0], 0.5)
     certificate = fa.certify(fa.agreement_on(consortium, [asked, 0.0]))
     # a smooth minimum is found to the square root of the precision of its depth, here 1e-13

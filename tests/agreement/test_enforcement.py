@@ -44,7 +44,7 @@ def test_effective_discount_factor_weighs_the_same(delta: float, slots: int) -> 
 
 def test_effective_discount_factor_at_its_limits() -> None:
     assert float(effective_discount_factor(0.0, 5)) == 0.0
-    # next to 1, T slots of punishment weigh T against 1
+    # close to 1, T slots of punishment weigh T against 1
     assert float(effective_discount_factor(0.9999999999999999, 4)) == pytest.approx(0.8, rel=1e-12)
     assert effective_discount_factor([0.1, 0.9], None).tolist() == [0.1, 0.9]
 

@@ -54,7 +54,7 @@ def test_bounds_are_roots_of_the_condition(seed: int) -> None:
 
 
 def test_bounds_are_continuous_for_positive_discount_factors() -> None:
-    """In steps of the total ten times smaller it moves ten times less."""
+    """In steps of the total ten times smaller, it changes ten times less."""
     consortium = with_satiation([100.0, 96.0, 90.0], [99.0, 300.0, 5.0], [0.05, 0.1, 0.9])
     equilibrium = fa.solve_equilibrium(consortium)
     bounds = individual.Bounds(scale_one(equilibrium))
@@ -71,7 +71,7 @@ def test_bounds_jump_to_0_at_a_discount_factor_of_0() -> None:
     consortium = with_satiation([26.0, *[24.0] * 30], [25.0, *[9.0] * 30], [0.0, *[0.9] * 30])
     agreement = fa.solve_agreement(consortium)
     assert fa.certify(agreement).holds
-    # without it the others manage no more than that
+    # without it the others reach no larger total
     patient = with_patience(consortium, np.array([0.9] * 31))
     assert fa.solve_agreement(patient).total > agreement.total
     assert agreement.total >= 26.0 * (1 - 1e-12)
@@ -89,7 +89,7 @@ HANGED = [
 def test_only_the_critical_client_has_anything_left(
     valuation: list[float], samples: list[float], patience: list[float] | float
 ) -> None:
-    """The bounds touch the total at S, to second order: a search must not crawl up to it."""
+    """The bounds touch the total at S, to second order: the search must not converge slowly."""
     consortium = fa.Consortium(
         valuation=valuation,
         cost_per_sample=1.0,
@@ -128,7 +128,7 @@ def test_a_million_clients() -> None:
     assert agreement.free_riders == 0
     assert agreement.total > 1.01 * equilibrium.total
     assert fa.certify(agreement).holds
-    # and nothing more could be had: everyone is at its bound
+    # and no larger total is feasible: everyone is at its bound
     game = scale_one(equilibrium)
     bounds = individual.Bounds(game).at(np.array([[agreement.total * (1 + 1e-9)]]))
     assert bounds.sum() < agreement.total * (1 + 1e-9)

@@ -12,7 +12,7 @@ from tests.consortia import with_satiation
 
 @pytest.fixture
 def consortium() -> fa.Consortium:
-    """Free riders at two costs per sample; the cheap ones want no more than the dear ones."""
+    """Free riders with two costs per sample and the same ratio."""
     return with_satiation(
         [30.0, *[24.0] * 8],
         [25.0, *[20.0] * 8],
@@ -27,13 +27,13 @@ def test_least_total_cost_uses_the_cheapest_samples_first(consortium: fa.Consort
     most = Bounds(scale_one(agreement.equilibrium)).at(np.array([[agreement.total]]))[0]
     if (agreement.profile[5:] > 0).any():
         np.testing.assert_allclose(agreement.profile[1:5], most[1:5], rtol=1e-9)
-    # alike clients are asked for the same
+    # identical clients are asked for the same
     assert np.ptp(agreement.profile[1:5]) < 1e-9
     assert np.ptp(agreement.profile[5:]) < 1e-9
 
 
 def test_least_total_cost_against_a_grid_of_levels(consortium: fa.Consortium) -> None:
-    """Clients are of two kinds, so a grid over both kinds' levels sees the least cost."""
+    """There are two kinds of client, so a grid over the levels of both finds the least cost."""
     agreement = fa.solve_agreement(consortium, objective="least total cost")
     best = np.inf
     for cheap in np.linspace(0.0, 20.0, 41):
@@ -100,7 +100,7 @@ def test_clients_that_contribute_everything_anyway_must_not_exceed_the_total(
 
 
 def test_in_whole_samples_clients_that_would_contribute_everything_are_asked_for_it() -> None:
-    """Clients 3 and 4 have next to no patience, and satiation points just above the total."""
+    """Clients 3 and 4 have discount factors near 0, and satiation points just above the total."""
     nearly = 0.9999999999999999
     consortium = fa.Consortium(
         valuation=[
@@ -146,7 +146,7 @@ def test_in_whole_samples_clients_that_would_contribute_everything_are_asked_for
 def test_amounts_below_one_sample_round_down_to_nothing(
     objective: Objective, valuation: float, samples: list[float], patience: list[float]
 ) -> None:
-    """Then the total falls below the equilibrium's, where no agreement is looked for."""
+    """Then the total falls below the equilibrium's, where no agreement is searched for."""
     consortium = fa.Consortium(
         valuation=np.full(4, valuation),
         cost_per_sample=1.0,
@@ -160,7 +160,7 @@ def test_amounts_below_one_sample_round_down_to_nothing(
 
 
 def test_totals_without_a_profile_do_not_break_the_search() -> None:
-    """The client without patience makes gaps between the totals that can be had."""
+    """The client with a discount factor of 0 causes gaps between the feasible totals."""
     consortium = with_satiation(
         [50.0] * 4 + [40.0] * 3, [10.0] * 7, [0.05, 0.05, 0.05, 0.0, 0.327, 0.35, 0.655]
     )

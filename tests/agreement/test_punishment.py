@@ -61,7 +61,7 @@ def test_none_if_not_even_a_punishment_without_end_is_enough() -> None:
 
 
 def test_none_if_only_a_punishment_without_end_is_enough() -> None:
-    """With the most data and no margin someone is indifferent, so no slot may be left out."""
+    """With the most data and no margin, someone is indifferent, so every slot is needed."""
     for kind in ("individual", "uniform"):
         agreement = fa.solve_agreement(fa.paper_consortium(), kind)
         assert fa.certify(agreement).holds
@@ -106,13 +106,13 @@ def test_longer_punishments_enforce_more(consortium: fa.Consortium, lengths: lis
         assert fa.certify(agreement).holds
         totals.append(agreement.total)
     assert all(b >= a * (1.0 - 1e-6) for a, b in pairwise(totals))
-    assert totals[-2] == pytest.approx(totals[-1], rel=1e-6)  # 500 slots are for ever
+    assert totals[-2] == pytest.approx(totals[-1], rel=1e-6)  # 500 slots are as good as for ever
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1, 0.8, 0.999, 1.0 - 1e-12])
 @pytest.mark.parametrize("slots", [1, 2, 7, 1_000])
 def test_the_effective_discount_factor(delta: float, slots: int) -> None:
-    """Punishing for ever with it weighs as much as T slots: delta + ... + delta^T."""
+    """A punishment without end at this factor weighs as much as T slots: delta + ... + delta^T."""
     effective = float(effective_discount_factor(delta, slots))
     weighs = sum(delta**k for k in range(1, slots + 1))
     assert effective / (1.0 - effective) == pytest.approx(weighs, rel=1e-9)
@@ -132,7 +132,7 @@ def test_the_threshold_of_a_length_is_the_root_of_its_polynomial() -> None:
 
 
 def test_the_punishment_itself_is_an_equilibrium() -> None:
-    """Nobody gains by leaving it, whatever its length; the certificate looks."""
+    """Nobody gains by leaving it, whatever its length; the certificate checks that."""
     agreement = fa.solve_agreement(fa.paper_consortium(), punishment_slots=6)
     assert fa.certify(agreement).punishment_holds.all()
     wrong = replace(agreement.equilibrium, profile=0.9 * agreement.equilibrium.profile)
@@ -142,7 +142,7 @@ def test_the_punishment_itself_is_an_equilibrium() -> None:
 @pytest.mark.parametrize("delta", [0.8, 0.9, 0.95])
 @pytest.mark.parametrize("margin", [1e-9, 1e-8, 1e-6])
 def test_with_hardly_any_slack_the_formula_still_holds(delta: float, margin: float) -> None:
-    """The certificate accepts a few slots less, within its tolerance; that makes none shorter."""
+    """The certificate accepts a few slots less, within its tolerance, but the answer is exact."""
     agreement = fa.solve_agreement(fa.paper_consortium(discount_factor=delta), margin=margin)
     game = scale_one(agreement.equilibrium)
     rows = agreement.profile[np.newaxis], np.array([[agreement.total]])

@@ -113,7 +113,7 @@ def test_the_reason_why_there_is_no_agreement(
 
 @pytest.mark.parametrize("options", [{"margin": 0.2}, {"punishment_slots": 1}])
 def test_the_reason_accounts_for_margin_and_length(options: dict[str, Any]) -> None:
-    """These clients have 0.6, so it will not do to ask them for more than 0.5106."""
+    """These clients have 0.6, so the reason must not ask for more than 0.5106."""
     consortium = fa.paper_consortium(discount_factor=0.6)
     assert fa.solve_agreement(consortium, "uniform").exists
     agreement = fa.solve_agreement(consortium, "uniform", **options)
@@ -137,7 +137,7 @@ def test_whole_samples_require_whole_data() -> None:
 
 
 def test_smallest_discount_factor_of_the_papers_settings() -> None:
-    # case I: whatever patience, the critical client takes nearly all of it
+    # case I: at any discount factor, the critical client takes nearly all of it
     assert fa.smallest_discount_factor(fa.paper_consortium()) == 0.0
     second = fa.smallest_discount_factor(fa.paper_consortium(181))
     assert second is not None

@@ -1,4 +1,4 @@
-"""Every strategy, built in or a user's own, keeps the one contract; then what is special to it."""
+"""Every strategy, built in or custom, passes the contract, and has tests of its own."""
 
 from dataclasses import dataclass
 from math import inf
@@ -152,7 +152,7 @@ class TestFunction(StrategyContract):
 
 
 class _Grudging:
-    """A user's own small class: `contribution` and nothing else."""
+    """A small custom class: `contribution` and nothing else."""
 
     def contribution(self, view: View) -> float:
         return float(view.agreed[0]) if view.last_alarm is None else 0.0
@@ -165,7 +165,7 @@ class TestSmallClass(StrategyContract):
 
 @dataclass(frozen=True)
 class _Shading(Steady):
-    """A user's own with parameters, that says it is steady."""
+    """A custom class with parameters that claims to be steady."""
 
     by: float
 

@@ -1,4 +1,4 @@
-"""Consortium files: what they mean, and every mistake with its place."""
+"""Consortium files: what they mean, and every problem with its place."""
 
 import re
 import tomllib
@@ -61,7 +61,7 @@ def test_clients_in_a_csv_file_beside_it(tmp_path: Path) -> None:
         "1000,B,5,,2e-28,1e7,2e9,0.9\r\n",
     )
     assert consortium.names == ("A, and co", "B")
-    assert consortium.name == "consortium"  # the file's, for want of another
+    assert consortium.name == "consortium"  # the file's name, because it has no other
     np.testing.assert_allclose(consortium.cost_per_sample, [1e-6, 0.004])
     np.testing.assert_allclose(consortium.discount_factor, [0.8, 0.9])
 
@@ -367,7 +367,7 @@ def test_a_file_that_is_too_large_is_not_even_read(
 ) -> None:
     for name, size in (("huge.toml", 100_000_000), ("huge.csv", 65_000_000)):
         with (tmp_path / name).open("wb") as file:
-            file.truncate(size)  # sparse: takes no room
+            file.truncate(size)  # sparse: takes no space on the disk
     consortium = example_consortium()  # before opening is forbidden: it is a file too
     monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("it was opened"))
     with pytest.raises(fa.InvalidInput, match=r"too large: 100\.0 MB, at most 10 MB"):

@@ -1,4 +1,4 @@
-"""A consortium written down reads back as it was."""
+"""A consortium that is written to a file reads back unchanged."""
 
 import tempfile
 from pathlib import Path

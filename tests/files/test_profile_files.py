@@ -1,4 +1,4 @@
-"""Profile files: every form, and every mistake at once with its place."""
+"""Profile files: every form, and all problems together with their places."""
 
 import json
 from pathlib import Path

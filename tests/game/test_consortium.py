@@ -64,7 +64,7 @@ def test_names_are_counted_from_one_unless_given() -> None:
 def test_ratio_and_satiation() -> None:
     consortium = build()
     assert consortium.ratio.tolist() == pytest.approx([1e6, 2e6, 4e6])
-    # h = (r^2 / 4G)^(1/3), worked out another way; a few units in the last place
+    # h = (r^2 / 4G)^(1/3), computed in another way; a few units in the last place
     expected = (consortium.ratio / (2 * np.sqrt(50))) ** (2 / 3)
     np.testing.assert_allclose(consortium.satiation, expected, rtol=1e-14)
 

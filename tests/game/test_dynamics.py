@@ -11,7 +11,7 @@ def test_the_path_starts_at_the_start_and_ends_at_the_equilibrium() -> None:
     assert dynamics.path[0].tolist() == [20.0, 20.0, 0.0]
     assert (dynamics.path[-1] == dynamics.profile).all()
     assert dynamics.sweeps == len(dynamics.path) - 1
-    # by hand: 1 drops out, 2 keeps 20 of 25, 3 gives 20; then 2 takes 5
+    # by hand: 1 stops, 2 keeps 20 of 25, 3 contributes 20; then 2 reduces to 5
     assert dynamics.path[1].tolist() == pytest.approx([0.0, 20.0, 20.0])
     assert dynamics.path[2].tolist() == pytest.approx([0.0, 5.0, 20.0])
     assert dynamics.total == pytest.approx(25.0, abs=1e-9)
@@ -38,7 +38,7 @@ def test_ties_converge_to_the_right_total() -> None:
 
 
 def test_too_few_sweeps_raise() -> None:
-    """Near ties hand samples on in steps of the gap, 0.001 of 10 here."""
+    """Nearly tied clients take over from each other in steps of the gap, 0.001 of 10 here."""
     consortium = with_satiation([10.0, 10.001], 10.0)
     with pytest.raises(fa.NotConverged, match="did not settle in 50 sweeps"):
         fa.run_dynamics(consortium, [10.0, 0.0], most_sweeps=50)

@@ -38,7 +38,7 @@ def test_a_tie_is_shared_and_reported_as_not_unique() -> None:
     assert equilibrium.total == pytest.approx(10.0, rel=1e-14)
     assert equilibrium.profile.tolist() == pytest.approx([5.0, 5.0], rel=1e-14)
     other = fa.certify(fa.agreement_on(equilibrium.consortium, [4.0, 6.0]))
-    # nobody gains by slipping there either, in that slot
+    # nobody gains by deviating there, either
     np.testing.assert_allclose(other.cost_deviation, other.cost_agreement, rtol=1e-14)
 
 
@@ -88,7 +88,7 @@ def test_best_response_is_lemma_1() -> None:
 
 
 def test_best_response_costs_least() -> None:
-    """Against a fine grid of slips, to the last place."""
+    """Compared with a fine grid of deviations, to the last place."""
     consortium = with_satiation([10.0, 12.0, 30.0], [8.0, 20.0, 20.0])
     for others in (0.5, 5.0, 11.0, 25.0):
         mine = fa.best_response(consortium, others)

@@ -1,4 +1,4 @@
-"""The quick way for very many clients against the plain one."""
+"""The fast method for very many clients, compared with the simple one."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def crowd(kind: str) -> tuple[FloatArray, FloatArray]:
         satiation = np.round(satiation, -4)
     elif kind == "all the same":
         satiation[:] = MANY / 5
-    elif kind == "misleading":  # what a regular sample sees is unlike the rest
+    elif kind == "misleading":  # a regular sample is unlike the rest
         step = MANY // 10_000
         samples[::step] *= 1e6
         satiation[::step] /= 1e3

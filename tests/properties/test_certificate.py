@@ -1,4 +1,4 @@
-"""The certificate against the definition: discounted sums of costs, slot by slot."""
+"""The certificate compared with the definition: discounted sums of costs, slot by slot."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_the_equilibrium_holds_at_any_discount_factor(consortium: fa.Consortium)
 def test_keeps_and_threshold_are_consistent(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
-    """But for the tolerance, which is a billionth of the cost of the samples in question."""
+    """Up to the tolerance, a billionth of the cost of the samples in question."""
     profile = some_profile(consortium, shares)
     certificate = fa.certify(fa.agreement_on(consortium, profile, slots))
     keeps, threshold, slack = certificate.keeps, certificate.threshold, certificate.slack
@@ -120,7 +120,7 @@ def test_keeps_and_threshold_are_consistent(
 def test_the_equilibrium_may_be_written_with_few_decimals(
     consortium: fa.Consortium, decimals: int
 ) -> None:
-    """Those who give nothing cannot give less, however little is missing from the total."""
+    """Clients that contribute nothing cannot contribute less."""
     profile = fa.solve_equilibrium(consortium).profile
     written = np.floor(profile * 10.0**decimals) / 10.0**decimals
     certificate = fa.certify(fa.agreement_on(consortium, written))

@@ -1,4 +1,4 @@
-"""What is true of every equilibrium, from the cost function and the potential alone."""
+"""Properties of every equilibrium, from the cost function and the potential alone."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 
 def sums_of_others(profile: FloatArray) -> FloatArray:
-    """What the others give, added up without the client rather than subtracted."""
+    """The others' contributions, added up without the client rather than by subtraction."""
     return np.array([np.delete(profile, n).sum() for n in range(profile.size)])
 
 
@@ -48,7 +48,7 @@ def test_the_total_solves_the_two_inequalities_that_define_it(consortium: fa.Con
 def test_the_profile_adds_up_to_the_total_over_20_orders_of_magnitude(
     consortium: fa.Consortium, position: int, orders: float, beyond: float
 ) -> None:
-    """A giant at the margin gives so small a part of what it has that it looks like nothing."""
+    """A very large client at the margin contributes a tiny fraction of its samples."""
     giant = position % consortium.size
     samples = consortium.samples.copy()
     samples[giant] *= 10.0**orders
@@ -96,7 +96,7 @@ def test_the_equilibrium_maximises_the_potential(consortium: fa.Consortium, seed
 def test_best_response_dynamics_converge_to_the_equilibrium(
     consortium: fa.Consortium, seed: int
 ) -> None:
-    """From any start. Near ties pass samples on in steps as small as the gap: leave them out."""
+    """From any start. Near ties, which converge in steps as small as the gap, are left out."""
     equilibrium = fa.solve_equilibrium(consortium)
     points = np.sort(consortium.satiation)
     distinct = points[np.append(True, np.diff(points) > 1e-12 * points[1:])]
@@ -167,7 +167,7 @@ def test_brute_force_over_whole_samples_finds_a_neighbouring_profile(
 
 @given(consortia())
 def test_algorithm_1_reproduces_the_equilibrium_for_equal_data(consortium: fa.Consortium) -> None:
-    """Equal data, distinct ratios: each client knows its rank, its own numbers and N only."""
+    """Equal data, distinct ratios: each client knows only its rank, its own numbers and N."""
     samples = float(consortium.samples[0])
     ratios = np.unique(consortium.ratio * (1.0 + 1e-6 * np.arange(consortium.size)))
     assume(ratios.size == consortium.size and (np.diff(ratios) > 1e-9 * ratios[1:]).all())

@@ -1,4 +1,4 @@
-"""The cheapest profile for all together, against first-order conditions and another method."""
+"""The social optimum, compared with first-order conditions and another method."""
 
 import numpy as np
 import pytest

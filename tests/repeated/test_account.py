@@ -97,9 +97,9 @@ twice = st.builds(DeviateOnce, st.integers(1, 20), st.none(), slips)
     st.sampled_from([{}, {"noise": 0.05, "tolerance": 0.1}, {"dropout": 0.1}]),
 )
 def test_saved_and_lost_add_up(
-    strategies: dict[str, AnyStrategy], agreement: fa.Agreement, chance: dict[str, float]
+    strategies: dict[str, AnyStrategy], agreement: fa.Agreement, random: dict[str, float]
 ) -> None:
-    match = play(agreement, strategies, 20, **chance)  # type: ignore[arg-type]
+    match = play(agreement, strategies, 20, **random)  # type: ignore[arg-type]
     assert match.client_punishing is not None
     for n, strategy in enumerate(match.strategies):
         for slip in slips_of(strategy):  # in a punishment it is no slip, but may cost something

@@ -133,19 +133,19 @@ def test_selfish_clients_slip_and_are_punished() -> None:
 
 
 class TestEachClientHasItsOwnPhase:
-    """Clients that punish for longer or shorter than the agreement says."""
+    """Clients that punish for a longer or shorter time than the agreement says."""
 
     def test_one_grim_trigger_keeps_a_forgiving_consortium_from_cooperating(self) -> None:
         agreement = small_agreement(2)
         match = play(agreement, {"client-2": GrimTrigger(), "client-1": DeviateOnce(1)}, slots=8)
-        # the others try again in slots 4 and 7, and see client-2 give less than agreed
+        # the others return in slots 4 and 7, and observe that client-2 contributes less than agreed
         assert match.slots_punished.tolist() == [2, 3, 5, 6, 8]
         assert match.client_punishing is not None
         assert match.client_punishing[:, 1].tolist() == [False] + [True] * 7
         assert kinds(match)[0] == (1, "client-1", "deviation")
 
     def test_all_clients_may_forgive_although_the_agreement_does_not(self) -> None:
-        """A free rider among them is punished again and again."""
+        """A free rider among them is punished repeatedly."""
         agreement = small_agreement(None)
         forgiving: dict[str, Any] = dict.fromkeys(agreement.consortium.names, Forgiving(3))
         match = play(agreement, {**forgiving, "client-4": FreeRide()}, slots=9)
@@ -162,7 +162,7 @@ class TestEachClientHasItsOwnPhase:
         np.testing.assert_array_equal(match.discounted_cost, same.discounted_cost)
 
     def test_clients_with_different_rules_punish_each_other(self) -> None:
-        """Client-2 is back in slot 3, sees the others still at it, and punishes that in turn."""
+        """Client-2 returns in slot 3, observes the others punishing, and punishes in turn."""
         agreement = small_agreement(4)
         match = play(agreement, {"client-2": Forgiving(1), "client-1": DeviateOnce(1)}, slots=7)
         assert match.slots_punished.tolist() == [2, 3, 4, 5, 7]
@@ -185,10 +185,10 @@ class TestTheCostOfHavingKeptToTheAgreement:
         assert match.discounted_cost_if_kept[1] == alone.discounted_cost[1]
 
     def test_with_the_same_noise(self) -> None:
-        chance: dict[str, Any] = {"noise": 0.05, "dropout": 0.1, "tolerance": 0.1, "seed": 3}
+        random: dict[str, Any] = {"noise": 0.05, "dropout": 0.1, "tolerance": 0.1, "seed": 3}
         agreement = small_agreement(3)
-        match = play(agreement, {"client-2": FreeRide()}, 30, **chance)
-        kept = play(agreement, {}, 30, **chance)
+        match = play(agreement, {"client-2": FreeRide()}, 30, **random)
+        kept = play(agreement, {}, 30, **random)
         assert match.discounted_cost_if_kept[1] == kept.discounted_cost[1]
 
     def test_each_client_plays_its_usual_strategy_instead(self) -> None:
@@ -209,7 +209,7 @@ def test_an_unpredictable_strategy_is_assumed_to_repeat_its_last_answer() -> Non
 
 
 def test_myopic_clients_end_at_the_equilibrium() -> None:
-    """One after another they would; all at once they may cycle, so only one is myopic here."""
+    """In turn they would; all at once they may cycle, so only one is myopic here."""
     agreement = small_agreement(None)
     match = play(agreement, {"client-4": Myopic(), "client-1": DeviateOnce(1)}, slots=30)
     assert match.contributions is not None
@@ -217,7 +217,7 @@ def test_myopic_clients_end_at_the_equilibrium() -> None:
 
 
 def test_a_strategy_may_change_for_ever() -> None:
-    """One that says it changes with every slot: the tail has its cycle."""
+    """It claims to change in every slot: its cycle continues after the match."""
 
     class Alternating:
         def contribution(self, view: View) -> Any:

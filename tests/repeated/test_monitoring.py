@@ -1,4 +1,4 @@
-"""Misreadings and absences: who is taken for slipping, who isn't, and what that costs."""
+"""Noise and absences: who is mistaken for slipping, who is not, and what that costs."""
 
 from typing import Any
 

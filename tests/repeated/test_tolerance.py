@@ -1,4 +1,4 @@
-"""find_tolerance: its formulas against matches that were played, and its answer against others."""
+"""find_tolerance: its formulas against simulated matches, its answer against other tolerances."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ def shading_by(part: float) -> Any:
 
 
 def average(agreement: fa.Agreement, found: Any, matches: int, **arguments: Any) -> Any:
-    """Mean of what was played, and its standard error."""
+    """The mean over simulated matches, and its standard error."""
     costs = np.array(
         [
             found(play(agreement, slots=SLOTS, seed=seed, history=False, **arguments))
@@ -117,7 +117,7 @@ def test_noise_is_costly(paper: fa.Agreement, found: Tolerance) -> None:
 
 
 def test_each_client_shades_as_far_as_it_pays(paper: fa.Agreement, found: Tolerance) -> None:
-    """No shade on a fine grid saves any client more, the others being honest."""
+    """No amount of shading on a fine grid saves any client more, if the others are honest."""
     watch, tau = _Watch(paper, 0.01, 1.0), found.tolerance
     honest = watch.seen(np.zeros(100), tau)
     shading = watch.shading(tau)

@@ -52,11 +52,11 @@ def load_agreement(
     slots = fields["punishment_slots"]
     if punishment_slots not in (None, slots):
         length = "for ever" if slots is None else f"for {count(slots, 'slot')}"
+        asked = count(punishment_slots or 0, "slot")
         raise InvalidInput(
-            f"its agreement punishes a slip {length}, and not for "
-            f"{count(punishment_slots or 0, 'slot')}: take it as it is, or only its contributions",
+            f"its agreement punishes a slip {length}, and not for {asked}: "
+            "use it unchanged, or use only its contributions",
             str(path),
-            field="punishment_slots",
         )
     return Agreement(equilibrium=solve_equilibrium(consortium), profile=profile, **fields)
 
