@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord import plugins
-from fedaccord.checks import unknown
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.checks import check_installed, unknown
+from fedaccord.errors import InvalidInput
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -127,13 +127,9 @@ def _breast_cancer(_: DownloadProgress | None) -> Dataset:
 
 
 def _from_sklearn(name: str) -> Any:
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise FedaccordError(
-            f"the dataset {name} is inside scikit-learn, which is not installed: "
-            "pip install 'fedaccord[train]' brings it"
-        ) from None
+    check_installed(f"the dataset {name}", "sklearn")
+    from sklearn import datasets
+
     return getattr(datasets, f"load_{name}")()
 
 
