@@ -229,7 +229,7 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
             ("--scale", "20"),
             "client-1: at scale 20 it has 2,000 examples, but digits has only 1,438",
         ),
-        (("--scale", "1e308"), "makes more examples than a number can hold"),
+        (("--scale", "1e308"), "leads to more examples than can be counted"),
         (("--skew", "0"), "Error: --skew: must be more than 0"),
         (("--skew", "1e308"), "Error: --skew: 1e+308 is too large to draw mixtures with"),
         (("--skew", "1", "--data", "."), "not together with --data"),
