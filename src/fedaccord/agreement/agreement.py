@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,15 @@ from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import FloatArray, as_profile
+from fedaccord.record import Columns, Record, Tables
 
 Kind = Literal["uniform", "individual", "given"]
 Objective = Literal["most data", "least total cost", "fairest"]
 FirstConverted = Literal["paper", "feasible"]
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(Record):
     """A profile that each client is to keep to, slot after slot, on pain of the equilibrium.
 
     Whether it is worth signing is for `certify` to say: an Agreement only states.
@@ -104,6 +105,40 @@ class Agreement:
     def saving(self) -> FloatArray:
         """What each client saves in a slot against the equilibrium."""
         return self.equilibrium.cost - self.cost
+
+    _headline: ClassVar = ("kind", "exists", "total", "ratio", "free_riders", "punishment_slots")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "exists": self.exists,
+            "total": self.total,
+            "ratio": self.ratio,
+            "free_riders": self.free_riders,
+            "free_riders_removed": self.free_riders_removed,
+            "first_converted": self.first_converted,
+            "first_converted_by": self.first_converted_by,
+            "level": self.level,
+            "largest_level": self.largest_level,
+            "reason": self.reason,
+            "objective": self.objective,
+            "margin": self.margin,
+            "whole_samples": self.whole_samples,
+            "punishment_slots": self.punishment_slots,
+            "total_cost": self.cost.sum(),
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.profile,
+            "role": [str(role) for role in self.roles],
+            "cost": self.cost,
+            "saving": self.saving,
+        }
 
 
 def check_punishment_slots(slots: int | None) -> None:

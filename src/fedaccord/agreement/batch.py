@@ -25,14 +25,15 @@ from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, plain
+from fedaccord.record import Columns, Record, Tables
 
 _BLOCK = 131_072
 """How many numbers of each kind are worked on at once: so many that a call's own cost is nothing,
 so few that they stay in a core's cache."""
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(Record):
     """One row a consortium: its equilibrium and its agreement."""
 
     equilibrium_profile: FloatArray
@@ -62,6 +63,30 @@ class Batch:
     def free_riders(self) -> npt.NDArray[np.int64]:
         """Free riders under each agreement."""
         return np.asarray((self.profile == 0).sum(axis=-1), dtype=np.int64)
+
+    def _facts(self) -> dict[str, Any]:
+        consortia, clients = self.profile.shape
+        return {
+            "size": consortia,
+            "clients_each": clients,
+            "agreements": int(self.exists.sum()),
+        }
+
+    def _tables(self) -> Tables:
+        return {"consortia": self._consortia}
+
+    def _consortia(self) -> Columns:
+        columns: dict[str, Any] = {
+            "exists": self.exists,
+            "total": self.total,
+            "equilibrium_total": self.equilibrium_total,
+            "ratio": self.ratio,
+            "free_riders": self.free_riders,
+            "equilibrium_free_riders": self.equilibrium_free_riders,
+        }
+        if self.level is not None and self.first_converted is not None:
+            columns |= {"level": self.level, "first_converted": self.first_converted}
+        return columns
 
 
 def solve_batch(

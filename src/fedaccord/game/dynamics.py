@@ -7,6 +7,7 @@ each other in small steps, so this can take many sweeps; `solve_equilibrium` nee
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,11 @@ import numpy.typing as npt
 from fedaccord.errors import InvalidInput, NotConverged
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_profile
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class Dynamics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dynamics(Record):
     """Where the dynamics ended, and how they got there."""
 
     consortium: Consortium
@@ -34,6 +36,18 @@ class Dynamics:
     def sweeps(self) -> int:
         """How many times every client corrected itself."""
         return len(self.path) - 1
+
+    def _facts(self) -> dict[str, Any]:
+        return {"total": self.total, "sweeps": self.sweeps}
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients, "path": self._path}
+
+    def _clients(self) -> Columns:
+        return {"name": self.consortium.names, "contribution": self.profile}
+
+    def _path(self) -> Columns:
+        return {"sweep": np.arange(len(self.path)), "total": self.path.sum(axis=1)}
 
 
 def run_dynamics(

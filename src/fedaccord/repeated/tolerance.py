@@ -16,6 +16,7 @@ do not train is the same for every tolerance, near enough, and left out.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.errors import InvalidInput
 from fedaccord.game.cost import cost
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 _WIDEST = 8.0
 """Tolerances up to this many standard deviations of the error are looked at."""
@@ -39,8 +41,8 @@ _CLOSE, _WIDE = np.linspace(-8.0, 4.0, 193), np.linspace(0.0, 1.0, 33)
 tolerance, around which being seen becomes likely, and these parts of what was agreed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tolerance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tolerance(Record):
     """The tolerance that costs least, and what it leads to."""
 
     agreement: Agreement
@@ -65,6 +67,29 @@ class Tolerance:
         equilibrium = self.agreement.equilibrium
         delta = equilibrium.consortium.discount_factor
         return bool(self.cost.sum() < (equilibrium.cost / (1.0 - delta)).sum() * (1.0 - _ROUNDING))
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "tolerance": self.tolerance,
+            "works": self.works,
+            "noise": self.noise,
+            "dropout": self.dropout,
+            "false_alarm": self.false_alarm,
+            "alarm": self.alarm,
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients, "tolerances": self._tolerances}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "shading": self.shading,
+            "cost": self.cost,
+        }
+
+    def _tolerances(self) -> Columns:
+        return {"tolerance": self.tolerances, "total_cost": self.total_costs}
 
 
 def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> Tolerance:
