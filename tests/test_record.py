@@ -66,7 +66,7 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "mechanism": lambda: compare(fa.paper_consortium()).entries[1],
     "outcome": lambda: compare(fa.paper_consortium())["contract"].outcome,
     "slot": slot_record,
-    "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {"weights": np.zeros(10**4)}),
+    "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {}),
     "score": lambda: ProfileScore("agreement", 5.0, *[estimate([0.5])] * 3),
     "losses": losses,
     "law": lambda: losses().law(),

@@ -142,7 +142,7 @@ _PLAIN = (str, int, bool, type(None))
 def _brief(value: Any) -> str:
     """A value in a repr."""
     if isinstance(value, float | np.floating):
-        large = _MILLION <= abs(value) < _LARGEST_WHOLE
+        large = _MILLION <= abs(float(value)) < _LARGEST_WHOLE
         return f"{value:.0f}" if large else f"{value:.6g}"
     if isinstance(value, str):
         return in_brief(repr(str(value)), _LONGEST_VALUE)
