@@ -2,8 +2,8 @@
 
     python -m tests.schemas
 
-writes them to docs/reference/schemas; a test fails when they are out of date. Files are described by
-the models that read them. What is printed is described here, field by field, as on the page
+writes them to docs/reference/schemas; a test fails when they are out of date. Files are described
+by the models that read them. What is printed is described here, field by field, as on the page
 docs/reference/json.md; a test validates real output, in which no other field is allowed.
 """
 
@@ -97,9 +97,8 @@ def _range(field: str) -> Schema:
 
 def terms_file() -> Schema:
     """The terms of a consortium that runs on Flower."""
-    return headed(
-        DRAFT_4, "The terms of a fedaccord consortium (TOML)", draft_4(without_null(schema_of(Terms)))
-    )
+    schema = draft_4(without_null(schema_of(Terms)))
+    return headed(DRAFT_4, "The terms of a fedaccord consortium (TOML)", schema)
 
 
 class _Contribution(BaseModel):

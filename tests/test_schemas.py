@@ -11,12 +11,14 @@ from jsonschema import Draft4Validator, ValidationError, validators
 from typer.testing import CliRunner
 
 from fedaccord.cli import app
+from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import build_consortium, example_text
 from fedaccord.flower.app_directory import terms_text
 from tests.flower.stories import TERMS, told
 from tests.schemas import DRAFT_4, FOLDER, schemas, text_of
 
 SCHEMAS = schemas()
+
 
 def check(name: str, document: Any) -> None:
     schema = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
@@ -94,7 +96,7 @@ def test_the_example_has_the_form_of_a_consortium_file() -> None:
 def test_what_the_reader_rejects_the_schema_rejects(data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         check("consortium", data)
-    with pytest.raises(Exception, match="example.toml"):
+    with pytest.raises(InvalidInput):
         build_consortium(data, Path("example.toml"))
 
 
