@@ -86,7 +86,7 @@ def consortium_file() -> Schema:
 
 def _range(field: str) -> Schema:
     """The numbers that a field of a client may have; none are named for other fields."""
-    keywords = {
+    keywords: dict[np.ufunc, str] = {
         np.greater: "exclusiveMinimum",
         np.greater_equal: "minimum",
         np.less: "exclusiveMaximum",
@@ -288,8 +288,8 @@ def ledger() -> Schema:
 
     bodies: dict[str, list[Any]] = {"fault": [_Fault]}
     for kinds in (_OF_ALL, _OF_CLIENTS, _OF_COPIES):
-        for kind, body in kinds.items():
-            bodies.setdefault(kind, []).append(body)
+        for kind, model in kinds.items():
+            bodies.setdefault(kind, []).append(model)
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     definitions: Schema = {}
     rules = []
@@ -395,7 +395,7 @@ def draft_4(schema: Any) -> Any:
         return schema.replace("#/$defs/", "#/definitions/")
     if not isinstance(schema, dict):
         return schema
-    found = {}
+    found: Schema = {}
     for key, value in schema.items():
         if key in ("exclusiveMinimum", "exclusiveMaximum"):
             found |= {key.removeprefix("exclusive").lower(): value, key: True}

@@ -4,12 +4,17 @@ import builtins
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import fedaccord as fa
+from fedaccord.cli import app
+from fedaccord.data.dataset import load_dataset
+from fedaccord.data.partition import RandomPartition
 from fedaccord.mechanisms.compare import compare
 from fedaccord.record import SHOWN_ROWS, Record, columns_of, jsonable
 from fedaccord.repeated.deviators import deviator_of
@@ -17,8 +22,9 @@ from fedaccord.repeated.match import play
 from fedaccord.repeated.strategies import DeviateOnce
 from fedaccord.repeated.tolerance import find_tolerance
 from fedaccord.training.calibration import Losses
-from fedaccord.training.comparison import ProfileScore, estimate
-from fedaccord.training.course import Score, SlotRecord, TrainingRun
+from fedaccord.training.comparison import Comparison, ProfileScore, estimate
+from fedaccord.training.course import Course, Score, SlotRecord, TrainingRun, train
+from fedaccord.training.task import Model, find_task
 
 
 @cache
@@ -29,6 +35,19 @@ def agreement() -> fa.Agreement:
 def slot_record() -> SlotRecord:
     scores = tuple(Score(loss=1.0 / k, accuracy=0.5) for k in range(1, 51))
     return SlotRecord(1, "cooperating", 300, scores, scores[-1])
+
+
+@cache
+def training() -> Comparison:
+    digits = load_dataset("digits")
+    course = Course(
+        Model(find_task("softmax"), digits),
+        lambda seed: RandomPartition(digits, [50, 50], seed),
+        rounds=3,
+    )
+    profiles = {"few": [[20, 0], [0, 0]], "more": [[50, 50], [50, 50]]}
+    runs = [train(course, rows, profile=name) for name, rows in profiles.items()]
+    return Comparison("two", course, "vectorised", tuple(runs))
 
 
 def losses() -> Losses:
@@ -67,6 +86,7 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "outcome": lambda: compare(fa.paper_consortium())["contract"].outcome,
     "slot": slot_record,
     "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {}),
+    "training": training,
     "score": lambda: ProfileScore("agreement", 5.0, *[estimate([0.5])] * 3),
     "losses": losses,
     "law": lambda: losses().law(),
@@ -117,6 +137,33 @@ def test_a_frame_keeps_infinity_and_the_dict_has_none() -> None:
     certificate = fa.certify(fa.agreement_on(fa.paper_consortium(), 10_000))
     assert np.isinf(certificate.to_frame()["threshold"]).any()
     assert None in [row["threshold"] for row in certificate.to_dict()["clients"]]
+
+
+@pytest.mark.parametrize("words", [("certify",), ("play", "--slots", "4"), ("compare",)])
+def test_json_on_the_command_line_is_the_dict(words: tuple[str, ...], tmp_path: Path) -> None:
+    consortium = fa.paper_consortium(clients=4)
+    agreement = fa.solve_agreement(consortium)
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps(agreement.to_dict()))
+    expected: dict[str, dict[str, Any]] = {
+        "certify": {"certificate": fa.certify(agreement).to_dict()},
+        "play": play(agreement, slots=4).to_dict(),
+        "compare": compare(consortium).to_dict(),
+    }
+    files = [str(profile)] if words == ("certify",) else []
+    options = ["--paper", "--clients", "4", "--format", "json"]
+    printed = json.loads(CliRunner().invoke(app, [*words, *files, *options]).stdout)
+    here = expected[words[0]]
+    assert {field: printed[field] for field in here} == here
+
+
+def test_an_empty_slot_of_training_has_no_rounds() -> None:
+    frame = training().to_frame("rounds")
+    assert frame.groupby(["profile", "slot"]).size().to_dict() == {
+        ("few", 1): 3,
+        ("more", 1): 3,
+        ("more", 2): 3,
+    }
 
 
 def test_an_unknown_table_gets_a_hint() -> None:

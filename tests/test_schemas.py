@@ -14,6 +14,7 @@ from fedaccord.cli import app
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import build_consortium, example_text
 from fedaccord.flower.app_directory import terms_text
+from fedaccord.ledger.chain import Entry
 from tests.flower.stories import TERMS, told
 from tests.schemas import DRAFT_4, FOLDER, schemas, text_of
 
@@ -165,7 +166,7 @@ def test_the_ledger_of_a_server_and_the_copies_of_its_clients(tmp_path: Path) ->
         check("ledger", [slot | {"body": {"phase": "resting"}}])
 
 
-def shown(entry: Any) -> dict[str, Any]:
+def shown(entry: Entry) -> dict[str, Any]:
     """An entry as `ledger show` prints it."""
     fields = entry._asdict()
     del fields["text"]

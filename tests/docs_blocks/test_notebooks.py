@@ -11,6 +11,10 @@ FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
+def read(path: Path) -> Any:
+    return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+
+
 def code_cells(notebook: Any) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
@@ -25,7 +29,7 @@ def test_there_are_three() -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_is_stored_without_outputs(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     nbformat.validate(notebook)
     for cell in code_cells(notebook):
         assert cell.outputs == []
@@ -35,7 +39,7 @@ def test_it_is_stored_without_outputs(path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path: Path, tmp_path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     pictures = 0
     for cell in code_cells(notebook):
