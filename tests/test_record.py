@@ -16,6 +16,8 @@ from fedaccord.cli import app
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.mechanisms.compare import compare
+from fedaccord.mechanisms.contract.contract import design_menu
+from fedaccord.mechanisms.contract.model import ContractModel
 from fedaccord.record import SHOWN_ROWS, Record, columns_of, jsonable
 from fedaccord.repeated.deviators import deviator_of
 from fedaccord.repeated.match import play
@@ -84,6 +86,19 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "mechanisms": lambda: compare(fa.paper_consortium()),
     "mechanism": lambda: compare(fa.paper_consortium()).entries[1],
     "outcome": lambda: compare(fa.paper_consortium())["contract"].outcome,
+    "menu": lambda: design_menu(
+        ContractModel(
+            cost_per_sample=[1e-8, 2e-8],
+            delay=[1, 2],
+            clients=[3, 3],
+            samples=10_000,
+            rounds=50,
+            valuation=100.0,
+            delay_price=1e-9,
+        ),
+        "weak",
+    ),
+    "dataset": lambda: load_dataset("digits"),
     "slot": slot_record,
     "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {}),
     "training": training,

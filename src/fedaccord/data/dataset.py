@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.record import Record
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -15,8 +16,8 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Told, while a file downloads, its name, how many bytes are there, and of how many."""
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(Record):
     """Labelled examples. The first axis of the inputs counts examples, the rest is their shape.
 
     Inputs are kept as 32-bit numbers and labels as 64-bit whole ones, whatever they are given as.
@@ -67,6 +68,15 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one example."""
         return self.inputs.shape[1:]
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "examples": self.size,
+            "test_examples": len(self.test_labels),
+            "shape": self.shape,
+            "classes": self.classes,
+        }
 
 
 def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> list[str]:
