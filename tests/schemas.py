@@ -284,17 +284,11 @@ def output(title: str, model: type[BaseModel]) -> Schema:
 
 def ledger() -> Schema:
     """The entries of a ledger, as `ledger show --format json` prints them."""
-    from fedaccord.protocol.facts import _OF_ALL, _OF_CLIENTS, _OF_COPIES, _Fault
-
-    bodies: dict[str, list[Any]] = {"fault": [_Fault]}
-    for kinds in (_OF_ALL, _OF_CLIENTS, _OF_COPIES):
-        for kind, model in kinds.items():
-            bodies.setdefault(kind, []).append(model)
+    bodies = _bodies()
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     definitions: Schema = {}
     rules = []
-    for kind, models in bodies.items():
-        forms = [schema_of(model) for model in models]
+    for kind, forms in bodies.items():
         for form in forms:
             definitions |= form.pop("$defs", {})
         body = forms[0] if len(forms) == 1 else {"anyOf": forms}
@@ -321,6 +315,17 @@ def ledger() -> Schema:
     return headed(NEWEST, title, schema | ({"$defs": definitions} if definitions else {}))
 
 
+def _bodies() -> dict[str, list[Schema]]:
+    """What an entry of each kind holds, in a server's ledger and in a client's copy."""
+    from fedaccord.protocol.facts import _OF_ALL, _OF_CLIENTS, _OF_COPIES, _Fault
+
+    bodies: dict[str, list[Schema]] = {"fault": [schema_of(_Fault)]}
+    for kinds in (_OF_ALL, _OF_CLIENTS, _OF_COPIES):
+        for kind, model in kinds.items():
+            bodies.setdefault(kind, []).append(schema_of(model))
+    return bodies
+
+
 # --- From models to schemas ----------------------------------------------------------------
 
 
@@ -333,8 +338,10 @@ class _Described(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
         del made["title"]
-        for field, text in docstrings(schema["cls"]).items():
-            made["properties"][field]["description"] = text
+        texts = docstrings(schema["cls"])
+        for field, found in made.get("properties", {}).items():
+            if field in texts:
+                found["description"] = texts[field]
         return made
 
 
