@@ -217,7 +217,7 @@ def test_html_is_escaped() -> None:
         assert "a &amp; b" in html
 
 
-def test_what_nobody_looks_at_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_computed_only_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What clients would have paid without their slips takes a match for each of them."""
     match = play(agreement(), {"client-7": DeviateOnce(slot=3)}, slots=20)
     monkeypatch.delattr(type(match), "without_slips")

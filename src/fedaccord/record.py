@@ -13,6 +13,7 @@ Consortium(name="the paper's setting, 3 clients", clients=3, rounds=50, samples=
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import islice
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 """The columns of a table by name, each with one value per row."""
 Tables: TypeAlias = dict[str, Callable[[], Columns]]
-"""Functions that make tables, by name: what nobody looks at is not worked out."""
+"""Functions that return tables, by name: a table is computed only when it is needed."""
 
 SHOWN_ROWS = 20
 """Rows of a table that HTML shows; it says how many more there are."""
@@ -51,7 +52,7 @@ class Record:
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `json.dumps` takes; NaN and infinity are None."""
+        """Plain values, as the commands print them in JSON; NaN and infinity are None."""
         tables = {name: rows_of(columns()) for name, columns in self._tables().items()}
         return {name: jsonable(value) for name, value in self._facts().items()} | tables
 
@@ -116,7 +117,7 @@ def jsonable(value: Any) -> Any:
     >>> jsonable({"slack": np.array([0.5, -np.inf]), "clients": (np.int64(2), "a")})
     {'slack': [0.5, None], 'clients': [2, 'a']}
     """
-    if type(value) in _PLAIN:  # most often, and there may be millions
+    if type(value) in _PLAIN:  # the usual case first: there may be millions of values
         return value
     if isinstance(value, np.ndarray):
         quick = value.dtype.kind != "f" or np.isfinite(value).all()
@@ -124,9 +125,9 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return value if np.isfinite(value) else None
+        return value if isfinite(value) else None
     if isinstance(value, str):
-        return str(value)  # a plain one, if it was a member of an enumeration
+        return str(value)  # a member of an enumeration becomes a plain string
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -144,9 +145,7 @@ def _brief(value: Any) -> str:
     if isinstance(value, float | np.floating):
         large = _MILLION <= abs(float(value)) < _LARGEST_WHOLE
         return f"{value:.0f}" if large else f"{value:.6g}"
-    if isinstance(value, str):
-        return in_brief(repr(str(value)), _LONGEST_VALUE)
-    return in_brief(repr(value), _LONGEST_VALUE)
+    return in_brief(repr(str(value) if isinstance(value, str) else value), _LONGEST_VALUE)
 
 
 def _words(name: str) -> str:
@@ -170,7 +169,7 @@ def _html_table(name: str, columns: Columns) -> str:
 
 
 def _cells(values: Sequence[Any]) -> list[str]:
-    """Values of one column in words: numbers with the same number of decimals."""
+    """The values of one column as text; numbers have the same number of decimals."""
     numbers = [isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values]
     if values and all(numbers):
         return write([float(value) for value in values])

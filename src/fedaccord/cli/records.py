@@ -85,9 +85,8 @@ def comparison_record(
 def _agreement(certificate: "Certificate", exists_from: float | None) -> dict[str, Any]:
     """The agreement and what its certificate found, in the order in which json.md lists them."""
     record = certificate.agreement.to_dict()
-    thresholds = jsonable(certificate.threshold)
-    clients = zip(record["clients"], thresholds, strict=True)
-    record["clients"] = [row | {"threshold": threshold} for row, threshold in clients]
+    for row, threshold in zip(record["clients"], jsonable(certificate.threshold), strict=True):
+        row["threshold"] = threshold
     found = {
         "smallest_discount_factor": jsonable(certificate.smallest_discount_factor),
         "exists_from": exists_from,
