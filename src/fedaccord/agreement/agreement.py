@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 
@@ -14,6 +14,7 @@ from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import FloatArray, as_profile
+from fedaccord.record import Columns, Record, Tables
 
 Kind = Literal["uniform", "individual", "given"]
 Objective = Literal["most data", "least total cost", "fairest"]
@@ -24,8 +25,8 @@ KEPT = 1e-9
 on and what it was told pass through files and messages; a billionth is far below one sample."""
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(Record):
     """A profile that each client keeps to in every slot, or everyone reverts to the equilibrium.
 
     An Agreement only states this; `certify` proves whether it holds.
@@ -110,6 +111,40 @@ class Agreement:
     def saving(self) -> FloatArray:
         """What each client saves per slot compared with the equilibrium."""
         return self.equilibrium.cost - self.cost
+
+    _headline: ClassVar = ("kind", "exists", "total", "ratio", "free_riders", "punishment_slots")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "exists": self.exists,
+            "total": self.total,
+            "ratio": self.ratio,
+            "free_riders": self.free_riders,
+            "free_riders_removed": self.free_riders_removed,
+            "first_converted": self.first_converted,
+            "first_converted_by": self.first_converted_by,
+            "level": self.level,
+            "largest_level": self.largest_level,
+            "reason": self.reason,
+            "objective": self.objective,
+            "margin": self.margin,
+            "whole_samples": self.whole_samples,
+            "punishment_slots": self.punishment_slots,
+            "total_cost": self.cost.sum(),
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.profile,
+            "role": [str(role) for role in self.roles],
+            "cost": self.cost,
+            "saving": self.saving,
+        }
 
 
 def check_punishment_slots(slots: int | None) -> None:

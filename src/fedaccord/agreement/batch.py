@@ -28,14 +28,15 @@ from fedaccord.checks import check_choice
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, as_text
+from fedaccord.record import Columns, Record, Tables
 
 _BLOCK = 131_072
 """How many numbers per field are processed at once: enough to make the overhead of a call
 negligible, few enough to stay in a core's cache."""
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(Record):
     """One row per consortium: its equilibrium and its agreement."""
 
     equilibrium_profile: FloatArray
@@ -65,6 +66,30 @@ class Batch:
     def free_riders(self) -> npt.NDArray[np.int64]:
         """The number of free riders under each agreement."""
         return np.asarray((self.profile == 0).sum(axis=-1), dtype=np.int64)
+
+    def _facts(self) -> dict[str, Any]:
+        consortia, clients = self.profile.shape
+        return {
+            "size": consortia,
+            "clients_each": clients,
+            "agreements": int(self.exists.sum()),
+        }
+
+    def _tables(self) -> Tables:
+        return {"consortia": self._consortia}
+
+    def _consortia(self) -> Columns:
+        columns: dict[str, Any] = {
+            "exists": self.exists,
+            "total": self.total,
+            "equilibrium_total": self.equilibrium_total,
+            "ratio": self.ratio,
+            "free_riders": self.free_riders,
+            "equilibrium_free_riders": self.equilibrium_free_riders,
+        }
+        if self.level is not None and self.first_converted is not None:
+            columns |= {"level": self.level, "first_converted": self.first_converted}
+        return columns
 
 
 def solve_batch(

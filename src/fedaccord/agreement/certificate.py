@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 TOLERANCE = 1e-9
 """By how much a condition may fail and still count as met, relative to the cost of the samples
@@ -48,8 +50,8 @@ _GOLDEN_STEPS = 60
 own error is the square of that."""
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Record):
     """For every client: its costs, its best deviation, and how patient it must be."""
 
     agreement: Agreement
@@ -96,6 +98,34 @@ class Certificate:
     def smallest_discount_factor(self) -> float:
         """delta^th of the agreement: the largest of the clients' thresholds (eq. 20)."""
         return float(self.threshold.max())
+
+    _headline: ClassVar = ("holds", "worst_client", "slack", "smallest_discount_factor")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "holds": self.holds,
+            "worst_client": self.worst_client,
+            "slack": self.slack[self.worst],
+            "smallest_discount_factor": self.smallest_discount_factor,
+            "punishment_slots": self.agreement.punishment_slots,
+            "punishment_is_equilibrium": bool(self.punishment_holds.all()),
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "contribution": self.agreement.profile,
+            "cost_equilibrium": self.cost_equilibrium,
+            "cost_agreement": self.cost_agreement,
+            "cost_deviation": self.cost_deviation,
+            "deviation": self.deviation,
+            "threshold": self.threshold,
+            "slack": self.slack,
+            "keeps": self.keeps,
+        }
 
 
 def certify(agreement: Agreement) -> Certificate:

@@ -87,13 +87,9 @@ class Calibration:
             "seconds_per_sample": self.speed.seconds,
             "cost_per_sample": self.cost_per_sample,
             "valuation": self.valuation,
-            "law": _law_record(self.law),
-            "law_at_the_end": _law_record(self.law_at_the_end),
-            "losses": [
-                {"total": int(total), "round": int(turn), "loss": float(loss)}
-                for total, row in zip(self.losses.totals, self.losses.mean, strict=True)
-                for turn, loss in zip(self.losses.turns, row, strict=True)
-            ],
+            "law": self.law.to_dict(),
+            "law_at_the_end": self.law_at_the_end.to_dict(),
+            "losses": self.losses.to_dict()["losses"],
         }
 
     def _sentences(self) -> list[str]:
@@ -133,16 +129,3 @@ def _verdict(law: Law) -> str:
     if law.fits:
         return f"{error} The law fits: it explains {100 * law.explained:.1f} % of the variance."
     return f"{error} The law does NOT fit: {', and '.join(law.objections)}."
-
-
-def _law_record(law: Law) -> dict[str, Any]:
-    return {
-        "data": law.data,
-        "rounds": law.rounds,
-        "floor": law.floor,
-        "explained": law.explained,
-        "error": law.error,
-        "relative_error": law.relative_error,
-        "fits": law.fits,
-        "objections": list(law.objections),
-    }

@@ -36,8 +36,11 @@ class _Cpu(BaseModel):
 
     model_config = _STRICT
     chip: float
+    """The coefficient of its chip in eq. 4, times the price of energy."""
     cycles_per_sample: float
+    """CPU cycles that training on one sample for a slot takes."""
     hertz: float
+    """CPU cycles per second."""
 
 
 class _Client(BaseModel):
@@ -45,12 +48,19 @@ class _Client(BaseModel):
 
     model_config = _STRICT
     name: str
+    """What the client is called; no two have the same name."""
     valuation: float
+    """What an accuracy loss of 1 costs the client."""
     cost_per_sample: float | None = None
+    """What training on one sample for a slot costs it; or give `cpu`."""
     cpu: _Cpu | None = None
+    """The figures of its machine, instead of `cost_per_sample`."""
     samples: float
+    """How many samples it has."""
     communication_cost: float = 0.0
+    """What it pays per slot for sending models."""
     discount_factor: float | None = None
+    """The client's own discount factor, instead of the consortium's."""
 
 
 class _Shared(BaseModel):
@@ -58,10 +68,15 @@ class _Shared(BaseModel):
 
     model_config = _STRICT
     name: str | None = None
+    """What the consortium is called; the file's name if left out."""
     rounds: int
+    """Rounds of federated averaging in a slot."""
     discount_factor: float | None = None
+    """What 1 saved in the next slot is worth now; required unless each client has its own."""
     server_fee: float = 0.0
+    """What each client pays the server per slot."""
     clients: Any
+    """The clients: a list of tables, or the name of a CSV file."""
 
 
 def build_consortium(data: dict[str, Any], path: Path) -> Consortium:

@@ -17,9 +17,9 @@ in a slot and a server fee p.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,11 @@ from fedaccord.checks import (
 )
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.numbers import FloatArray, as_text, read_only
+from fedaccord.record import Columns, Record, Tables
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class Client(Record):
     """One organisation: what it has and what it wants."""
 
     name: str
@@ -51,6 +52,9 @@ class Client:
     """C_n: what it pays for sending models, whatever it contributes."""
     discount_factor: float | None = None
     """delta_n: how much it values the next slot against this one; None: the consortium's."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class _Rule(NamedTuple):
@@ -76,8 +80,8 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True, init=False, eq=False)
-class Consortium:
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Consortium(Record):
     """The clients, and what they share. See `Client` for what the arrays hold, one entry each."""
 
     valuation: FloatArray
@@ -210,6 +214,32 @@ class Consortium:
             return self.names.index(normalised(name))
         except ValueError:
             raise InvalidInput(no_such_client(name, self.names)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A summary: name, number of clients, rounds and samples. `to_frame` has the clients."""
+        return self._facts()
+
+    def _facts(self) -> dict[str, Any]:
+        samples = float(self.samples.sum())
+        return {
+            "name": self.name,
+            "clients": self.size,
+            "rounds": int(self.rounds),
+            "samples": int(samples) if samples.is_integer() else samples,
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.names,
+            "valuation": self.valuation,
+            "cost_per_sample": self.cost_per_sample,
+            "samples": self.samples,
+            "communication_cost": self.communication_cost,
+            "discount_factor": self.discount_factor,
+        }
 
     def _check(self) -> None:
         problems = [*self._shared_problems(), *self._client_problems(), *self._name_problems()]

@@ -9,6 +9,7 @@ from the other in small steps, which can take many sweeps; `solve_equilibrium` n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,11 @@ from fedaccord.checks import check_whole
 from fedaccord.errors import NotConverged
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_profile
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class Dynamics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dynamics(Record):
     """Where the dynamics ended, and the path that led there."""
 
     consortium: Consortium
@@ -37,6 +39,18 @@ class Dynamics:
     def sweeps(self) -> int:
         """How many times every client adjusted its contribution."""
         return len(self.path) - 1
+
+    def _facts(self) -> dict[str, Any]:
+        return {"total": self.total, "sweeps": self.sweeps}
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients, "path": self._path}
+
+    def _clients(self) -> Columns:
+        return {"name": self.consortium.names, "contribution": self.profile}
+
+    def _path(self) -> Columns:
+        return {"sweep": np.arange(len(self.path)), "total": self.path.sum(axis=1)}
 
 
 def run_dynamics(

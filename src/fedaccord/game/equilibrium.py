@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +26,11 @@ from fedaccord.game.cost import cost
 from fedaccord.game.filling import fill
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
+@dataclass(frozen=True, eq=False, repr=False)
+class Equilibrium(Record):
     """x*: what every client contributes when each considers only itself and only one slot."""
 
     consortium: Consortium
@@ -62,6 +64,27 @@ class Equilibrium:
     def cost(self) -> FloatArray:
         """F_n(x*) of each client."""
         return cost(self.consortium, self.profile, self.total)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "case": self.case,
+            "unique": self.unique,
+            "total": self.total,
+            "critical_client": self.critical_client,
+            "free_riders": self.free_riders,
+            "total_cost": self.cost.sum(),
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.profile,
+            "role": [str(role) for role in self.roles],
+            "cost": self.cost,
+        }
 
 
 def solve_equilibrium(consortium: Consortium) -> Equilibrium:

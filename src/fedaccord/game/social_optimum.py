@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class SocialOptimum:
+@dataclass(frozen=True, eq=False, repr=False)
+class SocialOptimum(Record):
     """The profile of least total cost. Clients may be better off deviating from it."""
 
     consortium: Consortium
@@ -31,6 +33,19 @@ class SocialOptimum:
     def cost(self) -> FloatArray:
         """F_n of each client."""
         return cost(self.consortium, self.profile, self.total)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"total": self.total, "total_cost": self.cost.sum()}
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.profile,
+            "cost": self.cost,
+        }
 
 
 def solve_social_optimum(consortium: Consortium) -> SocialOptimum:

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from fedaccord.game.cost import cost
 from fedaccord.numbers import SUMS_DIFFER, FloatArray
+from fedaccord.record import Columns, Record, Tables
 from fedaccord.repeated.match import Match
 from fedaccord.repeated.recorder import Event
 
@@ -38,8 +40,8 @@ class Slip:
     lost: float
 
 
-@dataclass(frozen=True, eq=False)
-class Deviator:
+@dataclass(frozen=True, eq=False, repr=False)
+class Deviator(Record):
     """A client that slipped, and its costs with and without its slips."""
 
     client: str
@@ -54,6 +56,24 @@ class Deviator:
     """What its slips cost it up to each slot: negative as long as they save it something."""
     extra_for_ever: float
     """What its slips cost it in all slots, those after the match included."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "client": self.client,
+            "slips": len(self.slips),
+            "extra_for_ever": self.extra_for_ever,
+        }
+
+    def _tables(self) -> Tables:
+        return {"slots": self._slots}
+
+    def _slots(self) -> Columns:
+        return {
+            "slot": self.slots.astype(np.int64),
+            "paid": self.paid,
+            "paid_if_kept": self.paid_if_kept,
+            "extra": self.extra,
+        }
 
 
 def deviator_of(match: Match, n: int) -> Deviator:

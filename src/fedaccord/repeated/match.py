@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +38,7 @@ from fedaccord.checks import check_number, check_whole
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, as_text
+from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
 from fedaccord.repeated.recorder import Event, Recorder
 from fedaccord.repeated.rng import MatchRng
 from fedaccord.repeated.simulator import Simulator
@@ -50,8 +53,8 @@ from fedaccord.repeated.strategies import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Match:
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(Record):
     """What happened, slot by slot, and what it cost each client for ever."""
 
     agreement: Agreement
@@ -133,6 +136,63 @@ class Match:
             seed=self.seed,
             history=history,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The match slot by slot, what happened in it, and what it cost each client."""
+        facts = jsonable(self._facts())
+        return {
+            "slots": facts.pop("slots"),
+            "phases": list(self.phases),
+            "totals": jsonable(self.totals),
+            "events": rows_of(self._events()),
+            "clients": rows_of(self._clients()),
+            **facts,
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "slots": self.slots,
+            "noise": self.noise,
+            "dropout": self.dropout,
+            "tolerance": self.tolerance,
+            "seed": self.seed,
+            "false_alarms": self.false_alarms,
+            "missed_deviations": self.missed_deviations,
+            "absences": self.absences,
+            "false_alarm_cost": self.false_alarm_cost.sum(),
+            "missed_deviation_cost": self.missed_deviation_cost.sum(),
+        }
+
+    def _main_facts(self) -> dict[str, Any]:
+        return {
+            "slots": self.slots,
+            "punished": int(self.punishing.sum()),
+            "deviations": self.deviations,
+            "missed_deviations": self.missed_deviations,
+            "false_alarms": self.false_alarms,
+            "absences": self.absences,
+        }
+
+    def _tables(self) -> Tables:
+        return {"slots": self._slots, "clients": self._clients, "events": self._events}
+
+    def _slots(self) -> Columns:
+        return {
+            "slot": np.arange(1, self.slots + 1),
+            "phase": self.phases,
+            "total": self.totals,
+        }
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "discounted_cost": self.discounted_cost,
+            "discounted_cost_if_kept": self.discounted_cost_if_kept,
+        }
+
+    def _events(self) -> Columns:
+        columns = {field: [getattr(e, field) for e in self.events] for field in Event._fields}
+        return columns | {"lasted": [n if n == inf else int(n) for n in columns["lasted"]]}
 
 
 def play(

@@ -19,6 +19,7 @@ clients do not train is nearly the same for every tolerance, and is left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.checks import check_number
 from fedaccord.game.cost import cost
 from fedaccord.numbers import SUMS_DIFFER, FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 _WIDEST = 8.0
 """Tolerances up to this many standard deviations of the error are considered."""
@@ -44,8 +46,8 @@ _CLOSE, _WIDE = np.linspace(-8.0, 4.0, 193), np.linspace(0.0, 1.0, 33)
 the tolerance, where an alarm becomes likely, and these fractions of what was agreed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tolerance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tolerance(Record):
     """The tolerance that costs least, and its consequences."""
 
     agreement: Agreement
@@ -72,6 +74,29 @@ class Tolerance:
         delta = equilibrium.consortium.discount_factor
         alone = (equilibrium.cost / (1.0 - delta)).sum()
         return bool(self.cost.sum() < alone * (1.0 - SUMS_DIFFER))
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "tolerance": self.tolerance,
+            "works": self.works,
+            "noise": self.noise,
+            "dropout": self.dropout,
+            "false_alarm": self.false_alarm,
+            "alarm": self.alarm,
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients, "tolerances": self._tolerances}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "shading": self.shading,
+            "cost": self.cost,
+        }
+
+    def _tolerances(self) -> Columns:
+        return {"tolerance": self.tolerances, "total_cost": self.total_costs}
 
 
 def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> Tolerance:

@@ -7,6 +7,7 @@ one training slot on more and more samples, written down as the rounds go by.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 from fedaccord.training.course import Course, Score, train
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.law import Law, fit_law
@@ -37,8 +39,8 @@ class Speed:
     """In the slowest of them, likewise for one sample."""
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
+@dataclass(frozen=True, eq=False, repr=False)
+class Losses(Record):
     """Mean test losses over seeds, by total and round."""
 
     totals: npt.NDArray[np.int64]
@@ -60,6 +62,16 @@ class Losses:
         """
         turns = np.full(len(self.totals), float(self.turns[-1]))
         return fit_law(self.totals.astype(np.float64), turns, self.mean[:, -1])
+
+    def _facts(self) -> dict[str, Any]:
+        return {"totals": len(self.totals), "rounds": len(self.turns)}
+
+    def _tables(self) -> Tables:
+        return {"losses": self._losses}
+
+    def _losses(self) -> Columns:
+        total, turn = np.meshgrid(self.totals, self.turns, indexing="ij")
+        return {"total": total.ravel(), "round": turn.ravel(), "loss": self.mean.ravel()}
 
 
 def measure_speed(model: Model, local: GradientStep | LocalEpochs) -> Speed:

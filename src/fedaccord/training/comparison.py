@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
+from typing import Any
 
 import numpy as np
 
+from fedaccord.record import Columns, Record, Tables, columns_of, rows_of
 from fedaccord.training.course import Course, TrainingRun
 
 CONFIDENCE = 0.95
@@ -18,15 +20,18 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Record):
     """A mean over seeds, give or take `half_width` (NaN for a single seed)."""
 
     mean: float
     half_width: float
 
+    def _facts(self) -> dict[str, Any]:
+        return {"mean": self.mean, "half_width": self.half_width}
+
 
 @dataclass(frozen=True)
-class ProfileScore:
+class ProfileScore(Record):
     """How one profile did at the end, over all seeds."""
 
     profile: str
@@ -37,9 +42,18 @@ class ProfileScore:
     accuracy_gain: Estimate
     """Against the first profile, seed by seed."""
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "profile": self.profile,
+            "total": self.total,
+            "loss": self.loss,
+            "accuracy": self.accuracy,
+            "accuracy_gain": self.accuracy_gain,
+        }
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Record):
     """Runs of a consortium's profiles on one course."""
 
     consortium: str
@@ -62,6 +76,46 @@ class Comparison:
     def of(self, profile: str) -> list[TrainingRun]:
         """The runs of a profile, one for each seed."""
         return [run for run in self.runs if run.profile == profile]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score of each profile, and every run."""
+        return {
+            **self._facts(),
+            "profiles": [score.to_dict() for score in self.scores],
+            "runs": [run.to_dict() for run in self.runs],
+            "notes": list(self.notes),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "dataset": self.course.model.dataset.name,
+            "task": self.course.model.task.name,
+            "engine": self.engine,
+            "scale": self.course.scale,
+        }
+
+    def _tables(self) -> Tables:
+        return {"profiles": self._profiles, "rounds": self._rounds}
+
+    def _profiles(self) -> Columns:
+        columns: dict[str, list[Any]] = {
+            "profile": [score.profile for score in self.scores],
+            "total": [score.total for score in self.scores],
+        }
+        for name in ("loss", "accuracy", "accuracy_gain"):
+            estimates = [getattr(score, name) for score in self.scores]
+            columns[name] = [estimate.mean for estimate in estimates]
+            columns[f"{name}_half_width"] = [estimate.half_width for estimate in estimates]
+        return columns
+
+    def _rounds(self) -> Columns:
+        return columns_of(
+            [
+                {"profile": run.profile, "seed": run.seed, **row}
+                for run in self.runs
+                for row in rows_of(run._rounds())
+            ]
+        )
 
 
 def compare_runs(runs: Sequence[TrainingRun]) -> list[ProfileScore]:

@@ -8,11 +8,13 @@ unit of test loss costs v has the valuation rho = v a.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Record
 
 LEAST_EXPLAINED = 0.9
 """Part of the variance that the law must explain for it to be called a fit."""
@@ -20,8 +22,8 @@ LARGEST_ERROR = 0.1
 """Likewise, the largest typical error, as a part of the measured range."""
 
 
-@dataclass(frozen=True, eq=False)
-class Law:
+@dataclass(frozen=True, eq=False, repr=False)
+class Law(Record):
     """A fit, and what it was fitted to."""
 
     data: float
@@ -79,6 +81,18 @@ class Law:
     def fits(self) -> bool:
         """Whether the measurements follow the law."""
         return not self.objections
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "data": self.data,
+            "rounds": self.rounds,
+            "floor": self.floor,
+            "explained": self.explained,
+            "error": self.error,
+            "relative_error": self.relative_error,
+            "fits": self.fits,
+            "objections": self.objections,
+        }
 
 
 def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:

@@ -31,6 +31,7 @@ from fedaccord.game.consortium import (
     satiation_points,
 )
 from fedaccord.numbers import BoolArray, FloatArray, as_text
+from fedaccord.record import Columns, Record, Tables
 
 Information = Literal["complete", "weak", "strong"]
 """What the server knows: each client's type (complete), how many clients each type has
@@ -191,8 +192,8 @@ class Item(NamedTuple):
     """What each is paid for it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Menu:
+@dataclass(frozen=True, eq=False, repr=False)
+class Menu(Record):
     """One item a type; nothing for nothing where a type isn't served."""
 
     model: ContractModel
@@ -230,6 +231,21 @@ class Menu:
     def payoffs(self) -> FloatArray:
         """r_i - theta_i d_i of each type that takes its own item."""
         return self.rewards - self.model.cost_per_sample * self.amounts
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "information": self.information,
+            "kind": self.kind,
+            "total": self.total,
+            "deadline": self.deadline,
+            "expected_cost": self.expected_cost,
+        }
+
+    def _tables(self) -> Tables:
+        return {"items": self._items}
+
+    def _items(self) -> Columns:
+        return {field: [getattr(item, field) for item in self.items] for field in Item._fields}
 
     def _broken_condition(self) -> str | None:
         """The first condition that fails, if any."""
