@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import check_installed
+from fedaccord.checks import check_installed, unknown
 from fedaccord.errors import InvalidInput
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
@@ -94,8 +94,7 @@ def load_dataset(name: str, progress: Progress | None = None) -> Dataset:
     (8, 8)
     """
     if name not in DATASETS:
-        known = ", ".join(DATASETS)
-        raise InvalidInput(f"there is no dataset called {name!r}: choose one of {known}")
+        raise InvalidInput(f"there is no dataset called {name!r}: {unknown(name, DATASETS)}")
     return DATASETS[name](progress)
 
 
