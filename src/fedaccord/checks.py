@@ -117,11 +117,11 @@ def unknown(word: str, known: Iterable[str]) -> str:
     """What to say about a word that should be one of `known`.
 
     >>> unknown("unifrom", ["individual", "uniform"]), unknown("x", ["individual", "uniform"])
-    ("did you mean 'uniform'?", 'known are individual, uniform')
+    ("did you mean 'uniform'?", 'choose one of individual, uniform')
     """
     known = list(known)
     close = closest(word, known)
-    return f"did you mean {close!r}?" if close is not None else f"known are {', '.join(known)}"
+    return f"did you mean {close!r}?" if close is not None else f"choose one of {', '.join(known)}"
 
 
 def check_choice(field: str, value: str, choices: Sequence[str]) -> None:

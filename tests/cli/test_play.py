@@ -281,7 +281,7 @@ REFUSED = {
         "everyone has a strategy already (all=keep)",
     ),
     "negative noise": (["--noise", "-1"], "noise: must be 0 or more, got -1.0"),
-    "infinite noise": (["--noise", "inf"], "noise: must be 0 or more, got inf"),
+    "infinite noise": (["--noise", "inf"], "noise: must be 0 or more and finite, got inf"),
     "nobody ever there": (["--dropout", "1"], "dropout: must be from 0 to less than 1, got 1.0"),
     "nobody there to be misread": (["--dropout", "1", "--noise", "0.1"], "less than 1, got 1.0"),
     "everything tolerated": (["--tolerance", "1"], "tolerance: must be from 0 to less than 1"),

@@ -271,7 +271,7 @@ def test_a_custom_strategy_is_called_by_its_own_name() -> None:
     ("name", "message"),
     [
         ("slefish", "unknown strategy 'slefish': did you mean 'selfish'?"),
-        ("", "unknown strategy '': known are keep, grim-trigger"),
+        ("", "unknown strategy '': choose one of keep, grim-trigger"),
         ("forgiving", "forgiving:N needs a whole number of slots, 1 or more, as in forgiving:3"),
         ("forgiving:0", "1 or more, got '0'"),
         ("forgiving:²", "1 or more, got '²'"),

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.checks import shown, unknown, wrong_number, wrong_whole
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.filling import TIE
 from fedaccord.numbers import FloatArray
 
@@ -130,7 +130,7 @@ class Forgiving(KeepAndPunish):
     def __post_init__(self) -> None:
         """Check the length of the punishment."""
         if wrong := wrong_whole(self.slots):
-            raise InvalidInput(f"slots {wrong}", field="forgiving")
+            raise InvalidInput(Problem("slots", f"slots {wrong}", "forgiving"))
 
     @property
     def punishes_for(self) -> float:
@@ -197,9 +197,9 @@ class DeviateOnce:
     def __post_init__(self) -> None:
         """Check the slot and the amount."""
         if wrong := wrong_whole(self.slot):
-            raise InvalidInput(f"slot {wrong}", field="deviate once")
+            raise InvalidInput(Problem("slot", f"slot {wrong}", "deviate once"))
         if self.amount is not None and (wrong := wrong_number(self.amount, least=0)):
-            raise InvalidInput(f"amount {wrong}", field="deviate once")
+            raise InvalidInput(Problem("amount", f"amount {wrong}", "deviate once"))
         object.__setattr__(self, "otherwise", as_strategy(self.otherwise))
 
     @property

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fedaccord.checks import unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.errors import InvalidInput
 from fedaccord.training.threads import one_thread
@@ -187,5 +188,5 @@ TASKS = {
 def find_task(name: str) -> Task:
     """A built-in task by name."""
     if name not in TASKS:
-        raise InvalidInput(f"there is no task called {name!r}: choose one of {', '.join(TASKS)}")
+        raise InvalidInput(f"there is no task called {name!r}: {unknown(name, TASKS)}")
     return TASKS[name]

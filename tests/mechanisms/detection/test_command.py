@@ -69,7 +69,7 @@ def test_everything_unless_said_otherwise() -> None:
     ("arguments", "message"),
     [
         ("--disguise deltas", "no disguise called 'deltas': did you mean 'delta'?"),
-        ("--detector x", "no detector called 'x': known are dagmm, std-dagmm, ecod"),
+        ("--detector x", "no detector called 'x': choose one of dagmm, std-dagmm, ecod"),
         ("--free-riders 12", "free riders: must be from 1 to 11 of 12 clients, got 12"),
         ("--free-riders 1 --dataset cifar", "there is no dataset called 'cifar'"),
         ("--repeats 0", "--repeats: must be 1 or more, got 0"),
