@@ -4,9 +4,6 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-import fedaccord
 from fedaccord.experiments.claims import Claim, plain
 from fedaccord.experiments.evaluation import (
     MECHANISMS_NOTE,
@@ -18,6 +15,7 @@ from fedaccord.experiments.evaluation import (
 )
 from fedaccord.experiments.presets import find_preset, unrounded_cost
 from fedaccord.experiments.standard import HOLDING, RULES, Verdict
+from fedaccord.report.page import environment
 
 
 def _badge(verdict: Verdict) -> str:
@@ -53,7 +51,6 @@ def render_page(
         "evaluation.html.j2",
         sections,
         trained,
-        version=fedaccord.__version__,
         consortium={"name": "Enabling Long-Term Cooperation in Cross-Silo Federated Learning"},
         title="The paper's evaluation, computed again",
         pictures={name: b64encode(svg).decode() for name, svg in pictures.items()},
@@ -65,17 +62,9 @@ def render_page(
 def _fill(
     template: str, sections: Sequence[Section], trained: Sequence[Section], **values: Any
 ) -> str:
-    loaders = [PackageLoader("fedaccord", folder) for folder in ("experiments", "report")]
-    environment = Environment(
-        loader=ChoiceLoader(loaders),
-        autoescape=template.endswith("html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"claim_row": _claim_row, "measured_row": _measured_row}
-    return environment.get_template(template).render(
+    filling = environment("fedaccord.experiments")
+    filling.filters |= {"claim_row": _claim_row, "measured_row": _measured_row}
+    return filling.get_template(template).render(
         sections=list(sections),
         trained=list(trained),
         summary=summary(claim for section in sections for claim in section.claims),
