@@ -288,9 +288,12 @@ REFUSED = {
     "a negative seed": (["--seed", "-1"], "seed: must be a whole number, 0 or more"),
     "no punishment": (["--punishment-slots", "0"], "must be 1 or more, got 0"),
     "no slots": (["--slots", "0"], "must be 1 or more, got 0"),
-    "too many slots": (["--slots", "1000000"], "are too many to write down; 50,000 would do"),
+    "too many slots": (
+        ["--slots", "1000000"],
+        "are too many to record; at most 50,000 are possible",
+    ),
     "an absent directory": (["--report", "no/r.html"], "no/r.html: cannot be written"),
-    "a directory": (["--csv", "."], "is a directory, not a file to write to"),
+    "a directory": (["--csv", "."], "is a directory, not a file"),
 }
 
 

@@ -12,8 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
-from fedaccord.cli.console import escaped
-from fedaccord.cli.ending import CANNOT, exit_code_of, prepare_streams
+from fedaccord.cli.console import CANNOT, escaped, exit_code_of, prepare_streams
 from fedaccord.errors import FedaccordError
 
 COMMANDS = {

@@ -10,19 +10,16 @@ from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
     MarginOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     check_slots,
     choose_consortium,
     from_one,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
 from fedaccord.cli.slips import read_strategies
@@ -32,8 +29,9 @@ if TYPE_CHECKING:
     from fedaccord.repeated.tolerance import Tolerance
 
 
+@with_option_groups
 def play(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     slots: Annotated[
         int,
@@ -88,12 +86,7 @@ def play(
     seed: Annotated[
         int, typer.Option("--seed", show_default=False, help="Of noise and dropout (0).")
     ] = 0,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
@@ -112,15 +105,7 @@ def play(
     An agreement that cannot exist is an answer, too: then the equilibrium is played.
     """
     check_writable(report, csv, inputs=[file])
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
     strategies = read_strategies(consortium, slots, deviate or [], strategy or [])
 
@@ -154,7 +139,7 @@ def play(
     if report is not None:
         write_account(report, account)
 
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     if output_format == "json":
         from fedaccord.cli.records import match_record, to_json
 

@@ -9,17 +9,14 @@ from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
     MarginOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     choose_consortium,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_profile, write_report
 from fedaccord.errors import InvalidInput
@@ -35,8 +32,9 @@ OBJECTIVES: dict[str, "Objective"] = {
 }
 
 
+@with_option_groups
 def solve(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     agreement: AgreementOption = "individual",
     objective: Annotated[
@@ -59,12 +57,7 @@ def solve(
             help="Uniform: convert from the paper's client l (paper), or the first that works.",
         ),
     ] = None,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     profile_out: Annotated[
@@ -82,15 +75,7 @@ def solve(
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: goes with --agreement uniform only")
     check_writable(report, profile_out, inputs=[file])
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
 
     import fedaccord as fa
 
@@ -120,7 +105,7 @@ def solve(
     if report is not None:
         write_report(report, certificate)
 
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)
     if output_format == "json":
         from fedaccord.cli.records import solution_record, to_json
