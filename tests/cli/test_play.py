@@ -103,7 +103,7 @@ def test_the_account(run: Run) -> None:
         "Slots 1-5 cooperating, 6-10 punishing, 11-50 cooperating.",
         "slot 5: client-7 trained on 0 instead of 10,000; punishment until slot 10; "
         "it saved 0.0000935 and lost 0.000809",
-        "Lost by them",
+        "slipping",
     ):
         assert words in result.stdout
 
@@ -118,8 +118,8 @@ def test_nobody_slips_unless_told(run: Run) -> None:
 
 def test_the_tolerance_chosen_is_said(run: Run) -> None:
     said = " ".join(run("play", *ONE_SLIP, *CHANCE).stdout.split())
-    assert "Contributions are misread by 5 % (standard deviation)" in said
-    assert "is put up with, the tolerance that costs least." in said
+    assert "Contributions are observed with an error of 5 % (standard deviation)" in said
+    assert "is tolerated, which costs least." in said
     assert "Absences: " in said
 
 

@@ -68,7 +68,7 @@ def write_file(
 
 
 def _target(path: Path) -> Path | None:
-    """The file to write, with links resolved; None for a device or a pipe, which is not replaced."""
+    """The file to write, with links resolved; None for a device or a pipe, to write into."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
