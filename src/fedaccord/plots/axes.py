@@ -237,10 +237,10 @@ def finish_slots(all_axes: list[Axes], ax: object, legend: list[Any]) -> Figure:
     for axes in all_axes:
         if axes.get_ylabel():
             axes.yaxis.set_major_formatter(with_commas)
+        axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=STEPS))
+        axes.xaxis.set_major_formatter(with_commas)
     last = all_axes[-1]
     last.set_xlabel("Slot")
-    last.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=STEPS))
-    last.xaxis.set_major_formatter(with_commas)
     put_legend(all_axes[0], ax, legend, columns=4)
     return figure_of(last)
 

@@ -55,6 +55,8 @@ def plot_mechanisms(
         money.annotate("nobody trains", (0.0, place), fontsize=8, **at)
     money.axvline(0.0, color=INK, linewidth=0.8)
     people.set_yticks(places, [entry.name for entry in entries])
+    for axes in (data, money):
+        axes.tick_params(axis="y", labelleft=False)
     labels = ("Clients", "Samples in a slot", "Saved by all clients\n(unit of the valuations)")
     for axes, label in zip((people, data, money), labels, strict=True):
         style(axes, "x")
