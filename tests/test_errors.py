@@ -1,19 +1,33 @@
 import pytest
 
 import fedaccord as fa
+from fedaccord.errors import Problem
 
 
 def test_one_mistake_is_one_sentence() -> None:
-    error = fa.InvalidInput("rounds: must be more", source="a.toml")
+    error = fa.InvalidInput("must be more", source="a.toml", field="rounds")
     assert str(error) == "a.toml: rounds: must be more"
-    assert error.problems == ("rounds: must be more",)
+    assert error.problems == (Problem("rounds", "must be more"),)
     assert error.source == "a.toml"
+
+
+def test_a_problem_names_its_place_if_it_has_one() -> None:
+    problem = Problem("samples", "must be more", "clients[3].samples")
+    assert str(fa.InvalidInput(problem)) == "clients[3].samples: must be more"
+    assert str(problem.inside("a.csv")) == "a.csv: clients[3].samples: must be more"
+    assert str(Problem("", "is empty").inside("a.csv")) == "a.csv: is empty"
+
+
+def test_text_is_a_problem_of_no_field_and_is_not_parsed() -> None:
+    assert fa.InvalidInput("rounds: what is that?").problems == (
+        Problem("", "rounds: what is that?"),
+    )
 
 
 def test_more_are_a_list() -> None:
     error = fa.InvalidInput(["one", "two"])
     assert str(error) == "2 mistakes:\n  one\n  two"
-    assert error.problems == ("one", "two")
+    assert error.problems == (Problem("", "one"), Problem("", "two"))
 
 
 def test_very_many_are_counted() -> None:

@@ -59,7 +59,7 @@ WRONG = [
     ({"rounds": [[0]]}, r"rounds\[0, 0\]: must be more than 0"),
     ({"rounds": [[50], [0.37]]}, r"rounds\[1, 0\]: must be a whole number, 1 or more, got 0.37"),
     ({"rounds": 1e20}, r"rounds\[0, 0\]: must be 9,007,199,254,740,992 or less"),
-    ({"rounds": np.arange(1, 101)}, "rounds: must be one number a consortium, as a column"),
+    ({"rounds": np.arange(1, 101)}, "rounds: must be one number per consortium, as a column"),
     ({"samples": np.ones(7)}, "broadcast to consortia x clients"),
     ({"punishment_slots": 0}, "punishment_slots: must be"),
     ({"kind": "unanimous"}, "kind: must be one of"),

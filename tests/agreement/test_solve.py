@@ -76,7 +76,7 @@ def test_a_shorter_punishment_buys_less() -> None:
 
 
 REASONS = [
-    (fa.paper_consortium(1), {}, "everyone already gives all it has at the equilibrium"),
+    (fa.paper_consortium(1), {}, "everyone already contributes all it has at the equilibrium"),
     (fa.paper_consortium(1), {"kind": "uniform"}, "there is no free rider at the equilibrium"),
     (with_satiation([2.0, 30.0], 20.0), {}, "however patient the clients are, nobody could gain"),
     (

@@ -29,7 +29,7 @@ def problems(directory: Path, toml: str | bytes, csv: str | bytes | None = None)
     with pytest.raises(fa.InvalidInput) as caught:
         load(directory, toml, csv)
     assert caught.value.source == str(directory / "consortium.toml")
-    return list(caught.value.problems)
+    return list(map(str, caught.value.problems))
 
 
 # --- What is right -------------------------------------------------------------------------

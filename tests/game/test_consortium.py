@@ -22,7 +22,7 @@ def build(**changed: Any) -> fa.Consortium:
 def mistakes(**changed: Any) -> tuple[str, ...]:
     with pytest.raises(fa.InvalidInput) as refused:
         build(**changed)
-    return refused.value.problems
+    return tuple(map(str, refused.value.problems))
 
 
 def test_one_number_stands_for_every_client() -> None:
@@ -99,8 +99,8 @@ RULES = [
     ({"rounds": 2.5}, "rounds: must be a whole number, 1 or more, got 2.5"),
     ({"rounds": 10**400}, "rounds: must be 9,007,199,254,740,992 or less"),
     ({"samples": 10**400}, "samples: must be numbers that a float can hold"),
-    ({"rounds": True}, "rounds: must be a whole number, 1 or more, got True"),
-    ({"server_fee": 10**400}, f"server_fee: must be 0 or more, got {10**400}"),
+    ({"rounds": True}, "rounds: must be a whole number, 1 or more, got true"),
+    ({"server_fee": 10**400}, f"server_fee: must be 0 or more, got 1{'0' * 36}..."),
     ({"server_fee": -1}, "server_fee: must be 0 or more, got -1"),
     ({"names": ["a", "b", "a"]}, "clients[2].name: 'a' is the name of clients[0] already"),
     ({"names": ["a", " ", "c"]}, "clients[1].name: must not be empty"),

@@ -18,5 +18,5 @@ def test_parts_of_it_may_be_changed() -> None:
     assert consortium.valuation.tolist() == [25.0, 50.0, 75.0, 100.0]
     assert consortium.samples.tolist() == [7.0] * 4
     assert consortium.rounds == 3
-    with pytest.raises(fa.InvalidInput, match="clients: must be 1 or more, got 0"):
+    with pytest.raises(fa.InvalidInput, match="clients: must be a whole number, 1 or more, got 0"):
         fa.paper_consortium(0)

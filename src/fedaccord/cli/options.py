@@ -1,7 +1,6 @@
 """Options that several commands share, and the consortium that they describe."""
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from fedaccord.cli.console import working
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
@@ -214,6 +213,6 @@ def _paper_consortium(options: dict[str, Any]) -> "Consortium":
     try:
         paper_consortium(**(options | {"clients": 1}))
     except InvalidInput as error:  # say it once, not for every client
-        problems = [re.sub(r"^clients\[0\](\.|: )", "", problem) for problem in error.problems]
+        problems = [Problem(problem.field, problem.message) for problem in error.problems]
         raise InvalidInput(problems, "the paper's setting") from None
     return paper_consortium(**options)

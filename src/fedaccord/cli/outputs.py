@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
-from fedaccord.files.reading import TOML_LIMIT
+from fedaccord.files.reading import TOML_LIMIT, guarded
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -159,8 +159,6 @@ def write_profile(path: Path, agreement: "Agreement") -> None:
 
 def write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     """Write a table as CSV."""
-    from fedaccord.files.tables import guarded
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

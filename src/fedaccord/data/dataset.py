@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.checks import check_installed
+from fedaccord.errors import InvalidInput
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -112,13 +113,9 @@ def _breast_cancer(_: Progress | None) -> Dataset:
 
 
 def _from_sklearn(name: str) -> Any:
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise FedaccordError(
-            f"the dataset {name} is inside scikit-learn, which is not installed: "
-            "pip install 'fedaccord[train]' brings it"
-        ) from None
+    check_installed(f"the dataset {name}", "sklearn")
+    from sklearn import datasets
+
     return getattr(datasets, f"load_{name}")()
 
 

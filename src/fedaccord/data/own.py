@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fedaccord.checks import in_brief, normalised
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import Indices
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Inputs and labels, one of each an example, of whatever type they were stored in."""
@@ -107,7 +107,7 @@ def _all_parts(
 ) -> dict[str, tuple[Inputs, Labels]]:
     """Everyone's examples, or the mistakes of everyone's."""
     parts: dict[str, tuple[Inputs, Labels]] = {}
-    problems: list[str] = []
+    problems: list[str | Problem] = []
     for who in names:
         try:
             parts[who] = _checked(who, *examples_of(who))
