@@ -19,7 +19,7 @@ def test_init_overwrites_only_when_told_to(run: Run) -> None:
     Path("mine.toml").write_text("precious")
     result = run("init", "mine.toml")
     assert result.exit_code == 2
-    assert result.stderr == "Error: mine.toml: exists already; --force overwrites it\n"
+    assert result.stderr == "Error: mine.toml: already exists; --force overwrites it\n"
     assert Path("mine.toml").read_text() == "precious"
     assert run("init", "mine.toml", "--force").exit_code == 0
     assert Path("mine.toml").read_text() == example_text()

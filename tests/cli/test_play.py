@@ -254,13 +254,13 @@ REFUSED = {
     "a slot in words": (["--deviate", "client-7@x"], "the slot must be a whole number, got 'x'"),
     "the slot before the first": (["--deviate", "client-7@0"], "must be from 1 to 50, got 0"),
     "a slot after the last": (["--deviate", "client-7@51"], "must be from 1 to 50, got 51"),
-    "too much": (["--deviate", "client-7@5:1e5"], "must be from 0 to 10000, which is all it has"),
+    "too much": (["--deviate", "client-7@5:1e5"], "must be from 0 to 10000, all its samples"),
     "less than nothing": (["--deviate", "client-7@5:-1"], "must be from 0 to 10000"),
     "no number": (["--deviate", "client-7@5:x"], "the amount must be a number, got 'x'"),
     "not a number": (["--deviate", "client-7@5:nan"], "must be from 0 to 10000"),
     "twice at once": (
         ["--deviate", "client-7@5", "--deviate", "client-7@5:1"],
-        "client-7 slips in slot 5 already",
+        "client-7 already slips in slot 5",
     ),
     "too many slips": (
         ["--slots", "200", *(w for n in range(1, 102) for w in ("--deviate", f"client-7@{n}"))],
@@ -274,11 +274,11 @@ REFUSED = {
     "forgiving for how long": (["--strategy", "all=forgiving"], "as in forgiving:3"),
     "two strategies": (
         ["--strategy", "client-7=keep", "--strategy", "client-7=loyal"],
-        "client-7 has a strategy already",
+        "client-7 already has a strategy",
     ),
     "two for everyone": (
         ["--strategy", "all=keep", "--strategy", "*=loyal"],
-        "everyone has a strategy already (all=keep)",
+        "everyone already has a strategy (all=keep)",
     ),
     "negative noise": (["--noise", "-1"], "noise: must be 0 or more, got -1.0"),
     "infinite noise": (["--noise", "inf"], "noise: must be 0 or more, got inf"),

@@ -114,21 +114,21 @@ BAD_WORDS = {
     "words for a number": (["solve", "--rounds", "many"], "many"),
     "an impossible number": (
         ["solve", "--discount-factor", "1"],
-        "the paper's setting: discount_factor: must be less than 1, got 1",
+        "Error: --discount-factor: must be less than 1, got 1",
     ),
-    "an impossible margin": (["solve", "--margin", "nan"], "margin: must be from 0"),
+    "an impossible margin": (["solve", "--margin", "nan"], "--margin: must be from 0"),
     "no punishment": (["solve", "--punishment-slots", "0"], "must be 1 or more, got 0"),
     "objectives of a uniform one": (
         ["solve", "--agreement", "uniform", "--objective", "fairest"],
-        "objective: a uniform agreement has only one",
+        "--objective: a uniform agreement has only one",
     ),
     "the first of an individual one": (
         ["solve", "--first-converted", "paper"],
-        "--first-converted: goes with --agreement uniform only",
+        "--first-converted: needs --agreement uniform",
     ),
     "a cost beyond all numbers": (
         ["solve", "--cost-per-sample", "1e308"],
-        "the paper's setting: cost_per_sample * samples must be less than 1e+290",
+        "cost_per_sample * samples must be less than 1e+290",
     ),
     "more rounds than a float can count": (["solve", "--rounds", "9" * 400], "or less"),
     "more samples than that": (["solve", "--samples", "9" * 400], "9,007,199,254,740,992 or less"),

@@ -202,8 +202,9 @@ def check_slots(slots: int, consortium: "Consortium") -> None:
     """Refuse more slots than can be recorded."""
     if slots * consortium.size > MOST_CLIENT_SLOTS:
         raise InvalidInput(
-            f"--slots: {slots:,} slots of {consortium.size:,} clients are too many to record; "
-            f"at most {MOST_CLIENT_SLOTS // consortium.size:,} are possible"
+            f"{slots:,} slots of {consortium.size:,} clients are too many to record; "
+            f"at most {MOST_CLIENT_SLOTS // consortium.size:,} are possible",
+            field="slots",
         )
 
 
@@ -212,7 +213,8 @@ def _paper_consortium(options: dict[str, Any]) -> "Consortium":
 
     try:
         paper_consortium(**(options | {"clients": 1}))
-    except InvalidInput as error:  # say it once, not for every client
-        problems = [Problem(problem.field, problem.message) for problem in error.problems]
-        raise InvalidInput(problems, "the paper's setting") from None
+    except InvalidInput as error:  # once, not for every client
+        raise InvalidInput(
+            Problem(problem.field, problem.message) for problem in error.problems
+        ) from None
     return paper_consortium(**options)

@@ -1,4 +1,4 @@
-"""`fedaccord certify`: the proof of a profile, or who would break it."""
+"""`fedaccord certify`: the proof of a profile, or who would not keep to it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,15 +37,15 @@ def certify(
 ) -> None:
     """Prove or refute any profile, from the cost function alone.
 
-    FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE says
-    who contributes what: CSV with the columns name and contribution, or JSON as solve prints it,
-    of which the length of the punishment is taken as well.
+    FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE lists
+    the contributions: CSV with the columns name and contribution, or the JSON that solve prints,
+    which also states the length of the punishment.
 
-    The exit code is 0 when the profile is proved to hold, and 1 when it is refuted: then the
-    answer is who would slip or give more, to what, and what that gains and loses.
+    The exit code is 0 if the profile is proved to hold, and 1 if it is refuted. In that case the
+    output lists who would slip or contribute more, and what they would gain and lose.
     """
     if not files or len(files) > 2:
-        raise typer.BadParameter("expects a profile, or a file and a profile")
+        raise typer.BadParameter("expects a profile, or a consortium file and a profile")
     *first, profile = files
     file = first[0] if first else None
     if file is None and profile.suffix == ".toml":

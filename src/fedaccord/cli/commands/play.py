@@ -36,7 +36,7 @@ def play(
     slots: Annotated[
         int,
         typer.Option(
-            "--slots", callback=from_one, show_default=False, help="How many slots to play (50)."
+            "--slots", callback=from_one, show_default=False, help="Number of slots; default 50."
         ),
     ] = 50,
     agreement: AgreementOption = "individual",
@@ -47,7 +47,7 @@ def play(
         typer.Option(
             "--deviate",
             metavar="NAME@SLOT[:AMOUNT]",
-            help="Let a client slip in a slot, to an amount or as well as it can. Repeatable.",
+            help="Let a client slip in a slot, to an amount or its best response. Repeatable.",
         ),
     ] = None,
     strategy: Annotated[
@@ -64,7 +64,7 @@ def play(
         typer.Option(
             "--noise",
             show_default=False,
-            help="How far contributions are misread: relative standard deviation (0).",
+            help="Relative standard deviation of the observed contributions; default 0.",
         ),
     ] = 0.0,
     dropout: Annotated[
@@ -72,37 +72,38 @@ def play(
         typer.Option(
             "--dropout",
             show_default=False,
-            help="Probability that a client is absent from a slot (0).",
+            help="Probability that a client is absent from a slot; default 0.",
         ),
     ] = 0.0,
     tolerance: Annotated[
         float | None,
         typer.Option(
             "--tolerance",
-            help="Part of what was agreed that may be missing unpunished (0; with noise what "
-            "costs least).",
+            help="Share of the agreed contribution that may be missing without punishment; default 0, "
+            "with noise the value that costs least.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", show_default=False, help="Of noise and dropout (0).")
+        int,
+        typer.Option("--seed", show_default=False, help="Seed of noise and dropout; default 0."),
     ] = 0,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE.csv", help="Write slot,phase,total there."),
+        typer.Option("--csv", metavar="FILE.csv", help="Write the slots as CSV: slot,phase,total."),
     ] = None,
     every: AllOption = False,
 ) -> None:
-    """Play the repeated game slot by slot: who slips, who punishes, and what it costs.
+    """Play the repeated game, slot by slot: who slips, who punishes, and what it costs.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. Everyone keeps
     to the agreement unless you say otherwise. To see one slip and its punishment:
 
     fedaccord play --paper --deviate client-7@5 --punishment-slots 5
 
-    An agreement that cannot exist is an answer, too: then the equilibrium is played.
+    If no agreement exists, the equilibrium is played.
     """
     check_writable(report, csv, inputs=[file])
     consortium = choose_consortium(file, setting)

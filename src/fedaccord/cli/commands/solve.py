@@ -42,19 +42,20 @@ def solve(
         typer.Option(
             "--objective",
             show_default=False,
-            help="What an individual agreement is to be best at (most-data).",
+            help="What an individual agreement optimises; default most-data.",
         ),
     ] = "most-data",
     margin: MarginOption = 0.0,
     whole_samples: Annotated[
-        bool, typer.Option("--whole-samples", help="Ask for whole samples only.")
+        bool, typer.Option("--whole-samples", help="Round to whole samples, and keep the proof.")
     ] = False,
     punishment_slots: PunishmentSlotsOption = None,
     first_converted: Annotated[
         Literal["paper", "feasible"] | None,
         typer.Option(
             "--first-converted",
-            help="Uniform: convert from the paper's client l (paper), or the first that works.",
+            help="Uniform: the first client converted is the paper's client l (paper, the default), or "
+            "the first that works (feasible).",
         ),
     ] = None,
     setting: PaperOptions,
@@ -62,18 +63,21 @@ def solve(
     report: ReportOption = None,
     profile_out: Annotated[
         Path | None,
-        typer.Option("--profile-out", metavar="FILE.csv", help="Write name,contribution there."),
+        typer.Option(
+            "--profile-out",
+            metavar="FILE.csv",
+            help="Write the contributions as CSV: name,contribution.",
+        ),
     ] = None,
     every: AllOption = False,
 ) -> None:
-    """Find what selfish clients do, an agreement that is better, and its proof.
+    """Find the equilibrium of selfish clients, a better agreement, and its proof.
 
     FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Without it
-    the paper's setting is used. An agreement that cannot exist is an answer, too: the exit code
-    is 0.
+    the paper's setting is used. If no agreement exists, the exit code is 0 as well.
     """
     if first_converted is not None and agreement != "uniform":
-        raise InvalidInput("--first-converted: goes with --agreement uniform only")
+        raise InvalidInput("--first-converted: needs --agreement uniform")
     check_writable(report, profile_out, inputs=[file])
     consortium = choose_consortium(file, setting)
 
