@@ -79,8 +79,8 @@ def play(
         float | None,
         typer.Option(
             "--tolerance",
-            help="Share of the agreed contribution that may be missing without punishment; default 0, "
-            "with noise the value that costs least.",
+            help="Share of the agreed contribution that may be missing without punishment; "
+            "default 0, with noise the value that costs least.",
         ),
     ] = None,
     seed: Annotated[

@@ -54,8 +54,8 @@ def solve(
         Literal["paper", "feasible"] | None,
         typer.Option(
             "--first-converted",
-            help="Uniform: the first client converted is the paper's client l (paper, the default), or "
-            "the first that works (feasible).",
+            help="Uniform: convert from the paper's client l on (paper, the default), or from the "
+            "first that works (feasible).",
         ),
     ] = None,
     setting: PaperOptions,
