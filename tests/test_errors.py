@@ -4,7 +4,7 @@ import fedaccord as fa
 from fedaccord.errors import Problem
 
 
-def test_one_mistake_is_one_sentence() -> None:
+def test_one_problem_is_one_sentence() -> None:
     error = fa.InvalidInput("must be more", source="a.toml", field="rounds")
     assert str(error) == "a.toml: rounds: must be more"
     assert error.problems == (Problem("rounds", "must be more"),)
@@ -24,13 +24,13 @@ def test_text_is_a_problem_of_no_field_and_is_not_parsed() -> None:
     )
 
 
-def test_more_are_a_list() -> None:
+def test_several_problems_are_a_list() -> None:
     error = fa.InvalidInput(["one", "two"])
     assert str(error) == "2 mistakes:\n  one\n  two"
     assert error.problems == (Problem("", "one"), Problem("", "two"))
 
 
-def test_very_many_are_counted() -> None:
+def test_very_many_problems_are_counted_only() -> None:
     error = fa.InvalidInput([f"mistake {n}" for n in range(1, 63)])
     first, *lines = str(error).splitlines()
     assert first == "62 mistakes:"
@@ -39,5 +39,5 @@ def test_very_many_are_counted() -> None:
 
 
 @pytest.mark.parametrize("error", [fa.InvalidInput("x"), fa.NotConverged("x")])
-def test_all_are_fedaccords(error: Exception) -> None:
+def test_all_errors_are_fedaccord_errors(error: Exception) -> None:
     assert isinstance(error, fa.FedaccordError)

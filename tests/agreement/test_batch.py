@@ -32,7 +32,7 @@ def test_rows_are_consortia(kind: Any) -> None:
     assert (batch.first_converted is None) == (kind == "individual")
 
 
-def test_where_there_is_none_the_equilibrium_stands() -> None:
+def test_without_an_agreement_the_row_holds_the_equilibrium() -> None:
     batch = solve(kind="uniform", discount_factor=[[0.5], [0.8]], rounds=50)
     assert batch.exists.tolist() == [False, True]
     assert batch.total[0] == batch.equilibrium_total[0]
@@ -71,6 +71,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changed", "problem"), WRONG)
-def test_what_is_refused(changed: dict[str, Any], problem: str) -> None:
+def test_invalid_input_is_refused(changed: dict[str, Any], problem: str) -> None:
     with pytest.raises(fa.InvalidInput, match=problem):
         solve(**changed)

@@ -52,7 +52,7 @@ def test_a_shorter_punishment_takes_more_patience(three: fa.Consortium) -> None:
     assert edges[-2] == pytest.approx(edges[-1], abs=1e-9)
 
 
-def test_the_worst_is_among_those_who_slip(three: fa.Consortium) -> None:
+def test_the_worst_client_is_among_those_that_deviate(three: fa.Consortium) -> None:
     patience = np.array([0.999, 0.3, 0.0])
     certificate = fa.certify(fa.agreement_on(with_patience(three, patience), [2.0, 2.0, 20.0]))
     assert certificate.keeps.tolist() == [True, False, True]
@@ -60,7 +60,7 @@ def test_the_worst_is_among_those_who_slip(three: fa.Consortium) -> None:
     assert not certificate.holds
 
 
-def test_no_patience_is_enough_for_an_agreement_that_is_dearer_than_none(
+def test_no_discount_factor_sustains_a_profile_that_costs_more_than_the_equilibrium(
     three: fa.Consortium,
 ) -> None:
     certificate = fa.certify(fa.agreement_on(three, [20.0, 0.0, 20.0]))
@@ -68,7 +68,7 @@ def test_no_patience_is_enough_for_an_agreement_that_is_dearer_than_none(
     assert not certificate.keeps[0]
 
 
-def test_giving_less_than_alone_is_no_agreement_either() -> None:
+def test_contributing_less_than_at_the_equilibrium_does_not_hold() -> None:
     """The contributor, with h far above the total, would rather give all it has."""
     consortium = with_satiation([5.0, 90.0], [20.0, 20.0], 0.1)
     certificate = fa.certify(fa.agreement_on(consortium, [0.0, 10.0]))
@@ -76,13 +76,13 @@ def test_giving_less_than_alone_is_no_agreement_either() -> None:
     assert not certificate.keeps[1]
 
 
-def test_a_profile_of_nobody_is_refused_quietly(three: fa.Consortium) -> None:
+def test_a_profile_of_zeros_is_refuted_without_warnings(three: fa.Consortium) -> None:
     certificate = fa.certify(fa.agreement_on(three, [0.0, 0.0, 0.0]))
     assert not certificate.holds
     assert np.isfinite(certificate.cost_deviation).all()
 
 
-def test_a_punishment_that_is_no_equilibrium_is_refused(three: fa.Consortium) -> None:
+def test_a_punishment_that_is_not_an_equilibrium_is_refuted(three: fa.Consortium) -> None:
     """The certificate does not take the solver's word for the punishment."""
     good = fa.solve_agreement(three)
     assert good.exists
@@ -127,7 +127,7 @@ def test_communication_and_fee_cancel(three: fa.Consortium) -> None:
     np.testing.assert_allclose(added, [14.0, 111.0, 18.0], rtol=1e-12)
 
 
-def test_whoever_would_give_more_keeps_to_nothing() -> None:
+def test_a_client_that_would_contribute_more_does_not_keep_to_the_agreement() -> None:
     """Giving more is no slip, so client 3 gives all it has for ever and nobody answers."""
     consortium = fa.Consortium(
         valuation=[707, 544, 4750],
@@ -144,7 +144,7 @@ def test_whoever_would_give_more_keeps_to_nothing() -> None:
     assert fa.certify(fa.agreement_on(consortium, [23, 8, 37])).keeps[2]
 
 
-def test_less_than_the_equilibrium_s_total_is_never_kept() -> None:
+def test_a_total_below_the_equilibrium_s_never_holds() -> None:
     """Somebody gives less than alone there, and would rather give more."""
     consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
     certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
@@ -152,7 +152,7 @@ def test_less_than_the_equilibrium_s_total_is_never_kept() -> None:
     assert not certificate.holds
 
 
-def test_without_patience_keeping_and_threshold_agree() -> None:
+def test_keeps_and_threshold_agree_at_a_discount_factor_of_0() -> None:
     """Client 1 gives what suits it best in the slot, but being punished would suit it better."""
     consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
     certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
@@ -173,7 +173,9 @@ def test_the_equilibrium_with_nine_decimals_holds() -> None:
 
 @pytest.mark.parametrize("samples", [1e3, 1e34, 1e60, 1e280])
 @pytest.mark.parametrize("asked", [0.5, 1e-3, 1e3])
-def test_the_search_finds_the_best_deviation_of_a_giant(samples: float, asked: float) -> None:
+def test_the_search_finds_the_best_deviation_of_a_very_large_client(
+    samples: float, asked: float
+) -> None:
     """Alone with a satiation point of 1, a client gives 1, whatever it has or is asked for."""
     consortium = with_satiation([1.0, 1e-60], [samples, 1.0], 0.5)
     certificate = fa.certify(fa.agreement_on(consortium, [asked, 0.0]))

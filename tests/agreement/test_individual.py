@@ -21,7 +21,7 @@ def crowd(size: int, seed: int, patience: float = 0.8) -> fa.Consortium:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_both_ways_to_the_largest_total_agree(seed: int) -> None:
+def test_both_methods_find_the_same_largest_total(seed: int) -> None:
     """Newton's method, for small clients only, and the search over intervals, for any."""
     game = scale_one(fa.solve_equilibrium(crowd(40 + 10 * seed, seed)))
     share = (1.0 - (1.0 - game.patience) ** 0.4) * game.alone_total
@@ -34,7 +34,7 @@ def test_both_ways_to_the_largest_total_agree(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bounds_are_those_of_the_raw_condition(seed: int) -> None:
+def test_bounds_are_roots_of_the_condition(seed: int) -> None:
     """Also for clients that are most of the total, and continuous in the total."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 7))
@@ -53,7 +53,7 @@ def test_bounds_are_those_of_the_raw_condition(seed: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * data.max())
 
 
-def test_the_bound_never_jumps_for_a_client_with_any_patience() -> None:
+def test_bounds_are_continuous_for_positive_discount_factors() -> None:
     """In steps of the total ten times smaller it moves ten times less."""
     consortium = with_satiation([100.0, 96.0, 90.0], [99.0, 300.0, 5.0], [0.05, 0.1, 0.9])
     equilibrium = fa.solve_equilibrium(consortium)
@@ -66,7 +66,7 @@ def test_the_bound_never_jumps_for_a_client_with_any_patience() -> None:
     assert largest[1] < 0.11 * largest[0]
 
 
-def test_with_no_patience_a_contributor_falls_off_a_cliff() -> None:
+def test_bounds_jump_to_0_at_a_discount_factor_of_0() -> None:
     """delta = 0: all it has up to its satiation point, nothing above; the total stops there."""
     consortium = with_satiation([26.0, *[24.0] * 30], [25.0, *[9.0] * 30], [0.0, *[0.9] * 30])
     agreement = fa.solve_agreement(consortium)
@@ -103,7 +103,7 @@ def test_only_the_critical_client_has_anything_left(
     assert fa.certify(agreement).holds
 
 
-def test_one_client_alone_has_nobody_to_agree_with() -> None:
+def test_a_single_client_has_no_agreement() -> None:
     assert not fa.solve_agreement(with_satiation([7.0], 10.0)).exists
     assert not fa.solve_agreement(with_satiation([70.0], 10.0)).exists
 

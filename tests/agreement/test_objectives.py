@@ -21,7 +21,7 @@ def consortium() -> fa.Consortium:
     )
 
 
-def test_least_total_cost_asks_the_cheap_first(consortium: fa.Consortium) -> None:
+def test_least_total_cost_uses_the_cheapest_samples_first(consortium: fa.Consortium) -> None:
     agreement = fa.solve_agreement(consortium, objective="least total cost")
     assert agreement.exists
     most = Bounds(scale_one(agreement.equilibrium)).at(np.array([[agreement.total]]))[0]
@@ -71,7 +71,7 @@ OFTEN_WRONG_ONCE = [
 
 @pytest.mark.parametrize("objective", ["least total cost", "fairest"])
 @pytest.mark.parametrize(("valuation", "samples", "patience"), OFTEN_WRONG_ONCE)
-def test_where_there_is_no_agreement_no_objective_makes_one(
+def test_no_objective_creates_an_agreement_where_none_exists(
     valuation: list[float], samples: list[float], patience: list[float] | float, objective: str
 ) -> None:
     """The critical client's satiation point is the total: it must not be asked for everything."""
@@ -85,7 +85,9 @@ def test_where_there_is_no_agreement_no_objective_makes_one(
 
 
 @pytest.mark.parametrize("objective", ["least total cost", "fairest"])
-def test_those_who_give_all_anyway_must_not_exceed_the_total(objective: str) -> None:
+def test_clients_that_contribute_everything_anyway_must_not_exceed_the_total(
+    objective: str,
+) -> None:
     consortium = fa.Consortium(
         valuation=[10.70, 73.75, 66.11],
         cost_per_sample=1,
@@ -97,7 +99,7 @@ def test_those_who_give_all_anyway_must_not_exceed_the_total(objective: str) -> 
     assert fa.certify(agreement).holds
 
 
-def test_in_whole_samples_those_who_would_give_all_are_asked_for_all() -> None:
+def test_in_whole_samples_clients_that_would_contribute_everything_are_asked_for_it() -> None:
     """Clients 3 and 4 have next to no patience, and satiation points just above the total."""
     nearly = 0.9999999999999999
     consortium = fa.Consortium(
@@ -157,7 +159,7 @@ def test_amounts_below_one_sample_round_down_to_nothing(
     assert not agreement.exists
 
 
-def test_totals_that_no_profile_reaches_do_not_upset_the_search() -> None:
+def test_totals_without_a_profile_do_not_break_the_search() -> None:
     """The client without patience makes gaps between the totals that can be had."""
     consortium = with_satiation(
         [50.0] * 4 + [40.0] * 3, [10.0] * 7, [0.05, 0.05, 0.05, 0.0, 0.327, 0.35, 0.655]

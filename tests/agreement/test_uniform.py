@@ -40,7 +40,7 @@ def test_contributors_thresholds_are_not_monotone_in_the_level() -> None:
 
 
 @pytest.mark.parametrize("patience", PATIENCE)
-def test_the_largest_level_is_found_where_a_contributor_forbids_some_below(
+def test_the_largest_level_is_found_above_levels_that_a_contributor_rules_out(
     patience: float,
 ) -> None:
     agreement = fa.solve_agreement(big(patience), "uniform")
@@ -51,7 +51,7 @@ def test_the_largest_level_is_found_where_a_contributor_forbids_some_below(
     assert fa.certify(agreement).holds
 
 
-def test_such_gaps_do_occur() -> None:
+def test_gaps_between_levels_do_occur() -> None:
     """Or else the test above would test nothing."""
     scans = [scan(big(patience), 1, 2_000)[1].astype(int) for patience in PATIENCE]
     assert sum((np.diff(holds) > 0).any() for holds in scans) >= 2
@@ -67,7 +67,7 @@ def test_client_l_is_the_first_whose_ratio_exceeds_its_b(above: float, first: st
     assert agreement.first_converted == first
 
 
-def test_client_l_may_gain_again_past_its_own_data() -> None:
+def test_client_l_may_gain_again_beyond_its_own_samples() -> None:
     """Others go on giving where it has nothing left to give."""
     consortium = with_satiation(
         (np.array([0.8, 1.8, 1.8, 4.0]) / 2.0) ** (2 / 3), [0.15, 10.0, 10.0, 1.0], 0.95
@@ -82,7 +82,7 @@ def test_client_l_may_gain_again_past_its_own_data() -> None:
 
 
 @pytest.mark.slow
-def test_random_games_against_the_scan() -> None:
+def test_random_games_match_an_exhaustive_scan() -> None:
     """800 games of 2 to 11 clients, unequal in everything: no level above the solver's holds."""
     rng = np.random.default_rng(2024)
     found = 0
@@ -143,7 +143,7 @@ def carried_along() -> fa.Consortium:
     )
 
 
-def test_the_first_feasible_client_may_be_carried_along() -> None:
+def test_the_first_feasible_client_may_hold_only_at_high_levels() -> None:
     agreement = fa.solve_agreement(carried_along(), "uniform", first_converted="feasible")
     assert agreement.exists
     assert agreement.first_converted == "a"
@@ -159,7 +159,7 @@ def test_the_first_feasible_client_may_be_carried_along() -> None:
 
 
 @pytest.mark.parametrize("first", ["paper", "feasible"])
-def test_a_whole_level_is_found_where_levels_near_nothing_fail(first: FirstConverted) -> None:
+def test_a_whole_level_is_found_where_levels_near_0_fail(first: FirstConverted) -> None:
     """Rounded down the others give less than S, so at a low level the total is below it."""
     consortium = fa.Consortium(
         valuation=[2679, 2150, 1296, 1242, 2314],

@@ -39,7 +39,7 @@ def test_many_small_clients_beside_a_large_one(size: int, total: int) -> None:
     assert fa.solve_agreement(beside_a_large_one(size)).total - size < total
 
 
-def test_marginal_patience_at_a_large_total() -> None:
+def test_barely_enough_patience_at_a_large_total() -> None:
     """14 free riders: what rounding takes away is as much as the bounds have to spare."""
     start = 1e8
     consortium = with_satiation(
@@ -72,7 +72,7 @@ def test_every_whole_total_is_found(consortium: fa.Consortium, upwards: bool) ->
 
 
 @given(consortium=consortia(FEW, st.integers(0, 999).map(lambda n: n / 1000), whole_data=True))
-def test_rounding_takes_at_most_a_sample_from_each(consortium: fa.Consortium) -> None:
+def test_rounding_down_costs_at_most_one_sample_per_client(consortium: fa.Consortium) -> None:
     """Where the real-valued bounds exceed a total by a sample for each client, it can be had."""
     agreement = fa.solve_agreement(consortium, whole_samples=True)
     game = scale_one(agreement.equilibrium)
@@ -85,7 +85,7 @@ def test_rounding_takes_at_most_a_sample_from_each(consortium: fa.Consortium) ->
 
 @pytest.mark.parametrize("top", [1.0, 17.0, 1e6, 2.0**53 + 20, 2.0**60])
 @pytest.mark.parametrize("clients", [1, 100, 10**6])
-def test_the_search_ends_and_finds(top: float, clients: int) -> None:
+def test_the_search_terminates_with_a_result(top: float, clients: int) -> None:
     """Also where a float holds no longer every whole number."""
     wanted = np.floor(top * 0.7)
 

@@ -78,13 +78,13 @@ class StrategyContract:
             yield view_of(self.agreement, slot, last_alarm=1, punishing=slot < 5, last=alone)
             yield view_of(self.agreement, slot, last_alarm=slot - 1, punishing=True, last=agreed)
 
-    def test_it_answers_with_what_each_client_could_give(self) -> None:
+    def test_answers_are_within_bounds(self) -> None:
         for view in self.views():
             answer = np.asarray(self.strategy.contribution(view))
             assert answer.shape == view.agreed.shape
             assert ((answer >= 0) & (answer <= view.samples)).all()
 
-    def test_a_client_alone_gets_the_answer_it_gets_in_a_group(self) -> None:
+    def test_the_answer_for_one_client_is_that_in_a_group(self) -> None:
         for view in self.views():
             together = self.strategy.contribution(view)
             for n in range(len(view.clients)):
@@ -98,19 +98,19 @@ class StrategyContract:
                 )
                 assert self.strategy.contribution(alone)[0] == together[n]
 
-    def test_asked_again_it_answers_the_same(self) -> None:
+    def test_the_same_view_gets_the_same_answer(self) -> None:
         strategy = self.strategy
         for view in self.views():
             first, second = strategy.contribution(view), strategy.contribution(view)
             np.testing.assert_array_equal(first, second)
 
-    def test_it_does_not_write_into_what_it_is_shown(self) -> None:
+    def test_it_does_not_modify_the_view(self) -> None:
         for view in self.views():
             for values in (view.agreed, view.alone, view.samples, view.satiation):
                 values.flags.writeable = False
             self.strategy.contribution(view)
 
-    def test_it_is_steady_for_as_long_as_it_says(self) -> None:
+    def test_it_is_steady_for_as_long_as_it_claims(self) -> None:
         """Without an alarm, and in the same phase, it goes on with the same answer."""
         for view in self.views():
             until = self.strategy.steady_until(view)
@@ -132,7 +132,7 @@ class StrategyContract:
         np.testing.assert_array_equal(quick.contributions, slow.contributions)
         np.testing.assert_array_equal(quick.punishing, slow.punishing)
 
-    def test_one_can_be_played_again_and_by_several_clients(self) -> None:
+    def test_one_instance_serves_several_matches_and_clients(self) -> None:
         one = self.make()
         names = self.agreement.consortium.names
         together = play(self.agreement, dict.fromkeys(names[:3], one), SLOTS)

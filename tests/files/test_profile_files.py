@@ -82,7 +82,7 @@ BAD_PROFILES = {
 @pytest.mark.parametrize(
     ("name", "text", "expected"), BAD_PROFILES.values(), ids=BAD_PROFILES.keys()
 )
-def test_mistakes_in_a_profile(
+def test_problems_in_a_profile(
     tmp_path: Path, name: str, text: str, expected: list[str] | None
 ) -> None:
     (tmp_path / name).write_text(text)

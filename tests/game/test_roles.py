@@ -4,7 +4,7 @@ import fedaccord as fa
 from fedaccord.game.roles import Role, roles
 
 
-def test_roles_alone() -> None:
+def test_roles_at_the_equilibrium() -> None:
     found = roles(np.array([0.0, 3.0, 5.0]), np.array([5.0, 5.0, 5.0]))
     assert found == (Role.FREE_RIDER, Role.PARTIAL_CONTRIBUTOR, Role.CONTRIBUTOR)
 

@@ -18,7 +18,7 @@ def test_the_cheapest_samples_come_first() -> None:
     assert optimum.total == 40.0
 
 
-def test_it_need_not_be_anyones_wish() -> None:
+def test_clients_may_be_worse_off_at_the_optimum() -> None:
     consortium = fa.paper_consortium()
     optimum = fa.solve_social_optimum(consortium)
     assert optimum.total == 1_000_000.0

@@ -52,7 +52,7 @@ def test_the_certificate_accepts_every_solver(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
 @given(consortium=consortia(whole_data=True), options=st.sampled_from(OPTIONS))
-def test_whole_samples_hold_too(
+def test_agreements_in_whole_samples_hold_too(
     kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
 ) -> None:
     agreement = fa.solve_agreement(consortium, **kind, **options, whole_samples=True)
@@ -110,7 +110,7 @@ def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> Non
 
 
 @given(consortium=consortia())
-def test_individual_is_no_less_than_uniform_is_no_less_than_nothing(
+def test_individual_totals_are_at_least_uniform_ones_and_those_at_least_the_equilibriums(
     consortium: fa.Consortium,
 ) -> None:
     least = fa.solve_equilibrium(consortium).total
@@ -177,7 +177,7 @@ def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) 
 
 @given(consortium=consortia(st.integers(2, 8), SOME_PATIENCE, extreme=False))
 @settings(max_examples=150)
-def test_no_first_client_is_feasible_before_the_one_that_was_chosen(
+def test_no_earlier_client_than_the_chosen_one_is_feasible(
     consortium: fa.Consortium,
 ) -> None:
     """Every free rider below it as the first, and the levels from it on in a scan."""
@@ -319,7 +319,7 @@ def test_fairest_has_the_largest_smallest_saving(consortium: fa.Consortium) -> N
 
 @pytest.mark.parametrize("kind", ["individual", "uniform"])
 @given(data=st.data())
-def test_a_batch_is_its_consortia_one_by_one(kind: Any, data: st.DataObject) -> None:
+def test_a_batch_equals_its_consortia_solved_one_by_one(kind: Any, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 8))
     row = consortia(st.just(size), extreme=False)
     chosen = data.draw(st.lists(row, min_size=1, max_size=4))

@@ -40,7 +40,7 @@ def deviations(agreement: fa.Agreement, n: int) -> list[AnyStrategy]:
     slots=st.sampled_from([None, 1, 4]),
 )
 @settings(max_examples=40)
-def test_who_gains_by_the_certificate_gains_in_play(
+def test_clients_that_gain_by_the_certificate_gain_in_play(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
     """Those who are within a millionth of a slot's bill of being indifferent are left out.

@@ -12,7 +12,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -41,7 +41,7 @@ def agreements(draw: st.DrawFn) -> fa.Agreement:
 @st.composite
 def any_strategy(draw: st.DrawFn, samples: float, slots: int, deep: bool = True) -> Any:
     """Any of the built-in ones, or a function."""
-    fixed = [KeepAndPunish(), Friedman(), Selfish(), FreeRide(), Loyal(), Myopic(), shading]
+    fixed = [KeepAndPunish(), GrimTrigger(), Selfish(), FreeRide(), Loyal(), Myopic(), shading]
     kinds = st.sampled_from(fixed) | st.builds(Forgiving, st.integers(1, 6))
     if deep and draw(st.booleans()):
         slot = draw(st.integers(1, slots))

@@ -17,7 +17,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -85,7 +85,7 @@ def length_of(strategy: Any, agreement: fa.Agreement) -> float:
     """For how many slots a client that plays it punishes."""
     if isinstance(strategy, DeviateOnce):
         return length_of(strategy.otherwise, agreement)
-    if isinstance(strategy, Friedman):
+    if isinstance(strategy, GrimTrigger):
         return inf
     if isinstance(strategy, Forgiving):
         return strategy.slots
@@ -112,7 +112,7 @@ def amount(
             return alone if punishing else best_response(consortium, n, others)
         case DeviateOnce():
             return amount(strategy.otherwise, agreement, slot, n, punishing=punishing, last=last)
-        case KeepAndPunish():  # Friedman and Forgiving differ in how long
+        case KeepAndPunish():  # GrimTrigger and Forgiving differ in how long
             return alone if punishing else agreed
         case Selfish():
             return alone

@@ -12,7 +12,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Match,
     Myopic,
@@ -100,17 +100,17 @@ def test_any_match(agreement: fa.Agreement, data: st.DataObject, slots: int, **c
 @pytest.mark.parametrize("length", [None, 1, 4])
 @pytest.mark.parametrize(
     "others",
-    [KeepAndPunish(), Friedman(), Forgiving(3), Selfish(), FreeRide(), Myopic(), shading],
+    [KeepAndPunish(), GrimTrigger(), Forgiving(3), Selfish(), FreeRide(), Myopic(), shading],
     ids=lambda strategy: getattr(strategy, "__name__", type(strategy).__name__),
 )
-def test_one_slips_among_others(others: Any, length: int | None) -> None:
+def test_one_client_slips(others: Any, length: int | None) -> None:
     """Cycles without end among them: a free rider is punished, forgiven, and rides again."""
     agreement = small_agreement(length)
-    for one in (FreeRide(), DeviateOnce(2), Forgiving(2), Friedman(), KeepAndPunish()):
+    for one in (FreeRide(), DeviateOnce(2), Forgiving(2), GrimTrigger(), KeepAndPunish()):
         compare(*both(agreement, [others, others, one, others, others, KeepAndPunish()], slots=7))
 
 
-def test_the_tail_of_a_cycle_is_added_as_often_as_it_comes() -> None:
+def test_a_cycle_after_the_match_is_summed_for_ever() -> None:
     """The free rider's bill in closed form: slip once, pay four slots, for ever."""
     agreement = small_agreement(4)
     n, name = 0, agreement.consortium.names[0]

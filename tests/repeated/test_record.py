@@ -42,13 +42,13 @@ def test_the_same_seed_gives_the_same_record() -> None:
     assert_same(one, other)
 
 
-def test_another_seed_gives_another() -> None:
+def test_a_different_seed_gives_a_different_record() -> None:
     agreement = small_agreement(3)
     one, other = (play(agreement, STRATEGIES, 80, seed=seed, **CHANCE) for seed in (1, 2))
     assert not np.array_equal(one.observed, other.observed, equal_nan=True)  # type: ignore[arg-type]
 
 
-def test_the_record_of_a_seed_is_known() -> None:
+def test_the_record_of_a_seed_does_not_change() -> None:
     """Written down once: another machine, or another NumPy, must come to the same."""
     agreement = fa.agreement_on(
         fa.Consortium(
@@ -84,7 +84,7 @@ KNOWN_COST = [20.863385188856814, 35.449421859342046, 71.82065768352784]
 
 @pytest.mark.parametrize(("together", "look_ahead"), [(6, 1), (60, 3), (7, 1_000), (10**6, 2)])
 @pytest.mark.parametrize("strategies", [{}, STRATEGIES, {"client-4": FreeRide()}])
-def test_how_the_slots_are_cut_makes_no_difference(
+def test_the_size_of_blocks_makes_no_difference(
     monkeypatch: pytest.MonkeyPatch, strategies: Any, together: int, look_ahead: int
 ) -> None:
     agreement = small_agreement(3)
@@ -95,7 +95,7 @@ def test_how_the_slots_are_cut_makes_no_difference(
     assert_same(usual, play(agreement, strategies, 80, seed=4, **CHANCE), rtol=1e-12)
 
 
-def test_what_is_left_to_chance_does_not_depend_on_what_is_played() -> None:
+def test_random_numbers_do_not_depend_on_the_strategies() -> None:
     """So that a client can be played again without its slip, all else being equal."""
     agreement = small_agreement(3)
     one = play(agreement, {}, 80, seed=4, **CHANCE)
@@ -115,7 +115,7 @@ def test_shapes(chance: dict[str, Any]) -> None:
     assert len(match.phases) == 23
 
 
-def test_without_the_history_the_rest_is_the_same() -> None:
+def test_without_the_history_all_else_is_the_same() -> None:
     agreement = small_agreement(3)
     full = play(agreement, STRATEGIES, 80, seed=4, **CHANCE)
     lean = play(agreement, STRATEGIES, 80, seed=4, history=False, **CHANCE)
@@ -159,7 +159,7 @@ def test_memory_does_not_grow_with_the_slots(
     assert many - few < 0.5 * 8 * 900 * 100  # half an array of as many slots by clients
 
 
-def test_a_record_knows_what_was_played() -> None:
+def test_a_match_records_what_was_played() -> None:
     agreement = small_agreement(3)
     match = play(agreement, {"client-2": Selfish()}, 9, seed=7, **CHANCE)
     assert match.agreement is agreement

@@ -90,7 +90,7 @@ def by_formula(agreement: fa.Agreement, n: int, amount: float, slot: int) -> flo
 
 
 @every_case
-def test_slipping_costs_what_the_formula_says(consortium: str, kind: str) -> None:
+def test_the_cost_of_a_slip_matches_the_formula(consortium: str, kind: str) -> None:
     agreement = solved(consortium, kind)
     for n in range(agreement.consortium.size):
         amounts = [part * agreement.profile[n] for part in PARTS]
@@ -113,7 +113,7 @@ def test_nobody_gains_by_any_slip_where_the_certificate_holds(consortium: str, k
 
 
 @every_case
-def test_the_threshold_is_where_slipping_stops_to_pay(consortium: str, kind: str) -> None:
+def test_above_the_threshold_a_slip_does_not_pay(consortium: str, kind: str) -> None:
     """On either side of each client's threshold, certificate and play agree."""
     agreement = solved(consortium, kind)
     thresholds = fa.certify(agreement).threshold
@@ -162,7 +162,7 @@ def test_certificate_and_play_agree_on_any_profile(
 
 @pytest.mark.parametrize("consortium", CONSORTIA)
 @pytest.mark.parametrize("slots", [1, 50])
-def test_keeping_on_costs_the_closed_form(consortium: str, slots: int) -> None:
+def test_the_cost_of_keeping_matches_the_closed_form(consortium: str, slots: int) -> None:
     """No slip by anyone: F / (1 - delta), however many slots are played before the tail."""
     agreement = solved(consortium, "margin")
     match = play(agreement, slots=slots)
@@ -174,7 +174,7 @@ def test_keeping_on_costs_the_closed_form(consortium: str, slots: int) -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 0.5, 0.999999, NEARLY_ONE])
-def test_any_patience(delta: float) -> None:
+def test_any_discount_factor(delta: float) -> None:
     """Nothing is lost to rounding at the ends: not the next slot, not the thousandth."""
     base = small_agreement(3)
     agreement = replace(

@@ -14,6 +14,8 @@ profiles that they hold. Importing them loads the modules that solve the equilib
 that code is used: whether the punishment is an equilibrium is checked, too.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -19,6 +19,8 @@ cancel: `a / sqrt(X) + x` with the *pull* a = ratio / sqrt(G). Arrays have one r
 column per client, so that one call solves many games.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,7 +63,7 @@ class ScaledGame:
     alone_total: FloatArray
     """S, its total, one per row (a column)."""
 
-    def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> "ScaledGame":
+    def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> ScaledGame:
         """Only the chosen rows, by a mask or by their indices."""
         return ScaledGame(
             self.pull[chosen],
@@ -72,7 +74,7 @@ class ScaledGame:
             self.alone_total[chosen],
         )
 
-    def clients(self, part: slice) -> "ScaledGame":
+    def clients(self, part: slice) -> ScaledGame:
         """Only some of the clients of every row."""
         return ScaledGame(
             self.pull[:, part],
@@ -83,7 +85,7 @@ class ScaledGame:
             self.alone_total,
         )
 
-    def with_patience(self, patience: FloatArray) -> "ScaledGame":
+    def with_patience(self, patience: FloatArray) -> ScaledGame:
         """The same clients, more or less patient."""
         return replace(self, patience=np.broadcast_to(patience, self.pull.shape))
 

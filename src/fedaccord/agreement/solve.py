@@ -9,6 +9,8 @@
 (993957, 0)
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Literal, get_args
 

@@ -265,7 +265,14 @@ def _breaks(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
 
 
 def load_consortium(path: str | Path) -> Consortium:
-    """The consortium that a TOML file describes; its clients may be in a CSV file beside it."""
+    """The consortium that a TOML file describes.
+
+    Args:
+        path: The TOML file; its clients may be in a CSV file beside it.
+
+    Raises:
+        InvalidInput: with every problem found in the files, each with its place.
+    """
     return build_consortium(load_toml(path), Path(path))
 
 

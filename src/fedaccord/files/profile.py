@@ -1,5 +1,7 @@
 """Profile files: who contributes what, matched with the clients of a consortium."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +68,14 @@ def in_order(given: ClientTable, consortium: Consortium, mistakes: Mistakes) -> 
 def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
     """The contributions in a file, in the order of the consortium's clients.
 
-    CSV with the columns name and contribution; or JSON: a list of {"name", "contribution"},
-    an object {name: contribution}, or what `fedaccord solve --format json` prints.
+    Args:
+        path: CSV with the columns name and contribution; or JSON: a list of objects with the keys
+            name and contribution, an object {name: contribution}, or the JSON that
+            `fedaccord solve` prints.
+        consortium: The clients, each of which must have exactly one contribution in the file.
+
+    Raises:
+        InvalidInput: with every problem found in the file, each with its place.
     """
     path = Path(path)
     mistakes = Mistakes(str(path))

@@ -12,6 +12,8 @@ samples.
 400000.0
 """
 
+from __future__ import annotations
+
 import numpy as np
 import numpy.typing as npt
 

@@ -1,5 +1,7 @@
 """Roles: what a client is called, given what it contributes now and at the equilibrium."""
 
+from __future__ import annotations
+
 from enum import StrEnum
 
 import numpy as np

@@ -5,6 +5,8 @@ samples come first, until the next one costs more than it saves all clients toge
 samples are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 
