@@ -3,7 +3,10 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
+
+from fedaccord.errors import FedaccordError
 
 
 def normalised(name: str) -> str:
@@ -25,6 +28,32 @@ def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterato
             yield n, "must not be empty"
         elif seen.setdefault(name, n) != n:
             yield n, f"{name!r} is the name of {where(seen[name])} already"
+
+
+_EXTRAS = {
+    "torch": ("PyTorch", "train"),
+    "sklearn": ("scikit-learn", "train"),
+    "flwr": ("Flower", "flower"),
+    "sqlalchemy": ("SQLAlchemy", "flower"),
+    "alembic": ("Alembic", "flower"),
+    "cryptography": ("cryptography", "flower"),
+    "pyod": ("PyOD", "detection"),
+}
+"""Modules that need not be installed: what each is called, and the extra that installs it."""
+
+
+def is_installed(*modules: str) -> bool:
+    """Whether all these optional modules are installed; none of them is imported."""
+    return all(find_spec(module) is not None for module in modules)
+
+
+def check_installed(what: str, *modules: str) -> None:
+    """Refuse `what` if a module that it needs is missing, and say how to install it."""
+    missing = [_EXTRAS[module] for module in modules if not is_installed(module)]
+    if missing:
+        names = " and ".join(name for name, _ in missing)
+        extras = ",".join(dict.fromkeys(extra for _, extra in missing))
+        raise FedaccordError(f"{what} needs {names}: pip install 'fedaccord[{extras}]'")
 
 
 _LONGEST_SHOWN = 40
