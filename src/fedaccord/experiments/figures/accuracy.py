@@ -1,8 +1,8 @@
 """What the paper leaves out: how good the model gets under each mechanism, on real data.
 
-FedAvg with one gradient step a client and round, on MNIST, slot after slot with the data drawn
-anew. Runs with the same seed share their data and their start. Free-rider detection drops updates
-that carry nothing, so its model is the equilibrium's.
+FedAvg with one gradient step per client and round, on MNIST; the data is redrawn in every slot.
+Runs with the same seed share their data and their initial model. Free-rider detection drops updates
+that contain nothing, so its model is the equilibrium's.
 """
 
 from collections.abc import Callable, MutableMapping
@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, found
+from fedaccord.experiments.figure_data import Column, FigureData
 from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.experiments.standard import fact, half_width, measured
-from fedaccord.experiments.table import Column, Table
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
 from fedaccord.mechanisms.contract.contract import Contract
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fedaccord.training.course import Course
 
 MECHANISMS = ("equilibrium", "uniform", "individual", "contract")
-Progress = Callable[[int, str], None]
-"""Told how many steps are done, and what comes next."""
+RunProgress = Callable[[int, str], None]
+"""Called before each run: how many runs are finished, and what comes next."""
 Parts = MutableMapping[str, Any]
-"""What was measured, run by run: runs that are in it already are not trained again."""
+"""The measurements of each finished run; runs that it already has are not repeated."""
 
 
 def steps(preset: TrainingPreset) -> int:
@@ -38,9 +38,9 @@ def steps(preset: TrainingPreset) -> int:
 
 
 def run(
-    preset: TrainingPreset, progress: Progress = lambda *_: None, parts: Parts | None = None
-) -> Table:
-    """One row a round: mean and half the 95 % interval of each mechanism's accuracy and loss."""
+    preset: TrainingPreset, progress: RunProgress = lambda *_: None, parts: Parts | None = None
+) -> FigureData:
+    """One row per round: mean and half of the 95 % interval of accuracy and loss."""
     parts = {} if parts is None else parts
     contributions = _contributions(preset)
     seeds = range(preset.seed, preset.seed + preset.seeds)
@@ -61,12 +61,12 @@ def run(
                 scores[name].append(np.array(parts[run_name]))
                 done += 1
         columns |= _columns(_size(preset, scale), {k: np.array(v) for k, v in scores.items()})
-    turns = np.arange(1, rounds * slots + 1)
-    return Table({"round": turns, "slot": (turns - 1) // rounds + 1} | columns)
+    numbers = np.arange(1, rounds * slots + 1)
+    return FigureData({"round": numbers, "slot": (numbers - 1) // rounds + 1} | columns)
 
 
-def draw(table: Table, preset: TrainingPreset, width: pictures.Width) -> Figure:
-    """Accuracy and loss by round, at both sizes of the data."""
+def draw(table: FigureData, preset: TrainingPreset, width: pictures.Width) -> Figure:
+    """Accuracy and loss by round, for both sizes of the data."""
     sizes = {
         _size(preset, scale): f"{_size(preset, scale):,} images each"
         for scale in preset.options["scales"]
@@ -74,8 +74,8 @@ def draw(table: Table, preset: TrainingPreset, width: pictures.Width) -> Figure:
     return pictures.plot_rounds(table, sizes, int(preset.setting.rounds), width)
 
 
-def claims(table: Table, preset: TrainingPreset) -> list[Claim]:
-    """What the paper takes for granted: more data, a better model."""
+def claims(table: FigureData, preset: TrainingPreset) -> list[Claim]:
+    """What the paper takes for granted: more data leads to a better model."""
     sizes = [_size(preset, scale) for scale in preset.options["scales"]]
     return [
         claim
@@ -87,8 +87,8 @@ def claims(table: Table, preset: TrainingPreset) -> list[Claim]:
     ]
 
 
-def _difference(table: Table, size: int, name: str) -> Claim:
-    """At the end of the last slot, against the equilibrium."""
+def _difference(table: FigureData, size: int, name: str) -> Claim:
+    """At the end of the last slot, compared with the equilibrium."""
     gain, half, accuracy, alone = (
         100.0 * float(table[column][-1])
         for column in (
@@ -101,7 +101,7 @@ def _difference(table: Table, size: int, name: str) -> Claim:
     less = name == "contract"
     which = "worse under contract design" if less else f"better under the {name} agreement"
     return found(
-        f"With {size:,} images a client the model is {which} than at the equilibrium.",
+        f"With {size:,} images per client the model is {which} than at the equilibrium.",
         measured(
             -gain if less else gain,
             half,
@@ -111,16 +111,16 @@ def _difference(table: Table, size: int, name: str) -> Claim:
     )
 
 
-def _detection(table: Table, size: int) -> Claim:
+def _detection(table: FigureData, size: int) -> Claim:
     gain = table[f"detection_{size}_gain"]
     accuracy = 100.0 * float(table[f"detection_{size}_accuracy"][-1])
     return found(
-        f"With {size:,} images a client the model is no better under detection than at the "
+        f"With {size:,} images per client the model is no better under detection than at the "
         "equilibrium.",
         fact(
             not (gain > 0).any(),
-            f"accuracy {accuracy:.2f} % under both, by construction: what is dropped carries "
-            "nothing",
+            f"accuracy {accuracy:.2f} % under both, by construction: the dropped updates "
+            "contain nothing",
         ),
     )
 
@@ -138,14 +138,14 @@ def _contributions(preset: TrainingPreset) -> dict[str, Column]:
 
 
 def _size(preset: TrainingPreset, scale: float) -> int:
-    """Images of each client."""
+    """Number of images of each client."""
     return round(preset.setting.samples * scale)
 
 
 def simple_course(
     preset: TrainingPreset, sizes: list[int], rounds: int, scale: float = 1.0
 ) -> "Course":
-    """One gradient step a round for everyone, on data that all draw from alike."""
+    """One gradient step per round for every client, on data drawn from the same distribution."""
     from fedaccord.data.dataset import load_dataset
     from fedaccord.data.partition import RandomPartition
     from fedaccord.training.course import Course
@@ -172,9 +172,9 @@ def _train(course: "Course", profile: Column, slots: int, seed: int) -> Column:
 
 
 def _columns(size: int, scores: dict[str, Column]) -> dict[str, Column]:
-    """Means and intervals; a gain is taken seed by seed, against the equilibrium.
+    """Means and intervals; a gain over the equilibrium is computed seed by seed.
 
-    Detection has columns of its own, but no runs: they would be the equilibrium's.
+    Detection has its own columns but no runs: they would be the same as the equilibrium's.
     """
     columns: dict[str, Column] = {}
     alone = scores["equilibrium"]

@@ -1,9 +1,9 @@
-"""Whether measured loss really falls as 1/sqrt(X G) + 1/G (eq. 3), on real data.
+"""Whether the measured loss falls as 1/sqrt(X G) + 1/G (eq. 3), on real data.
 
-Softmax regression trained on X samples for G rounds, each a step along the gradient of all of
-them: the paper's batch B = X. The law is fitted with free factors and a floor, the loss that no
-amount of data and rounds would lower: a/sqrt(X G) + b/G + c, none of them below 0. For comparison
-so is a/sqrt(X) + b/sqrt(G) + c.
+Softmax regression is trained on X samples for G rounds, each a full gradient step: the paper's
+batch B = X. The law is fitted with free factors and a floor, the loss that no amount of data and
+rounds would lower: a/sqrt(X G) + b/G + c, none of them negative. For comparison,
+a/sqrt(X) + b/sqrt(G) + c is fitted in the same way.
 """
 
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from fedaccord.experiments import pictures
-from fedaccord.experiments.accuracy import Parts, Progress, simple_course
 from fedaccord.experiments.claims import Claim, found
+from fedaccord.experiments.figure_data import Column, FigureData
+from fedaccord.experiments.figures.accuracy import Parts, RunProgress, simple_course
 from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.experiments.standard import fact, half_width, measured
-from fedaccord.experiments.table import Column, Table
 from fedaccord.training.law import fit_law
 
 if TYPE_CHECKING:
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 
 
 def steps(preset: TrainingPreset) -> int:
-    """How many numbers of samples there are."""
+    """How many different numbers of samples there are."""
     return len(preset.options["samples"])
 
 
 def run(
-    preset: TrainingPreset, progress: Progress = lambda *_: None, parts: Parts | None = None
-) -> Table:
-    """One row a pair of X and G: mean loss over seeds, and two laws fitted to it."""
+    preset: TrainingPreset, progress: RunProgress = lambda *_: None, parts: Parts | None = None
+) -> FigureData:
+    """One row per pair of X and G: mean loss over seeds, and two laws fitted to it."""
     parts = {} if parts is None else parts
-    sizes, turns = preset.options["samples"], preset.options["rounds"]
+    sizes, rounds = preset.options["samples"], preset.options["rounds"]
     seeds = range(preset.seed, preset.seed + preset.seeds)
     losses = []
     for k, size in enumerate(sizes):
         progress(k, f"Training on {size:,} samples")
-        course = simple_course(preset, [size], max(turns))
+        course = simple_course(preset, [size], max(rounds))
         for seed in seeds:
             run_name = f"{size} samples, seed {seed}"
             if run_name not in parts:
-                parts[run_name] = _losses(course, size, seed)[np.array(turns) - 1].tolist()
+                parts[run_name] = _losses(course, size, seed)[np.array(rounds) - 1].tolist()
             losses.append(parts[run_name])
-    by_size = np.array(losses).reshape(len(sizes), len(seeds), len(turns))
+    by_size = np.array(losses).reshape(len(sizes), len(seeds), len(rounds))
     measured = by_size.transpose(1, 0, 2).reshape(len(seeds), -1)
-    X, G = (grid.ravel().astype(float) for grid in np.meshgrid(sizes, turns, indexing="ij"))
+    X, G = (grid.ravel().astype(float) for grid in np.meshgrid(sizes, rounds, indexing="ij"))
     loss = measured.mean(axis=0)
-    return Table(
+    return FigureData(
         {
             "samples": X,
             "rounds": G,
@@ -61,12 +61,12 @@ def run(
     )
 
 
-def draw(table: Table, _: TrainingPreset, width: pictures.Width) -> Figure:
+def draw(table: FigureData, _: TrainingPreset, width: pictures.Width) -> Figure:
     """Loss by rounds for some X, measured and by the fitted law."""
     return pictures.plot_law(table, width)
 
 
-def claims(table: Table, _: TrainingPreset) -> list[Claim]:
+def claims(table: FigureData, _: TrainingPreset) -> list[Claim]:
     """The law itself, and what it says about data and rounds together."""
     samples, rounds, loss = table["samples"], table["rounds"], table["loss"]
     law = fit_law(samples, rounds, loss)
@@ -88,7 +88,7 @@ def claims(table: Table, _: TrainingPreset) -> list[Claim]:
     ]
 
 
-def _data_matters_less(table: Table) -> Claim:
+def _data_matters_less(table: FigureData) -> Claim:
     samples, rounds = table["samples"], table["rounds"]
     few, many = (table.where(samples == size) for size in (samples.min(), samples.max()))
     first, last = (few["loss"] - many["loss"])[[0, -1]]
@@ -107,7 +107,7 @@ def _data_matters_less(table: Table) -> Claim:
     )
 
 
-def _more_data_helps(table: Table) -> Claim:
+def _more_data_helps(table: FigureData) -> Claim:
     parts = [table.where(table["rounds"] == g) for g in np.unique(table["rounds"])]
     falls = np.array([-np.diff(part["loss"]) for part in parts])
     halves = np.array([np.hypot(p["loss_half"][1:], p["loss_half"][:-1]) for p in parts])
@@ -120,8 +120,8 @@ def _more_data_helps(table: Table) -> Claim:
         measured(
             falls,
             halves,
-            f"of {falls.size} steps to more data {down} lead down and {up} up by more than is "
-            f"known of them; the largest rise is {max(-falls[worst], 0.0):.2g} ± "
+            f"of {falls.size} steps to more data {down} lead down and {up} up by more than their "
+            f"interval; the largest rise is {max(-falls[worst], 0.0):.2g} ± "
             f"{halves[worst]:.2g}, from X = {before:,.0f} to {after:,.0f} at G = {rounds:.0f}",
             "it rises by more than chance",
         ),
@@ -129,7 +129,7 @@ def _more_data_helps(table: Table) -> Claim:
 
 
 def fit_separate(X: Column, G: Column, loss: Column) -> Column:
-    """The losses by a/sqrt(X) + b/sqrt(G) + c, fitted by least squares, no term below 0."""
+    """The losses by a/sqrt(X) + b/sqrt(G) + c, fitted by least squares with no negative term."""
     terms = np.column_stack([1.0 / np.sqrt(X), 1.0 / np.sqrt(G), np.ones_like(G)])
     factors, _ = nnls(terms, loss)
     return np.asarray(terms @ factors)

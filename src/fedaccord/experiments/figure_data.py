@@ -15,10 +15,10 @@ Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FigureData:
     """Columns by name.
 
-    >>> table = Table({"clients": np.array([2.0, 3.0]), "case": np.array(["all", "I"])})
+    >>> table = FigureData({"clients": np.array([2.0, 3.0]), "case": np.array(["all", "I"])})
     >>> print(table.as_csv(), end="")
     clients,case
     2,all
@@ -45,16 +45,16 @@ class Table:
         """Its values."""
         return self.columns[self.parameter]
 
-    def choose(self, *names: str) -> "Table":
+    def choose(self, *names: str) -> "FigureData":
         """The swept parameter and these columns."""
-        return Table({name: self.columns[name] for name in (self.parameter, *names)})
+        return FigureData({name: self.columns[name] for name in (self.parameter, *names)})
 
-    def where(self, rows: npt.NDArray[np.bool_]) -> "Table":
+    def where(self, rows: npt.NDArray[np.bool_]) -> "FigureData":
         """Some of the rows."""
-        return Table({name: values[rows] for name, values in self.columns.items()})
+        return FigureData({name: values[rows] for name, values in self.columns.items()})
 
     def as_csv(self) -> str:
-        """As text; a number is written so that it is read back as the same number."""
+        """As CSV; a number is written so that reading it back gives the same number."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -63,10 +63,10 @@ class Table:
         return text.getvalue()
 
 
-def read_table(text: str) -> Table:
-    """The table that `as_csv` wrote."""
+def read_figure_data(text: str) -> FigureData:
+    """Read what `as_csv` wrote."""
     head, *rows = csv.reader(io.StringIO(text))
-    return Table({name: _column(values) for name, *values in zip(head, *rows, strict=True)})
+    return FigureData({name: _column(values) for name, *values in zip(head, *rows, strict=True)})
 
 
 def _column(values: list[str]) -> Column:

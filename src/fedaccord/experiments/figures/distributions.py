@@ -1,10 +1,10 @@
 """Figure 17: free riders removed under three distributions of the valuations, by rounds G.
 
 Of 100 clients some have low valuations, uniform in (0, 50], the others high ones, uniform in
-(50, 100]. The paper draws once; here many consortia are drawn, and a band has them all. In some of
-them the paper's client l would keep to no level above 0: there its uniform agreement removes
-nobody, and the band reaches down to 0. One that starts at the first client that would is shown, too
-("feasible").
+(50, 100]. The paper draws once; here many consortia are drawn, and a band covers them all. In some
+of them the paper's client l would not keep to any level above 0: there its uniform agreement
+removes nobody, and the band reaches down to 0. An agreement that starts at the first client that
+would keep to a level is shown as well ("feasible").
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from matplotlib.figure import Figure
 from fedaccord.agreement.batch import solve_batch
 from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, judge
+from fedaccord.experiments.figure_data import Column, FigureData
 from fedaccord.experiments.presets import Preset, Setting
 from fedaccord.experiments.standard import MOST, Finding, half_width, measured
-from fedaccord.experiments.table import Column, Table
 
 DISTRIBUTIONS = {"low80": 80, "low50": 50, "low20": 20}
 """How many of 100 clients have a low valuation."""
 
 
-def run(preset: Preset) -> Table:
+def run(preset: Preset) -> FigureData:
     """Means and bands over the draws, for each distribution and G."""
     columns: dict[str, Column] = {preset.parameter: np.array(preset.values)}
     draws, seed = int(preset.options["draws"]), preset.seed or 0
@@ -38,10 +38,10 @@ def run(preset: Preset) -> Table:
         columns[f"{name}_feasible"] = solved["feasible"].mean(axis=0)
         columns[f"{name}_individual"] = solved["individual"].mean(axis=0)
         columns[f"{name}_without"] = 100.0 * solved["without"].mean(axis=0)
-    return Table(columns)
+    return FigureData(columns)
 
 
-def draw(table: Table, _: Preset, width: pictures.Width) -> Figure:
+def draw(table: FigureData, _: Preset, width: pictures.Width) -> Figure:
     """A panel for each distribution: the agreements, and a band for the paper's."""
     words = {name: f"{low} % low, {100 - low} % high" for name, low in DISTRIBUTIONS.items()}
     return pictures.plot_bands(table, words, width)
@@ -65,10 +65,10 @@ def claims(preset: Preset) -> list[Claim]:
 
 
 Solved = dict[str, dict[str, Column]]
-"""What was solved for each distribution: one row a draw, one column a G."""
+"""What was solved for each distribution: one row per draw, one column per G."""
 
 
-def _solve_at(preset: Preset, table: Table) -> Solved:
+def _solve_at(preset: Preset, table: FigureData) -> Solved:
     draws, seed = int(preset.options["draws"]), preset.seed or 0
     at = np.isin(np.array(preset.values), table.swept)
     return {
@@ -80,8 +80,8 @@ def _solve_at(preset: Preset, table: Table) -> Solved:
     }
 
 
-def _more_when_low(solved: Solved, table: Table, rounds: float) -> Finding:
-    """A draw counts once, with its average over G: the same consortium is there at every G."""
+def _more_when_low(solved: Solved, table: FigureData, rounds: float) -> Finding:
+    """A draw counts once, with its average over G: it is the same consortium at every G."""
     riders = [of["free_riders"].mean(axis=1) for of in solved.values()]
     more = -np.diff([of.mean() for of in riders])
     halves = np.array([half_width(of) for of in riders])
@@ -109,15 +109,15 @@ def _converts_most(solved: Solved) -> Finding:
         halves,
         f"{_percents(means)} on average (± {halves.max():.0f} at most) with 80, 50, 20 % low, the "
         f"median {_percents([100.0 * float(np.median(share)) for share in shares])}; nobody in "
-        f"{_percents(without)} of the consortia, where the paper's client l would keep to no level "
-        f"above 0. An agreement that starts at the first client that would converts "
-        f"{feasible:.0f} % on average, or more",
+        f"{_percents(without)} of the consortia, where the paper's client l would not keep to any "
+        f"level above 0. An agreement that starts at the first client that would converts "
+        f"{feasible:.0f} % or more on average",
         "it does not on average",
     )
 
 
 def removed_share(solved: dict[str, Column], which: str) -> Column:
-    """The part of the free riders that are removed; all, where there are none."""
+    """The fraction of the free riders that are removed; 1 where there are none."""
     riders = solved["free_riders"]
     return np.where(riders > 0, solved[which] / np.maximum(riders, 1), 1.0)
 
@@ -127,9 +127,9 @@ def _percents(values: Sequence[float] | Column) -> str:
 
 
 def draw_valuations(low: int, draws: int, seed: int) -> Column:
-    """One row a consortium of 100 clients, `low` of them with low valuations."""
-    chance = np.random.default_rng([seed, low])
-    drawn = 50.0 * (1.0 - chance.random((draws, 100)))  # in (0, 50]
+    """One row per consortium of 100 clients, `low` of them with low valuations."""
+    rng = np.random.default_rng([seed, low])
+    drawn = 50.0 * (1.0 - rng.random((draws, 100)))  # in (0, 50]
     drawn[:, low:] += 50.0
     return drawn
 
@@ -138,7 +138,7 @@ def draw_valuations(low: int, draws: int, seed: int) -> Column:
 def _solve(
     setting: Setting, rounds: tuple[float, ...], low: int, draws: int, seed: int
 ) -> dict[str, Column]:
-    """Free riders, and how many are removed: one row a draw, one column a G."""
+    """Free riders, and how many are removed: one row per draw, one column per G."""
     fields: dict[str, Any] = {
         "valuation": np.repeat(draw_valuations(low, draws, seed), len(rounds), axis=0),
         "rounds": np.tile(np.array(rounds), draws)[:, np.newaxis],
