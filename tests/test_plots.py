@@ -252,8 +252,8 @@ def test_several_panels_take_several_axes() -> None:
     assert above.has_data()
     assert below.has_data()
     comparison = compare(example_consortium())
-    part = Figure(layout="constrained").subfigures(1, 1)
-    drawn = plots.plot_mechanisms(comparison, ax=part.subplots(1, 3))
-    assert drawn is part.figure
+    whole = Figure(layout="constrained")
+    [part, _] = whole.subfigures(2, 1)
+    assert plots.plot_mechanisms(comparison, ax=part.subplots(1, 3)) is whole
     with pytest.raises(fa.InvalidInput, match="ax: must be 2 axes, got 1"):
         plots.plot_slip(DEVIATOR, ax=[above])

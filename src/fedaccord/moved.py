@@ -43,7 +43,7 @@ class _Finder:
     """Asked last, for modules that do not exist."""
 
     @staticmethod
-    def find_spec(fullname: str, *_: object) -> None:
+    def find_spec(fullname: str, *__: object) -> None:
         """Raise an error that names the new place; find nothing for any other module."""
         package, _, name = fullname.partition(".")
         if package == "fedaccord" and name in NOW_IN:

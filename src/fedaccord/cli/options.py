@@ -103,7 +103,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     The command line has an option for each field, at the parameter's place in the help.
     """
     signature = inspect.signature(command)
-    groups = {
+    groups: dict[str, Any] = {
         name: parameter.annotation
         for name, parameter in signature.parameters.items()
         if is_dataclass(parameter.annotation)
