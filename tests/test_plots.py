@@ -253,7 +253,7 @@ def test_several_panels_take_several_axes() -> None:
     assert below.has_data()
     comparison = compare(example_consortium())
     whole = Figure(layout="constrained")
-    [part, _] = whole.subfigures(2, 1)
+    part = whole.add_subfigure(whole.add_gridspec(2, 1)[0, 0])
     assert plots.plot_mechanisms(comparison, ax=part.subplots(1, 3)) is whole
     with pytest.raises(fa.InvalidInput, match="ax: must be 2 axes, got 1"):
         plots.plot_slip(DEVIATOR, ax=[above])

@@ -298,6 +298,11 @@ def choose_clients(certificate: Certificate, most: int) -> list[int]:
     return [n for n in order.tolist() if n in chosen]
 
 
+def _required(threshold: float) -> str:
+    """A threshold in a table; an infinite one is a patience that nobody has."""
+    return patience(threshold) if np.isfinite(threshold) else "above 1"
+
+
 def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientRow]:
     """The rows of a table for the chosen clients."""
     agreement = certificate.agreement
@@ -309,7 +314,7 @@ def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientR
         write(agreement.profile[at]),
         [str(agreement.roles[n]) for n in chosen],
         write(agreement.saving[at]),
-        [patience(value) for value in certificate.threshold[at]],
+        [_required(value) for value in certificate.threshold[at]],
         [patience(value) for value in consortium.discount_factor[at]],
         certificate.keeps[at].tolist(),
         write(certificate.deviation[at]),
