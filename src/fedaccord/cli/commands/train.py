@@ -7,19 +7,16 @@ import typer
 
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     check_slots,
     choose_consortium,
     from_one,
     from_zero,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_runs, write_training
 from fedaccord.cli.training_flower import check_flower_options, run_on_flower
@@ -40,8 +37,9 @@ from fedaccord.cli.training_runs import checkpoint_folder, find_engine, idle_not
 from fedaccord.errors import InvalidInput
 
 
+@with_option_groups
 def train(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     profile: Annotated[
         list[str] | None,
@@ -108,12 +106,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoints in that directory.")
     ] = False,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
@@ -140,15 +133,7 @@ def train(
     elif ledger is not None:
         raise InvalidInput("--ledger: goes with --engine flower only")
     folder = checkpoint_folder(checkpoint, resume)
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
     from fedaccord.cli.training_profiles import read_profiles
 
@@ -177,7 +162,7 @@ def train(
         write_runs(csv, comparison)
     if report is not None:
         write_training(report, comparison)
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     if output_format == "json":
         from fedaccord.cli.records import to_json, training_record
 
