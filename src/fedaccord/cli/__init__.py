@@ -25,6 +25,7 @@ COMMANDS = {
     "train": "A real model under one profile or several",
     "calibrate": "Measure the numbers that a consortium's file asks for",
     "compare": "What else could be done about free riders, side by side",
+    "detect": "How well free riders are found by their updates, measured",
     "reproduce": "The paper's figures and claims, checked",
     "flower": "The slots across machines, on Flower",
     "ledger": "Show, verify, compare and export what was settled",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
-    from fedaccord.mechanisms.compare import Entry, MechanismComparison
+    from fedaccord.mechanisms.comparison import ComparedMechanism, MechanismComparison
     from fedaccord.numbers import FloatArray
     from fedaccord.repeated.recorder import Event
     from fedaccord.summaries.match import Account
@@ -257,7 +257,7 @@ def comparison_record(
     }
 
 
-def _mechanism(entry: "Entry", accuracy: "Estimate | None") -> dict[str, Any]:
+def _mechanism(entry: "ComparedMechanism", accuracy: "Estimate | None") -> dict[str, Any]:
     outcome = entry.outcome
     return {
         "name": entry.name,

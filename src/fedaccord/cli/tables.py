@@ -1,6 +1,6 @@
 """What `--format text` prints: a summary first, then clients."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,6 @@ from fedaccord.game.social_optimum import price_of_anarchy
 from fedaccord.numbers import count, patience, write
 from fedaccord.summaries.agreement import choose_clients, client_rows, verdict
 from fedaccord.summaries.match import deviator_rows
-from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
 from fedaccord.summaries.training import gain_sentence, percent, setting_sentence
 from fedaccord.training.comparison import Comparison, Estimate
 from fedaccord.training.course import TrainingRun
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
-    from fedaccord.mechanisms.compare import MechanismComparison
     from fedaccord.numbers import BoolArray
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.match import Account
@@ -243,46 +241,3 @@ def _slot(runs: list[TrainingRun], k: int) -> str:
 def _loss(estimate: Estimate) -> str:
     width = f" ± {estimate.half_width:.4f}" if np.isfinite(estimate.half_width) else ""
     return f"{estimate.mean:.4f}{width}"
-
-
-def print_mechanisms(
-    console: Console, comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
-) -> None:
-    """What `compare` found."""
-    numbers = ["Give", "Part", "Free", "Samples", "Cost", "Paid", "Worst", "Holds", "Private"]
-    table = plain_table("Mechanism", numbers)
-    rows = mechanism_rows(comparison, accuracy)
-    for row in rows:
-        table.add_row(
-            row.name,
-            *(row.contributors, row.partial_contributors, row.free_riders),
-            *(row.total, row.total_cost, row.paid, row.worst_saving),
-            *(row.self_enforcing, row.private_information),
-        )
-    console.print(table)
-    console.print(
-        "Give, Part, Free: contributors, partial contributors, free riders. Samples, Cost: of all "
-        "clients in a slot, before payments. Paid: to clients. Worst: what the worst-off client "
-        "saves in a slot against the equilibrium, payments included. Holds: whether it is "
-        "self-enforcing, by the certificate. Private: whether it survives that only a client "
-        "knows its valuation and cost.",
-        style="dim",
-    )
-    if accuracy:
-        measured = plain_table("Mechanism", ["Test accuracy"])
-        for row in rows:
-            measured.add_row(row.name, row.accuracy)
-        console.print(measured)
-        console.print(
-            "Test accuracy after one slot: the mean over seeds, and its 95 % interval if there are "
-            "several.",
-            style="dim",
-        )
-    console.print()
-    console.print(comparison_summary(comparison))
-    for entry, row in zip(comparison.entries, rows, strict=True):
-        worst = f"; worst off is {row.worst_client}" if entry.worst_client else ""
-        kept = f"kept up by {row.enforced_by}{worst}"
-        console.print(f"  {row.name}: {kept}. Private information: {row.because}.", soft_wrap=True)
-        for note in entry.outcome.notes:
-            console.print(f"    {note}", soft_wrap=True)

@@ -13,7 +13,7 @@ from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.plots.axes import INK, ROLE_LOOK, STEPS, plain, with_commas
 
 if TYPE_CHECKING:
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
 
 
 def plot_mechanisms(comparison: "MechanismComparison") -> Figure:

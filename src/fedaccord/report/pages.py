@@ -28,7 +28,7 @@ from fedaccord.summaries.training import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.training.comparison import Comparison, Estimate
 
 

@@ -11,7 +11,7 @@ from fedaccord.summaries.training import percent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedaccord.mechanisms.compare import Entry, MechanismComparison
+    from fedaccord.mechanisms.comparison import ComparedMechanism, MechanismComparison
     from fedaccord.training.comparison import Estimate
 
 
@@ -82,7 +82,9 @@ def _write_some(values: Sequence[float]) -> list[str]:
     return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
 
 
-def _mechanism_row(entry: "Entry", accuracy: "Estimate | None", *written: str) -> MechanismRow:
+def _mechanism_row(
+    entry: "ComparedMechanism", accuracy: "Estimate | None", *written: str
+) -> MechanismRow:
     outcome = entry.outcome
     total, cost, paid, saving = written
     survives = outcome.survives_private_information

@@ -15,9 +15,9 @@ PARAMETERS = 60
 
 def honest(count: int, seed: int = 0) -> FloatArray:
     """Updates that share a direction and differ as honest clients do."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     common = np.random.default_rng(99).standard_normal(PARAMETERS)
-    return 0.01 * (common + 0.4 * chance.standard_normal((count, PARAMETERS)))
+    return 0.01 * (common + 0.4 * rng.standard_normal((count, PARAMETERS)))
 
 
 def strangers(count: int, seed: int = 1) -> FloatArray:
@@ -63,7 +63,7 @@ class DetectorContract:
         scores = self.make().fit(unit * honest(20)).scores(unit * seen)
         assert np.array_equal(scores, self.make().fit(honest(20)).scores(seen))
 
-    def test_the_global_chance_is_left_alone(self) -> None:
+    def test_the_global_rng_is_left_alone(self) -> None:
         import torch
 
         torch.manual_seed(7)
@@ -111,7 +111,7 @@ class DetectorContract:
     def test_an_update_that_is_no_number_is_refused_by_name(self, wrong: float) -> None:
         updates = honest(6)
         updates[4, 2] = wrong
-        with pytest.raises(fa.InvalidInput, match=r"clients\[4\] has 1 value that is no finite"):
+        with pytest.raises(fa.InvalidInput, match=r"clients\[4\] has 1 value that is NaN or inf"):
             self.make().fit(updates)
         with pytest.raises(fa.InvalidInput, match=r"clients\[4\]"):
             self.make().fit(honest(6)).scores(updates)

@@ -23,8 +23,12 @@ from fedaccord.cli.outputs import check_writable, write_csv, write_file
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
     from fedaccord.game.consortium import Consortium
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.mechanisms.mechanism import Mechanism
     from fedaccord.training.comparison import Estimate
 
@@ -38,49 +42,52 @@ def compare(
             "--mechanism",
             metavar="NAME",
             help="Only this one: equilibrium, uniform, individual, social-optimum, everything, "
-            "contract, detection. Repeatable (all of them).",
+            "contract, detection, or one from an installed package. Repeatable (default: all).",
         ),
     ] = None,
     contract_classes: Annotated[
-        int | None, typer.Option("--contract-classes", help="Contract: delay classes (5).")
+        int | None,
+        typer.Option("--contract-classes", help="Contract: number of delay classes (default: 5)."),
     ] = None,
     contract_types: Annotated[
         Path | None,
         typer.Option(
             "--contract-types",
             metavar="FILE.csv",
-            help="Contract: the columns name, and delay or cost_per_sample or both (delays by "
-            "the classes, costs as in the consortium).",
+            help="Contract: CSV file with the columns name, and delay or cost_per_sample or both "
+            "(default: delays from the classes, costs as in the consortium).",
         ),
     ] = None,
     contract_valuation: Annotated[
         float | None,
         typer.Option(
             "--contract-valuation",
-            help="Contract: what a unit of accuracy loss costs the server (the clients' largest "
-            "valuation).",
+            help="Contract: what a unit of accuracy loss costs the server (default: the clients' "
+            "largest valuation).",
         ),
     ] = None,
     contract_delay_price: Annotated[
         float | None,
         typer.Option(
             "--contract-delay-price",
-            help="Contract: what waiting for the next delay class costs it (a hundredth of that).",
+            help="Contract: what waiting for the next delay class costs the server (default: a "
+            "hundredth of its valuation).",
         ),
     ] = None,
     contract_information: Annotated[
         Literal["complete", "weak", "strong"] | None,
         typer.Option(
             "--contract-information",
-            help="Contract: the server knows each client's type (complete), how many have each "
-            "(weak), or how probable each is (strong).",
+            help="Contract: the server knows each client's type (complete, the default), the "
+            "number of clients of each type (weak), or the probability of each type (strong).",
         ),
     ] = None,
     contract_menu: Annotated[
         Literal["all-or-nothing", "graded"] | None,
         typer.Option(
             "--contract-menu",
-            help="Contract: buy all samples of a client or none (all-or-nothing), or any amount.",
+            help="Contract: buy all samples of a client or none (all-or-nothing, the default), or "
+            "any amount (graded).",
         ),
     ] = None,
     dataset: Annotated[
@@ -88,17 +95,19 @@ def compare(
         typer.Option(
             "--train",
             metavar="DATASET",
-            help="Train under each mechanism, and measure the accuracy: digits, breast-cancer or "
-            "mnist.",
+            help="Train a model under each mechanism and measure its accuracy: digits, "
+            "breast-cancer or mnist.",
         ),
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option("--seeds", callback=from_one, help="Train: how many runs each (3)."),
+        typer.Option("--seeds", callback=from_one, help="Train: runs per mechanism (default: 3)."),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", callback=from_zero, help="Train: of the first run (0)."),
+        typer.Option(
+            "--seed", callback=from_zero, help="Train: seed of the first run (default: 0)."
+        ),
     ] = None,
     paper: PaperOption = False,
     clients: ClientsOption = None,
@@ -110,15 +119,17 @@ def compare(
     report: ReportOption = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE.csv", help="Write one row a mechanism there."),
+        typer.Option(
+            "--csv", metavar="FILE.csv", help="Write a CSV file with one row per mechanism."
+        ),
     ] = None,
 ) -> None:
-    """Put what could be done about free riders side by side.
+    """Compare what can be done about free riders.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. The mechanisms
-    are what selfish clients do (equilibrium), the agreements (uniform, individual), what is
-    cheapest for all with payments among them (social optimum), all data (everything), a server
-    that buys training (contract), and one that drops free riders (detection).
+    are what selfish clients do (equilibrium), the agreements (uniform, individual), the least total
+    cost with payments among clients (social-optimum), all data (everything), a server that buys
+    training (contract), and one that drops free riders (detection).
     """
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
@@ -143,7 +154,7 @@ def compare(
         menu=contract_menu,
     )
 
-    from fedaccord.mechanisms.compare import compare as compare_mechanisms
+    from fedaccord.mechanisms.comparison import compare as compare_mechanisms
 
     with working("Comparing"):
         comparison = compare_mechanisms(consortium, chosen)
@@ -163,16 +174,16 @@ def compare(
     if output_format == "json":
         typer.echo(to_json(record, len(comparison.entries)))
     else:
-        from fedaccord.cli.tables import print_consortium, print_mechanisms
+        from fedaccord.cli.tables import print_consortium
 
         print_consortium(output(), consortium)
-        print_mechanisms(output(), comparison, accuracy)
+        _print(output(), comparison, accuracy)
 
 
 def _read_types(
     path: Path | None, classes: int | None, consortium: "Consortium"
 ) -> "dict[str, tuple[float, ...]]":
-    """What the file of types says, if there is one."""
+    """The columns of the file of types, if there is one."""
     if path is None:
         return {}
     from fedaccord.mechanisms.contract.model import load_types
@@ -184,21 +195,21 @@ def _read_types(
 
 
 def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
-    """The mechanisms with these names, or all, the contract with the options that were given."""
+    """The mechanisms with these names, or all; the contract has the options that were given."""
     from fedaccord.mechanisms.contract.contract import Contract
-    from fedaccord.mechanisms.registry import MECHANISMS
+    from fedaccord.mechanisms.simple import find_mechanism, mechanism_names
 
     given = {field: value for field, value in contract.items() if value is not None}
-    known = {mechanism.name: mechanism for mechanism in MECHANISMS}
+    known = mechanism_names()
     try:
-        known["contract"] = Contract(**given)
+        with_options = Contract(**given)
     except InvalidInput as error:
         flags = [
             f"--contract-{problem}".replace("delay_price", "delay-price")
             for problem in error.problems
         ]
         raise InvalidInput(flags) from None
-    wanted = list(known) if names is None else [name.replace("-", " ") for name in names]
+    wanted = known if names is None else [name.replace("-", " ") for name in names]
     for name in wanted:
         if name not in known:
             listed = ", ".join(each.replace(" ", "-") for each in known)
@@ -207,13 +218,16 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
         field = next(iter(given))
         flag = "types" if field in ("delay", "cost_per_sample") else field.replace("_", "-")
         raise InvalidInput(f"--contract-{flag}: goes with --mechanism contract only")
-    return [known[name] for name in dict.fromkeys(wanted)]
+    return [
+        with_options if name == with_options.name else find_mechanism(name)
+        for name in dict.fromkeys(wanted)
+    ]
 
 
 def _measure(
     comparison: "MechanismComparison", dataset: str, seeds: int, seed: int
 ) -> "dict[str, Estimate]":
-    """The test accuracy under each mechanism, after one slot."""
+    """The test accuracy under each mechanism after one slot."""
     from fedaccord.cli.training_options import build_course, read_local
 
     course = build_course(
@@ -238,10 +252,71 @@ def _measure(
 
 
 def _write_rows(path: Path, record: dict[str, Any]) -> None:
-    """One row a mechanism, with the fields of the JSON; notes are sentences, and left out."""
+    """One row per mechanism, with the fields of the JSON except the notes, which are sentences."""
     rows = [dict(row) for row in record["mechanisms"]]
     for row in rows:
         del row["notes"]
         interval = row.pop("accuracy") or {"mean": None, "half_width": None}
         row |= {"accuracy": interval["mean"], "accuracy_half_width": interval["half_width"]}
     write_csv(path, list(rows[0]), (tuple(row.values()) for row in rows))
+
+
+_HEADINGS = (
+    "Contributors\n(+ partial)",
+    "Free\nriders",
+    "Samples\nper slot",
+    "Total\ncost",
+    "Paid to\nclients",
+    "Smallest\nsaving",
+    "Self-\nenforcing",
+    "Private\ninfo ok",
+)
+_LEGEND = (
+    "Contributors: a + b means a contributors and b partial contributors. Total cost: of all "
+    "clients per slot, before payments. Smallest saving: what the worst-off client saves per slot "
+    "compared with the equilibrium, including payments. Self-enforcing: verdict of the "
+    "certificate. Private info ok: whether it still works if only a client itself knows its "
+    "valuation and cost."
+)
+
+
+def _print(
+    console: "Console", comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+) -> None:
+    """A table, what it shows, and a few lines about each mechanism."""
+    from fedaccord.cli.tables import plain_table
+    from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
+
+    table = plain_table("Mechanism", list(_HEADINGS))
+    rows = mechanism_rows(comparison, accuracy)
+    for row in rows:
+        partial = "" if row.partial_contributors == "0" else f" + {row.partial_contributors}"
+        table.add_row(
+            row.name,
+            *(f"{row.contributors}{partial}", row.free_riders, row.total, row.total_cost),
+            *(row.paid, row.worst_saving, row.self_enforcing, row.private_information),
+        )
+    table.collapse_padding = True
+    console.print(table)
+    console.print(_LEGEND, style="dim")
+    if accuracy:
+        measured = plain_table("Mechanism", ["Test accuracy"])
+        for row in rows:
+            measured.add_row(row.name, row.accuracy)
+        console.print(measured)
+        console.print(
+            "Test accuracy after one slot: the mean over seeds, with its 95 % interval if there "
+            "are several.",
+            style="dim",
+        )
+    console.print()
+    console.print(comparison_summary(comparison))
+    for entry, row in zip(comparison.entries, rows, strict=True):
+        worst = f"; {row.worst_client} is worst off" if entry.worst_client else ""
+        console.print(
+            f"  {row.name}: enforced by {row.enforced_by}{worst}. Private information: "
+            f"{row.because}.",
+            soft_wrap=True,
+        )
+        for note in entry.outcome.notes:
+            console.print(f"    {note}", soft_wrap=True)
