@@ -297,7 +297,7 @@ def test_all_or_nothing_needs_something_to_be_all() -> None:
     model = ContractModel(
         cost_per_sample=1.0, delay=1, clients=1, rounds=1, valuation=1.0, delay_price=0.0
     )
-    with pytest.raises(InvalidInput, match="needs data sizes that are not infinite"):
+    with pytest.raises(InvalidInput, match="requires finite data sizes"):
         design_menu(model, kind="all-or-nothing")
     with pytest.raises(InvalidInput, match="information: must be one of 'complete'"):
         design_menu(model, "some")  # type: ignore[arg-type]

@@ -122,11 +122,11 @@ class DetectorContract:
             self.make().fit(honest(6), names).scores(updates, names)
 
     @pytest.mark.parametrize("updates", [[], [[]], [1.0, 2.0]])
-    def test_what_is_no_table_is_refused(self, updates: Any) -> None:
-        with pytest.raises(fa.InvalidInput, match="must be a table"):
+    def test_what_is_not_a_matrix_is_refused(self, updates: Any) -> None:
+        with pytest.raises(fa.InvalidInput, match="must be a matrix"):
             self.make().fit(updates)
 
     def test_updates_of_another_model_are_refused(self) -> None:
         fitted = self.make().fit(honest(5))
-        with pytest.raises(fa.InvalidInput, match="60 values, but one has 61"):
+        with pytest.raises(fa.InvalidInput, match=r"must have 60 values.*got 61"):
             fitted.scores(np.zeros((1, PARAMETERS + 1)))
