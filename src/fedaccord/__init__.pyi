@@ -29,6 +29,8 @@ from .game.social_optimum import price_of_anarchy as price_of_anarchy
 from .game.social_optimum import solve_social_optimum as solve_social_optimum
 from .mechanisms.comparison import MechanismComparison as MechanismComparison
 from .mechanisms.comparison import compare as compare
+from .repeated.match import Match as Match
+from .repeated.match import play as play
 
 __version__: str
 

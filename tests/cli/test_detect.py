@@ -73,8 +73,8 @@ def test_markdown_has_two_tables(run: Run) -> None:
     [
         ("--disguise deltas", "no disguise called 'deltas': did you mean 'delta'?"),
         ("--detector x", "no detector called 'x': known are dagmm, std-dagmm, ecod"),
-        ("--free-riders 12", "free_riders: must be from 1 to 11 of 12 clients, got 12"),
-        ("--free-riders -1", "free_riders: must be from 1 to 11 of 12 clients, got -1"),
+        ("--free-riders 12", "--free-riders: must be from 1 to 11 of 12 clients, got 12"),
+        ("--free-riders -1", "--free-riders: must be from 1 to 11 of 12 clients, got -1"),
         ("--free-riders 1 many", "'many' is not a valid integer"),
         ("--free-riders 1 --dataset cifar", "there is no dataset called 'cifar'"),
         ("--repeats 0", "must be 1 or more, got 0"),
@@ -91,7 +91,7 @@ def test_invalid_options_are_refused_in_a_sentence(run: Run, arguments: str, mes
 
 
 def test_without_pytorch(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedaccord.checks.find_spec", lambda _: None)
+    monkeypatch.setattr("fedaccord.checks.is_installed", lambda _: False)
     result = run(*SMALL)
     assert result.exit_code == 2
     assert "free-rider detection needs PyTorch and scikit-learn: pip install" in result.stderr

@@ -184,7 +184,7 @@ def test_names_with_signs_in_them(run: Run) -> None:
 def test_a_client_called_all_is_one_client(run: Run) -> None:
     Path("odd.toml").write_text(ODD)
     said = run("play", "odd.toml", "--strategy", "all=selfish", "--strategy", "*=friedman").stdout
-    assert "Strategies: a@b:c=d, x@5:3 friedman; all selfish." in said
+    assert "Strategies: a@b:c=d, x@5:3 grim-trigger; all selfish." in said
 
 
 def test_a_client_s_own_strategy_goes_before_everyone_s(run: Run) -> None:

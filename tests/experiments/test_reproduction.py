@@ -35,7 +35,7 @@ def test_the_record_has_what_the_command_prints(tmp_path: Path) -> None:
     [
         ("fig2", None, "there is no 'fig2': did you mean 'fig23'?"),
         ([], None, "figures: must name at least one"),
-        ("fig17", -1, "seed: must be 0 or more, got -1"),
+        ("fig17", -1, "seed: must be a whole number, 0 or more, got -1"),
         (["fig3", "fig4"], 1, "seed: no random numbers are drawn for fig3, fig4"),
     ],
 )

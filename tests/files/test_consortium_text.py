@@ -1,4 +1,4 @@
-"""A consortium written down reads back as it was."""
+"""A consortium that is written to a file reads back unchanged."""
 
 import tempfile
 from pathlib import Path
@@ -29,7 +29,7 @@ def assert_same(one: Consortium, other: Consortium) -> None:
 
 
 @given(consortia())
-def test_number_for_number(consortium: Consortium) -> None:
+def test_numbers_survive_a_round_trip(consortium: Consortium) -> None:
     consortium = Consortium(
         **{field: getattr(consortium, field) for field in FIELDS}
         | {"samples": np.ceil(consortium.samples)},
@@ -41,7 +41,7 @@ def test_number_for_number(consortium: Consortium) -> None:
     assert_same(read_back(consortium, "one line", "another"), consortium)
 
 
-def test_names_of_all_kinds() -> None:
+def test_names_of_all_kinds_survive_a_round_trip() -> None:
     names = ['with "quotes"', "back\\slash", "Zürich ☃", "# no comment"]
     consortium = Consortium(
         valuation=1.0,

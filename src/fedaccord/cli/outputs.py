@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
-from fedaccord.files.reading import TOML_LIMIT
-from fedaccord.files.tables import guarded
+from fedaccord.files.reading import TOML_LIMIT, guarded
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement

@@ -17,9 +17,9 @@ def check_flower_options(
     profiles: list[str], seeds: int, ledger: str | None, checkpoint: Path | None
 ) -> None:
     """Refuse what does not go with a protocol that one consortium runs once."""
-    from fedaccord.flower import check_installed
+    from fedaccord.checks import check_installed
 
-    check_installed("flwr", "sqlalchemy", "alembic", "torch")
+    check_installed("Flower's simulation", "flwr", "sqlalchemy", "alembic", "torch")
     problems = []
     if len(profiles) != 1 or profiles[0] not in _KINDS:
         problems.append("--profile: with --engine flower it is one of individual and uniform")
@@ -37,8 +37,7 @@ def run_on_flower(
     course: "Course", profile: "PlayedProfile", seed: int, ledger: str | None
 ) -> "TrainingRun":
     """Report, rank, offer, train and settle, slot after slot."""
-    from fedaccord.flower.rules import slips_in
-    from fedaccord.flower.simulation import simulate, terms_for
+    from fedaccord.flower.simulation import simulate, slips_in, terms_for
 
     match = profile.match
     if match is None:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from fedaccord.checks import check_installed
 from fedaccord.cli.console import counting, working
 from fedaccord.cli.options import from_one
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,7 @@ def build_course(
     scale: float | None,
 ) -> "Course":
     """What all runs have in common."""
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.course import Course
     from fedaccord.training.task import Model, find_task
@@ -107,33 +108,18 @@ def build_course(
 
 def find_model(dataset: str | None, task: str) -> "Model":
     """A built-in task on a built-in dataset."""
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.task import Model, find_task
 
     return Model(find_task(task), _load(dataset))
 
 
-def check_installed() -> None:
-    """Say what is missing, if it is."""
-    if not is_installed():
-        raise FedaccordError(
-            "training needs PyTorch, which is not installed: pip install 'fedaccord[train]'"
-        )
-
-
-def is_installed() -> bool:
-    """Whether the extra `train` is there."""
-    from importlib.util import find_spec
-
-    return all(find_spec(name) is not None for name in ("torch", "sklearn"))
-
-
 def read_local(
     local: str, rate: float | None, batch: int | None, epochs: int | None
 ) -> "GradientStep | LocalEpochs":
     """How a client trains in a round."""
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.engine import GradientStep, LocalEpochs
 
@@ -168,7 +154,10 @@ def _drawn(
     try:
         SkewedPartition(dataset, sizes, skew)
     except InvalidInput as error:
-        raise InvalidInput(str(error).replace("alpha:", "--skew:", 1)) from None
+        raise InvalidInput(
+            Problem("skew", problem.message, "--skew") if problem.field == "alpha" else problem
+            for problem in error.problems
+        ) from None
     return lambda seed: SkewedPartition(dataset, sizes, skew, seed), scale
 
 

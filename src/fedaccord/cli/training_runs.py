@@ -84,7 +84,8 @@ def run_all(
 def idle_notes(
     course: "Course", profiles: "Sequence[PlayedProfile]", runs: "Sequence[TrainingRun]"
 ) -> list[str]:
-    """Which profiles left a model as it was, and why: their scores say nothing about data."""
+    """Which profiles left a model as it was, or are trained on rather more or less than agreed."""
+    from fedaccord.data.scale import rounding_note
     from fedaccord.numbers import count
 
     notes = []
@@ -92,16 +93,12 @@ def idle_notes(
         run = next(run for run in runs if run.profile == profile.name)
         idle = [slot.slot for slot in run.slots if slot.total == 0]
         if idle:
-            scaled = course.scale * float(profile.contributions[idle[0] - 1].sum())
-            why = (
-                f"all contributions make {scaled:.2g} examples at this scale"
-                if scaled
-                else "nobody contributes"
-            )
             notes.append(
                 f"{profile.name}: nothing was trained on in {len(idle):,} of "
-                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: {why})"
+                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: nobody contributes)"
             )
+        if coarse := rounding_note(profile.contributions[0], course.scale):
+            notes.append(f"{profile.name}: {coarse}")
     return notes
 
 

@@ -1,7 +1,8 @@
 """The stage game's Nash equilibrium: what selfish clients do in one slot (Theorems 1 and 2).
 
-Client n's cost falls with the total until its satiation point h_n. So clients with h_n above
-the total give all they have, those below give nothing, those at it share the rest.
+Client n's cost falls with the total up to its satiation point h_n. So clients with h_n above
+the total contribute all their samples, those below contribute nothing, and those at it share the
+rest.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> equilibrium = solve_equilibrium(paper_consortium())
@@ -10,6 +11,8 @@ the total give all they have, those below give nothing, those at it share the re
 >>> round(equilibrium.total, 1)
 505063.3
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,17 +29,17 @@ from fedaccord.numbers import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """x*: what every client contributes when each looks at one slot and at itself only."""
+    """x*: what every client contributes when each considers only itself and only one slot."""
 
     consortium: Consortium
     profile: FloatArray
     total: float
     """X*, unique even where the profile is not."""
     unique: bool
-    """False when tied clients could share the rest in other ways as well (Theorem 2)."""
+    """False if tied clients could share the rest in other ways, too (Theorem 2)."""
     case: str | None
-    """Theorem 1's case, "I" or "II", or "all" when everyone gives everything; None when data
-    sizes differ, for which the theorem has no cases."""
+    """Theorem 1's case, "I" or "II", or "all" when everyone contributes everything; None when
+    data sizes differ, for which the theorem has no cases."""
     critical: tuple[int, ...]
     """Positions of the clients at the margin: the critical client k of case I, or a tie."""
 
@@ -79,14 +82,14 @@ def solve_equilibrium(consortium: Consortium) -> Equilibrium:
 
 
 def _case(consortium: Consortium, profile: FloatArray, someone_critical: bool) -> str:
-    """Theorem 1's two cases, and the one that it leaves out."""
+    """Theorem 1's two cases, or the one that it leaves out."""
     if someone_critical:
         return "I"
     return "all" if (profile == consortium.samples).all() else "II"
 
 
 def best_response(consortium: Consortium, others: npt.ArrayLike) -> FloatArray:
-    """What each client would give when the others together give `others` (Lemma 1)."""
+    """What each client would contribute if the others contribute `others` together (Lemma 1)."""
     wanted = consortium.satiation - np.asarray(others, dtype=np.float64)
     result: FloatArray = np.clip(wanted, 0.0, consortium.samples)
     return result

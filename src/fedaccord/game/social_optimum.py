@@ -1,9 +1,11 @@
-"""The profile that is cheapest for all clients together, and what selfishness costs.
+"""The profile of least total cost, and the price of anarchy.
 
-All costs added, sum F_n = (sum rho)(1/sqrt(X G) + 1/G) + sum E_n x_n + ..., so the cheapest
-samples come first, until the next one costs more than it saves everyone: client n's samples
-are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
+The total cost is sum F_n = (sum rho)(1/sqrt(X G) + 1/G) + sum E_n x_n + ..., so the cheapest
+samples come first, until the next one costs more than it saves all clients together: client n's
+samples are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +21,7 @@ from fedaccord.numbers import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class SocialOptimum:
-    """The profile of least total cost; nobody need want to keep to it."""
+    """The profile of least total cost. Clients may be better off deviating from it."""
 
     consortium: Consortium
     profile: FloatArray
@@ -32,8 +34,8 @@ class SocialOptimum:
 
 
 def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
-    """The profile that minimises the sum of all costs, clients of equal cost sharing alike."""
-    with np.errstate(over="ignore"):  # samples next to free are worth it at any total
+    """The profile that minimises the sum of all costs; clients of equal cost share equally."""
+    with np.errstate(over="ignore"):  # samples that cost next to nothing are worth it at any total
         ratio = consortium.valuation.sum() / consortium.cost_per_sample
     points = satiation_points(ratio, consortium.rounds)
     filling = fill(points[np.newaxis], consortium.samples[np.newaxis])
@@ -43,5 +45,5 @@ def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
 
 
 def price_of_anarchy(equilibrium: Equilibrium, optimum: SocialOptimum) -> float:
-    """How many times the least possible total cost the selfish clients pay together."""
+    """The total cost at the equilibrium, divided by the least possible total cost."""
     return float(equilibrium.cost.sum() / optimum.cost.sum())

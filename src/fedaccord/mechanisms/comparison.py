@@ -92,10 +92,10 @@ def compare(
     ]
     names = [mechanism.name for mechanism in chosen]
     if not names:
-        raise InvalidInput("mechanisms: there must be at least one")
+        raise InvalidInput("there must be at least one", field="mechanisms")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInput(f"mechanisms: two are called {twice[0]!r}")
+        raise InvalidInput(f"two are called {twice[0]!r}", field="mechanisms")
     equilibrium = solve_equilibrium(consortium)
     optimum = solve_social_optimum(consortium)
     return MechanismComparison(

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
@@ -131,7 +131,8 @@ def outcome_of(
     paid = read_only(payments, samples.size, "payments")
     if not np.isfinite(paid).all():
         n = int(np.argmin(np.isfinite(paid)))
-        raise InvalidInput(f"payments[{n}]: must be a number, got {paid[n]}")
+        message = f"must be a number, got {paid[n]}"
+        raise InvalidInput(Problem("payments", message, f"payments[{n}]"))
     return Outcome(
         equilibrium=equilibrium,
         contributions=as_profile(contributions, samples, "contributions"),

@@ -9,8 +9,8 @@
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from fedaccord.agreement.solve import SolvedKind, check_choice, solve_agreement
-from fedaccord.checks import unknown
+from fedaccord.agreement.solve import SolvedKind, solve_agreement
+from fedaccord.checks import check_choice, unknown
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium

@@ -116,7 +116,7 @@ def test_many_free_riders_do_not_hide_one_another_from_ecod() -> None:
 
 
 def test_without_pyod(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedaccord.checks.find_spec", lambda _: None)
+    monkeypatch.setattr("fedaccord.checks.is_installed", lambda _: False)
     with pytest.raises(
         fa.FedaccordError, match=r"needs PyOD: pip install 'fedaccord\[detection\]'"
     ):

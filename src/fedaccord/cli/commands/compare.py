@@ -18,6 +18,7 @@ from fedaccord.cli.options import (
     choose_consortium,
     from_one,
     from_zero,
+    options_for_fields,
 )
 from fedaccord.cli.outputs import check_writable, write_csv, write_file
 from fedaccord.errors import InvalidInput
@@ -201,14 +202,8 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
 
     given = {field: value for field, value in contract.items() if value is not None}
     known = mechanism_names()
-    try:
+    with options_for_fields("--contract-"):
         with_options = Contract(**given)
-    except InvalidInput as error:
-        flags = [
-            f"--contract-{problem}".replace("delay_price", "delay-price")
-            for problem in error.problems
-        ]
-        raise InvalidInput(flags) from None
     wanted = known if names is None else [name.replace("-", " ") for name in names]
     for name in wanted:
         if name not in known:

@@ -97,11 +97,12 @@ def tell_proved(console: "Console", certificate: "Certificate") -> None:
 
 def tell_trained(console: "Console", agreement: "Agreement") -> "Comparison | None":
     """Step 4: what the additional data does to a real model."""
-    from fedaccord.cli.training_options import build_course, is_installed
+    from fedaccord.checks import is_installed
+    from fedaccord.cli.training_options import build_course
 
     _heading(console, 4, "More data, better model: federated averaging on real images")
-    if not is_installed():
-        console.print("This step needs PyTorch: pip install 'fedaccord[train]' brings it.")
+    if not is_installed("torch", "sklearn"):
+        console.print("This step needs PyTorch: pip install 'fedaccord[train]'")
         return None
     from fedaccord.cli.tables import print_training
     from fedaccord.cli.training_profiles import read_profiles

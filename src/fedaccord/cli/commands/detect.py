@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand
 
 from fedaccord.cli.console import counting, output
-from fedaccord.cli.options import from_one
+from fedaccord.cli.options import from_one, options_for_fields
 
 if TYPE_CHECKING:
     from fedaccord.mechanisms.detection.evaluation import DetectionResult
@@ -171,7 +171,8 @@ def _detect(
     from fedaccord.mechanisms.detection.setting import DetectionSetting
 
     fields = ("dataset", "task", "clients", "samples", "round", "alpha", "reference", "seed")
-    results = _run(DetectionSetting(**{name: settings[name] for name in fields}), settings)
+    with options_for_fields():
+        results = _run(DetectionSetting(**{name: settings[name] for name in fields}), settings)
     records = [result.to_dict() for result in results]
     if output_format == "json":
         from fedaccord.cli.records import to_json

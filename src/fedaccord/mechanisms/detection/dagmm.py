@@ -93,7 +93,7 @@ class Dagmm:
         if min(self.hidden, self.latent, self.components, self.steps) < 1:
             raise InvalidInput("hidden, latent, components and steps: must be 1 or more")
         if not 0 < self.rate < float("inf"):
-            raise InvalidInput(f"rate: must be more than 0, got {self.rate}")
+            raise InvalidInput(f"must be more than 0, got {self.rate}", field="rate")
 
     def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "FittedDagmm":
         """Train both networks on these updates."""

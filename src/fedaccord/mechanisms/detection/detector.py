@@ -42,7 +42,9 @@ def by_percentile(scores: npt.ArrayLike, percentile: float) -> float:
     """
     ordered = _sorted(scores)
     if not 0 < percentile <= 100:
-        raise InvalidInput(f"percentile: must be more than 0, at most 100, got {percentile}")
+        raise InvalidInput(
+            f"must be more than 0, at most 100, got {percentile}", field="percentile"
+        )
     place = ceil(round(len(ordered) * percentile / 100.0, 9))  # 100 x 0.29 is slightly less than 29
     return float(ordered[max(1, place) - 1])
 
@@ -54,7 +56,7 @@ def fewest_scores(false_alarms: float) -> int:
     19
     """
     if not 0 < false_alarms < 1:
-        raise InvalidInput(f"false_alarms: must be between 0 and 1, got {false_alarms}")
+        raise InvalidInput(f"must be between 0 and 1, got {false_alarms}", field="false_alarms")
     return ceil(round(1.0 / false_alarms, 9)) - 1
 
 
@@ -82,7 +84,7 @@ def by_reference(scores: npt.ArrayLike, false_alarms: float = 0.05) -> float:
 def _sorted(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
     ordered = np.sort(np.asarray(scores, dtype=np.float64).reshape(-1))
     if not len(ordered) or np.isnan(ordered[-1]):  # NaN sorts last
-        raise InvalidInput("scores: must be numbers, at least one")
+        raise InvalidInput("must be numbers, at least one", field="scores")
     return ordered
 
 

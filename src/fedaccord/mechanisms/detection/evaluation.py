@@ -92,8 +92,9 @@ def _check_reference(updates: int, false_alarms: float) -> None:
     needed = max(2 * fewest - 1, 2)  # the half for the threshold is the larger one
     if 0 < updates < needed:
         raise InvalidInput(
-            f"reference: must be {needed} or more, or 0, got {updates}: half of these updates set "
-            f"the threshold, which requires at least {fewest} for {false_alarms:.3g} false alarms"
+            f"must be {needed} or more, or 0, got {updates}: half of these updates set the "
+            f"threshold, which requires at least {fewest} for {false_alarms:.3g} false alarms",
+            field="reference",
         )
 
 

@@ -10,7 +10,7 @@ import torch
 
 from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.mechanisms.detection.disguises import Disguise
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.training.engine import LocalEpochs, TrainingPlan
@@ -62,7 +62,7 @@ def check_updates(updates: npt.ArrayLike, names: Sequence[str] | None = None) ->
     rows = np.asarray(updates, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
         raise InvalidInput(
-            f"updates: must be a matrix with one row per client, got shape {rows.shape}"
+            f"must be a matrix with one row per client, got shape {rows.shape}", field="updates"
         )
     if names is not None and len(names) != len(rows):
         raise InvalidInput(f"there are {len(rows)} updates but {len(names)} names")
@@ -115,7 +115,7 @@ class DetectionSetting:
     def __post_init__(self) -> None:
         """Refuse impossible settings."""
         problems = [
-            f"{name}: must be {least} or more, got {value}"
+            Problem(name, f"must be {least} or more, got {value}")
             for name, value, least in (
                 ("clients", self.clients, 2),
                 ("samples", self.samples, 1),
@@ -132,8 +132,9 @@ class DetectionSetting:
         """Refuse a number of free riders that leaves no free rider or no contributor."""
         if not 0 < free_riders < self.clients:
             raise InvalidInput(
-                f"free_riders: must be from 1 to {self.clients - 1} of {self.clients} clients, "
-                f"got {free_riders}"
+                f"must be from 1 to {self.clients - 1} of {self.clients} clients, "
+                f"got {free_riders}",
+                field="free_riders",
             )
 
     @cached_property
