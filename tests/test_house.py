@@ -15,8 +15,7 @@ from fedaccord.moved import NOW_IN
 
 HOUSE = Path(fedaccord.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
-COMMANDS = ("cli", "mechanisms/detection/__main__.py")
-"""Whoever reads a command line: `fedaccord`, and `python -m fedaccord.mechanisms.detection`."""
+COMMANDS = "cli/"
 WITH_FLAGS = {
     "flower/app_directory.py",  # quotes Flower's own commands
     "flower/keys.py",

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 import fedaccord as fa
 from fedaccord import plots
 from fedaccord.files.consortium import example_consortium
-from fedaccord.mechanisms.compare import compare
+from fedaccord.mechanisms.comparison import compare
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import DeviateOnce, FreeRide
 from fedaccord.repeated.tolerance import find_tolerance

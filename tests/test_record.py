@@ -15,7 +15,7 @@ import fedaccord as fa
 from fedaccord.cli import app
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
-from fedaccord.mechanisms.compare import compare
+from fedaccord.mechanisms.comparison import compare
 from fedaccord.mechanisms.contract.contract import design_menu
 from fedaccord.mechanisms.contract.model import ContractModel
 from fedaccord.record import SHOWN_ROWS, Record, columns_of, jsonable

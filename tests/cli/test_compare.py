@@ -61,8 +61,9 @@ def test_nobody_trains_under_one_of_them(run: Run) -> None:
 def test_the_table(run: Run) -> None:
     text = run("compare", "--paper").stdout
     assert "100 clients with 1,000,000 samples in total" in text
-    assert re.search(r"uniform +98 +1 +1 +887,448 +101.767 +0 +0.00002 +yes +no", text)
-    assert re.search(r"contract +20 +0 +80 +200,000 +102.599 +0.00197 +-0.01162 +no +no", text)
+    assert re.search(r"Contributors +Free +Samples .* Self- +Private", text)
+    assert re.search(r"uniform +98 \+ 1 +1 +887,448 +101.767 +0 +0.00002 +yes +no", text)
+    assert re.search(r"contract +20 +80 +200,000 +102.599 +0.00197 +-0.01162 +no +no", text)
     assert "individual brings the most data: 993,957 samples" in text.replace("\n", " ")
     assert "The price of anarchy is 1.0028" in text
 

@@ -192,7 +192,7 @@ def test_why_the_law_fails_is_computed() -> None:
     assert matters.ours.endswith(": +0.60 ± 0.00")  # from -0.3 to 0.3
     assert helps.why == "it rises by more than chance"
     assert helps.ours == (
-        "of 6 steps to more data 4 lead down and 2 up by more than is known of them; the largest "
+        "of 6 steps to more data 4 lead down and 2 up by more than their interval; the largest "
         "rise is 0.2 ± 0.0014, from X = 1,000 to 10,000 at G = 1"
     )
 

@@ -191,7 +191,7 @@ def test_to_serve_nobody_may_be_cheapest() -> None:
     assert menu.expected_cost == pytest.approx(20.0)
 
 
-def test_more_types_than_can_be_chosen_for() -> None:
+def test_too_many_types_are_refused() -> None:
     model = ContractModel(
         cost_per_sample=np.arange(1.0, 1002.0),
         delay=1,
@@ -201,5 +201,5 @@ def test_more_types_than_can_be_chosen_for() -> None:
         valuation=1.0,
         delay_price=0.0,
     )
-    with pytest.raises(InvalidInput, match="1,001 different costs per sample are too many"):
+    with pytest.raises(InvalidInput, match="there are 1,001 different costs per sample"):
         design_menu(model, "strong")

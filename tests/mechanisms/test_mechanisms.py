@@ -5,18 +5,23 @@ import pytest
 from hypothesis import given, settings
 
 import fedaccord as fa
-from fedaccord.mechanisms.compare import compare
+from fedaccord.mechanisms.comparison import compare
 from fedaccord.mechanisms.mechanism import Mechanism, Outcome, outcome_of
-from fedaccord.mechanisms.registry import MECHANISMS
-from fedaccord.mechanisms.simple import Agreed, Everything, Selfish, SocialOptimumWithTransfers
+from fedaccord.mechanisms.simple import (
+    MECHANISMS,
+    Agreed,
+    Everything,
+    Selfish,
+    SocialOptimumWithTransfers,
+)
 from tests.consortia import consortia
 
-EACH = pytest.mark.parametrize("mechanism", MECHANISMS, ids=[m.name for m in MECHANISMS])
+EACH = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=list(MECHANISMS))
 
 
 @EACH
 @given(consortium=consortia())
-def test_every_outcome_is_one(mechanism: Mechanism, consortium: fa.Consortium) -> None:
+def test_every_outcome_is_consistent(mechanism: Mechanism, consortium: fa.Consortium) -> None:
     outcome = mechanism.outcome(consortium)
     assert (outcome.contributions >= 0).all()
     assert (outcome.contributions <= consortium.samples).all()
@@ -33,7 +38,7 @@ def test_every_outcome_is_one(mechanism: Mechanism, consortium: fa.Consortium) -
 
 @given(consortia())
 def test_transfers_leave_nobody_worse_off(consortium: fa.Consortium) -> None:
-    """Everyone saves an equal part; to the rounding of costs, which are sums of large numbers."""
+    """All save the same, up to the rounding of costs, which are sums of large numbers."""
     outcome = SocialOptimumWithTransfers().outcome(consortium)
     largest = float(max(outcome.cost.max(), outcome.equilibrium.cost.max()))
     assert outcome.saving.min() >= -1e-12 * largest
@@ -63,7 +68,7 @@ def test_the_agreements_are_mechanisms() -> None:
         Agreed("other")  # type: ignore[arg-type]
 
 
-def test_where_there_is_no_agreement_it_is_the_equilibrium_and_says_so() -> None:
+def test_without_an_agreement_the_outcome_is_the_equilibrium_with_a_note() -> None:
     impatient = fa.paper_consortium(discount_factor=0.5)
     outcome = Agreed("uniform").outcome(impatient)
     assert (outcome.contributions == outcome.equilibrium.profile).all()
@@ -106,7 +111,7 @@ def test_the_price_of_anarchy_is_that_of_the_costs(consortium: fa.Consortium) ->
 
 @settings(max_examples=30)
 @given(consortia(extreme=False))
-def test_the_certificate_speaks_of_the_contributions(consortium: fa.Consortium) -> None:
+def test_the_certificate_is_about_the_contributions(consortium: fa.Consortium) -> None:
     comparison = compare(consortium)
     assert comparison["equilibrium"].self_enforcing
     assert comparison["individual"].self_enforcing
@@ -127,7 +132,7 @@ def test_nobody_is_served() -> None:
     assert "buys nothing" in entry.outcome.notes[0]
 
 
-def test_a_mechanism_of_one_s_own() -> None:
+def test_a_custom_mechanism() -> None:
     class Half:
         name = "half"
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 import fedaccord as fa
-from fedaccord.mechanisms.compare import compare
+from fedaccord.mechanisms.comparison import compare
 from fedaccord.mechanisms.mechanism import Outcome, outcome_of
 from fedaccord.mechanisms.simple import Everything, Selfish
 from fedaccord.plots import plot_mechanisms

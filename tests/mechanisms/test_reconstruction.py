@@ -165,11 +165,11 @@ def test_choices_of_the_wrong_kind(choice: dict[str, Any], problem: str) -> None
     assert str(refused.value).startswith(problem)
 
 
-def test_choices_whose_products_no_number_holds() -> None:
+def test_choices_whose_products_overflow() -> None:
     three = fa.paper_consortium(clients=3)
-    with pytest.raises(fa.InvalidInput, match="valuation / cost_per_sample is beyond"):
+    with pytest.raises(fa.InvalidInput, match="valuation / cost_per_sample is too large"):
         Contract(valuation=1e289, cost_per_sample=(1e-50,) * 3).outcome(three)
-    with pytest.raises(fa.InvalidInput, match=r"delay_price \* delay is beyond"):
+    with pytest.raises(fa.InvalidInput, match=r"delay_price \* delay is too large"):
         Contract(delay_price=1e280, delay=(1e300,) * 3).outcome(three)
 
 

@@ -1,7 +1,8 @@
 """Options that several commands share, and the consortium that they describe."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -218,3 +219,17 @@ def _paper_consortium(options: dict[str, Any]) -> "Consortium":
             Problem(problem.field, problem.message) for problem in error.problems
         ) from None
     return paper_consortium(**options)
+
+
+@contextmanager
+def options_for_fields(prefix: str = "--") -> Iterator[None]:
+    """Name the options in the problems that the library reports about its arguments."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(
+            Problem(problem.field, problem.message, prefix + problem.field.replace("_", "-"))
+            if problem.field and not problem.place
+            else problem
+            for problem in error.problems
+        ) from None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from fedaccord.agreement.certificate import Certificate
     from fedaccord.game.social_optimum import SocialOptimum
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison, Estimate
 

@@ -1,6 +1,6 @@
 """What `--format text` prints: the sentences of `summaries`, and tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +18,6 @@ from fedaccord.summaries.agreement import (
     verdict,
 )
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
-from fedaccord.summaries.mechanisms import (
-    ACCURACY_NOTE,
-    comparison_summary,
-    mechanism_note,
-    mechanism_rows,
-)
 from fedaccord.summaries.training import gain_sentence, percent, setting_sentence
 from fedaccord.training.comparison import Comparison, Estimate
 from fedaccord.training.course import TrainingRun
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
-    from fedaccord.mechanisms.compare import MechanismComparison
     from fedaccord.numbers import BoolArray
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.match import Account
@@ -101,7 +94,7 @@ def print_clients(console: Console, certificate: "Certificate", every: bool) -> 
     for row in client_rows(certificate, chosen):
         amounts = (row.samples, row.alone, row.agreed, row.saving)
         table.add_row(row.name, *amounts, row.threshold, row.discount_factor, row.role)
-    _print_wide(console, table)
+    print_wide(console, table)
     console.print(CLIENT_NOTE, style="dim")
     if len(chosen) < size:
         console.print(
@@ -186,7 +179,7 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
     return table
 
 
-def _print_wide(console: Console, table: Table) -> None:
+def print_wide(console: Console, table: Table) -> None:
     """Print a table of many columns: closer together, and without the edges."""
     table.collapse_padding, table.show_edge = True, False
     console.print()
@@ -240,37 +233,3 @@ def _slot(runs: list[TrainingRun], k: int) -> str:
 def _loss(estimate: Estimate) -> str:
     width = f" ± {estimate.half_width:.4f}" if np.isfinite(estimate.half_width) else ""
     return f"{estimate.mean:.4f}{width}"
-
-
-def print_mechanisms(
-    console: Console, comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
-) -> None:
-    """What `compare` found."""
-    numbers = [
-        *("Contri-\nbutors", "Partial\ncontri-\nbutors", "Free\nriders"),
-        *("Samples\nper slot", "Cost\nper slot", "Paid to\nclients", "Worst\nsaving"),
-        *("Holds by\nitself", "Private\ninfo"),
-    ]
-    table = plain_table("Mechanism", numbers)
-    rows = mechanism_rows(comparison, accuracy)
-    for row in rows:
-        table.add_row(
-            row.name,
-            *(row.contributors, row.partial_contributors, row.free_riders),
-            *(row.total, row.total_cost, row.paid, row.worst_saving),
-            *(row.self_enforcing, row.private_information),
-        )
-    _print_wide(console, table)
-    console.print(mechanism_note(), style="dim")
-    if accuracy:
-        measured = plain_table("Mechanism", ["Test accuracy"])
-        for row in rows:
-            measured.add_row(row.name, row.accuracy)
-        console.print(measured)
-        console.print(ACCURACY_NOTE, style="dim")
-    console.print()
-    console.print(comparison_summary(comparison))
-    for row in rows:
-        console.print(f"  {row.name}: {row.explanation}", soft_wrap=True)
-        for note in row.notes:
-            console.print(f"    {note}", soft_wrap=True)

@@ -1,13 +1,13 @@
 """Recompute the paper's figures and check its statements, in a directory; keep what is current."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import fedaccord
-from fedaccord.checks import check_installed, unknown
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.checks import check_installed, check_whole, unknown
+from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.experiments import figures as kinds
 from fedaccord.experiments import presets
 from fedaccord.experiments.claims import Claim
@@ -91,11 +91,6 @@ def reproducible() -> dict[str, str]:
     }
 
 
-def uses_a_seed(names: Iterable[str]) -> bool:
-    """Whether random numbers are drawn for any of these."""
-    return not {*presets.with_a_seed(), CLAIMS, ALL}.isdisjoint(names)
-
-
 def reproduce(
     figures: str | Sequence[str],
     out: str | Path = "reproduction",
@@ -141,11 +136,13 @@ def _check(names: Sequence[str], seed: int | None) -> None:
     wrong = [name for name in names if name not in known]
     if wrong or not names:
         problems = [f"there is no {name!r}: {unknown(name, known)}" for name in wrong]
-        raise InvalidInput(problems or "figures: must name at least one")
-    if seed is not None and seed < 0:
-        raise InvalidInput(f"seed: must be 0 or more, got {seed}")
-    if seed is not None and not uses_a_seed(names):
-        raise InvalidInput(f"seed: no random numbers are drawn for {', '.join(names)}")
+        raise InvalidInput(problems or [Problem("figures", "must name at least one")])
+    if seed is None:
+        return
+    check_whole("seed", seed, least=0)
+    if {*presets.with_a_seed(), CLAIMS, ALL}.isdisjoint(names):
+        message = f"no random numbers are drawn for {', '.join(names)}"
+        raise InvalidInput(message, field="seed")
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""What else people would do about free riders, and how it compares.
+"""What can be done about free riders, and how the alternatives compare.
 
-`fedaccord.mechanisms.mechanism` says what a mechanism is, `mechanisms` lists those there are,
-`comparison` puts them side by side.
+`mechanism` says what a mechanism is, `simple` lists those that there are, and `comparison` compares
+them. `contract` is contract design, `detection` finds free riders by their updates.
 """

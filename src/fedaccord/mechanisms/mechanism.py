@@ -1,8 +1,8 @@
-"""What every mechanism answers: who contributes what, who is paid what, and what holds it up.
+"""What every mechanism answers: who contributes what, who is paid what, and what enforces it.
 
-A mechanism is anything with a name and a function from a consortium to an `Outcome`. The
-equilibrium, both agreements and all that other people would do are mechanisms, so that they
-can stand side by side (see `fedaccord.mechanisms.compare`), and the next one is one file.
+A mechanism is anything with a name and a method that takes a consortium and returns an `Outcome`.
+The equilibrium, both agreements and all alternatives are mechanisms, so that they can be compared
+(see `fedaccord.mechanisms.comparison`). Other packages can add theirs by an entry point.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
@@ -21,38 +21,39 @@ from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import FloatArray, as_profile, read_only
 from fedaccord.record import Columns, Record, Tables
 
-_ROUNDING = 1e-12
-"""Payments among clients add up to nothing but for this part of them."""
+ROUNDING = 1e-12
+"""Relative: amounts of money that differ by less are equal. Each is a sum over the clients, with a
+rounding error of about 1e-16 for each of them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome(Record):
-    """What a mechanism makes of a consortium, in every slot."""
+    """What happens in every slot under a mechanism."""
 
     equilibrium: Equilibrium
-    """What the clients would do alone, to compare with."""
+    """What selfish clients would do, for comparison."""
     contributions: FloatArray
     """How many samples each client trains on."""
     payments: FloatArray
-    """What each client is paid in a slot; below 0: what it pays."""
+    """What each client is paid per slot; negative if it pays."""
     enforced_by: str
     """What makes clients keep to it."""
     survives_private_information: bool | None = None
-    """Whether it still works when only a client itself knows its valuation and its cost;
-    None: nobody has said."""
+    """Whether it still works if only a client itself knows its valuation and its cost; None if
+    that is not known."""
     private_information: str = "not said"
     """Why, in a few words."""
     notes: tuple[str, ...] = ()
-    """What else to know, a sentence each."""
+    """Further remarks, one sentence each."""
 
     @property
     def consortium(self) -> Consortium:
-        """Whose outcome it is."""
+        """The consortium in question."""
         return self.equilibrium.consortium
 
     @cached_property
     def total(self) -> float:
-        """All samples that are trained on in a slot."""
+        """All samples that are trained on per slot."""
         return float(self.contributions.sum())
 
     @cached_property
@@ -62,13 +63,13 @@ class Outcome(Record):
 
     @property
     def contributors(self) -> int:
-        """Clients that contribute, converted ones too, but for the partial contributors."""
+        """Clients that contribute, including converted ones but not partial contributors."""
         converted = self._count[Role.CONVERTED_CONTRIBUTOR]
         return self._count[Role.CONTRIBUTOR] + converted
 
     @property
     def partial_contributors(self) -> int:
-        """Clients that contribute at the equilibrium, and now less than all they have."""
+        """Clients that contribute at the equilibrium, and now less than all their data."""
         return self._count[Role.PARTIAL_CONTRIBUTOR]
 
     @property
@@ -82,24 +83,24 @@ class Outcome(Record):
 
     @cached_property
     def cost(self) -> FloatArray:
-        """F_n of each client (eq. 5), before any payment; infinite when nobody contributes."""
+        """F_n of each client (eq. 5), before payments; infinite if nobody contributes."""
         return cost(self.consortium, self.contributions, self.total)
 
     @property
     def saving(self) -> FloatArray:
-        """What each client saves in a slot against the equilibrium, its payment included."""
+        """What each client saves per slot compared with the equilibrium, including payments."""
         return self.equilibrium.cost - self.cost + self.payments
 
     @property
     def paid(self) -> float:
-        """All that is paid to clients."""
+        """The sum of all payments to clients."""
         return float(np.maximum(self.payments, 0.0).sum())
 
     @property
     def paid_from_outside(self) -> float:
-        """What clients are paid beyond what clients pay: somebody else's money."""
+        """The part of the payments that does not come from clients."""
         balance = float(self.payments.sum())
-        return 0.0 if abs(balance) <= _ROUNDING * self.paid else balance
+        return 0.0 if abs(balance) <= ROUNDING * self.paid else balance
 
     _headline: ClassVar = ("contributors", "free_riders", "total", "payments", "enforced_by")
 
@@ -137,10 +138,10 @@ class Mechanism(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call it in a table."""
+        """Its name in tables."""
 
     def outcome(self, consortium: Consortium) -> Outcome:
-        """What it makes of a consortium."""
+        """What happens in a consortium under this mechanism."""
 
 
 def outcome_of(
@@ -153,7 +154,7 @@ def outcome_of(
     private_information: str = "not said",
     notes: tuple[str, ...] = (),
 ) -> Outcome:
-    """An outcome with these contributions, each checked."""
+    """An outcome with these contributions, after checking them."""
     equilibrium = (
         consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
     )
@@ -161,7 +162,8 @@ def outcome_of(
     paid = read_only(payments, samples.size, "payments")
     if not np.isfinite(paid).all():
         n = int(np.argmin(np.isfinite(paid)))
-        raise InvalidInput(f"payments[{n}]: must be a number, got {paid[n]}")
+        message = f"must be a number, got {paid[n]}"
+        raise InvalidInput(Problem("payments", message, f"payments[{n}]"))
     return Outcome(
         equilibrium=equilibrium,
         contributions=as_profile(contributions, samples, "contributions"),

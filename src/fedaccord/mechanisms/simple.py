@@ -1,15 +1,24 @@
-"""The simple mechanisms: selfish play, agreements, the optimum with transfers, and detection."""
+"""The simple mechanisms, and the list of all: built-in ones and those of installed packages.
+
+>>> mechanism_names()[:4]
+['equilibrium', 'uniform', 'individual', 'social optimum']
+>>> find_mechanism("social-optimum").name
+'social optimum'
+"""
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, cast, get_args
 
 from fedaccord.agreement.solve import SolvedKind, solve_agreement
-from fedaccord.checks import check_choice
+from fedaccord.checks import check_choice, unknown
+from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
-from fedaccord.mechanisms.mechanism import Outcome, outcome_of
+from fedaccord.mechanisms.contract.contract import Contract
+from fedaccord.mechanisms.mechanism import Mechanism, Outcome, outcome_of
 from fedaccord.numbers import count
+from fedaccord.plugins import find, names_in
 
 
 @dataclass(frozen=True)
@@ -26,38 +35,40 @@ class Selfish:
             equilibrium.profile,
             enforced_by="self-interest",
             survives_private_information=True,
-            private_information="a client need know only the total and itself",
+            private_information="a client need only know the total and its own numbers",
         )
 
 
 @dataclass(frozen=True)
 class Agreed:
-    """The agreement of a kind; where there is none, the equilibrium."""
+    """The agreement of this kind; the equilibrium if there is none."""
 
     kind: SolvedKind
 
     def __post_init__(self) -> None:
-        """Refuse a kind that isn't one."""
+        """Refuse an unknown kind."""
         check_choice("kind", self.kind, get_args(SolvedKind))
 
     @property
     def name(self) -> str:
-        """Its kind."""
+        """The kind of the agreement."""
         return self.kind
 
     def outcome(self, consortium: Consortium) -> Outcome:
-        """What clients that keep to it do."""
+        """What clients do if they keep to the agreement."""
         agreement = solve_agreement(consortium, self.kind)
-        none = f"No {self.kind} agreement exists: {agreement.reason}. This is the equilibrium."
+        none = (
+            f"No {self.kind} agreement exists: {agreement.reason}. This is the equilibrium instead."
+        )
         return outcome_of(
             agreement.equilibrium,
             agreement.profile,
             enforced_by="punishment" if agreement.exists else "self-interest",
             survives_private_information=not agreement.exists,
             private_information=(
-                "built on the ratios that clients tell, which they may understate"
+                "computed from the ratios that clients report, which they may understate"
                 if agreement.exists
-                else "there is no agreement to misstate anything for"
+                else "there is no agreement, so nothing to misreport"
             ),
             notes=() if agreement.exists else (none,),
         )
@@ -65,29 +76,29 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Everything:
-    """All the data there is."""
+    """Every client trains on all its data."""
 
     name: str = "everything"
 
     def outcome(self, consortium: Consortium) -> Outcome:
-        """All that clients have."""
+        """All samples of all clients."""
         return outcome_of(
             consortium,
             consortium.samples,
             enforced_by="nobody",
             survives_private_information=True,
-            private_information="asks for all, whatever clients say",
+            private_information="requires all data, whatever clients report",
         )
 
 
 @dataclass(frozen=True)
 class SocialOptimumWithTransfers:
-    """Least total cost, and its saving shared equally."""
+    """The profile with the least total cost; payments make all clients save the same."""
 
     name: str = "social optimum"
 
     def outcome(self, consortium: Consortium) -> Outcome:
-        """What is cheapest for all, and who pays whom."""
+        """The cheapest profile for all, and who pays whom."""
         equilibrium, optimum = solve_equilibrium(consortium), solve_social_optimum(consortium)
         dearer = optimum.cost - equilibrium.cost
         price = price_of_anarchy(equilibrium, optimum)
@@ -97,17 +108,17 @@ class SocialOptimumWithTransfers:
             payments=dearer - dearer.mean(),
             enforced_by="a payer",
             survives_private_information=False,
-            private_information="who is paid gains by overstating its cost",
+            private_information="a client that is paid gains by overstating its cost",
             notes=(
-                f"Clients pay each other, so that all save the same. The price of anarchy is "
-                f"{price:,.4f}: selfish clients together pay so many times the least cost.",
+                f"Clients pay each other so that all save the same. The price of anarchy is "
+                f"{price:,.4f}: selfish clients' total cost divided by the least total cost.",
             ),
         )
 
 
 @dataclass(frozen=True)
 class OracleDetection:
-    """The equilibrium, contributors only.
+    """The equilibrium without its free riders, found by a detector that never errs.
 
     >>> from fedaccord.game.paper import paper_consortium
     >>> outcome = OracleDetection().outcome(paper_consortium())
@@ -118,17 +129,71 @@ class OracleDetection:
     name: str = "detection"
 
     def outcome(self, consortium: Consortium) -> Outcome:
-        """Who is left when all free riders are dropped."""
+        """Who remains when all free riders are dropped."""
         equilibrium = solve_equilibrium(consortium)
         dropped = (
-            f"The server drops {count(equilibrium.free_riders, 'free rider')}, by a detector that "
-            "never errs. Their updates carried nothing, so the model is the same."
+            f"The server drops {count(equilibrium.free_riders, 'free rider')}, found by a detector "
+            "that never errs. Their updates contain nothing, so the model is the same."
         )
         return outcome_of(
             equilibrium,
             equilibrium.profile,
             enforced_by="self-interest, and a detector",
             survives_private_information=True,
-            private_information="looks at updates, not at what clients say",
+            private_information="depends on updates, not on what clients report",
             notes=(dropped if equilibrium.free_riders else "There is no free rider to drop.",),
         )
+
+
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        Selfish(),
+        Agreed("uniform"),
+        Agreed("individual"),
+        SocialOptimumWithTransfers(),
+        Everything(),
+        Contract(),
+        OracleDetection(),
+    )
+}
+"""The built-in mechanisms by name."""
+
+
+def mechanism_names() -> list[str]:
+    """The names of all mechanisms: built-in ones, then those of installed packages."""
+    return [_spaced(name) for name in names_in("mechanisms", MECHANISMS)]
+
+
+def find_mechanism(name: str) -> Mechanism:
+    """The mechanism of this name; hyphens stand for spaces.
+
+    Another package declares its mechanism by an entry point of the group `fedaccord.mechanisms`: a
+    class that takes no arguments, or an object.
+    """
+    entries = {_spaced(entry): entry for entry in names_in("mechanisms", MECHANISMS)}
+    entry = entries.get(_spaced(name))
+    found: object = None if entry is None else find("mechanisms", entry, MECHANISMS)
+    if entry is None or found is None:
+        raise InvalidInput(f"there is no mechanism called {name!r}: {unknown(name, entries)}")
+    return _checked(entry, found)
+
+
+def _checked(entry: str, found: object) -> Mechanism:
+    """Refuse what another package declares but is not a mechanism of that name."""
+    try:
+        mechanism: Any = found() if isinstance(found, type) else found
+        name, _ = mechanism.name, mechanism.outcome
+    except (TypeError, AttributeError) as error:
+        raise FedaccordError(
+            f"mechanism {entry}: must have a name and a method outcome(consortium) ({error})"
+        ) from None
+    if name != _spaced(entry):
+        raise FedaccordError(
+            f"mechanism {entry}: calls itself {name!r}; the entry point must have the same name"
+        )
+    return cast(Mechanism, mechanism)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("-", " ")

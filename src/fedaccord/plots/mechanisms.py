@@ -24,7 +24,7 @@ from fedaccord.plots.axes import (
 )
 
 if TYPE_CHECKING:
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
 
 
 def plot_mechanisms(

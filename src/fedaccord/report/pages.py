@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.training.comparison import Comparison, Estimate
 
 LISTED = 300

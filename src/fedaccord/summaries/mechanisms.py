@@ -11,7 +11,7 @@ from fedaccord.summaries.training import percent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedaccord.mechanisms.compare import Entry, MechanismComparison
+    from fedaccord.mechanisms.comparison import ComparedMechanism, MechanismComparison
     from fedaccord.training.comparison import Estimate
 
 
@@ -21,7 +21,7 @@ class MechanismRow:
 
     name: str
     contributors: str
-    partial_contributors: str
+    """And, after a plus sign, the partial contributors, if there are any."""
     free_riders: str
     total: str
     total_cost: str
@@ -82,15 +82,17 @@ def _write_some(values: Sequence[float]) -> list[str]:
     return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
 
 
-def _mechanism_row(entry: "Entry", accuracy: "Estimate | None", *written: str) -> MechanismRow:
+def _mechanism_row(
+    entry: "ComparedMechanism", accuracy: "Estimate | None", *written: str
+) -> MechanismRow:
     outcome = entry.outcome
     total, cost, paid, saving = written
     survives = outcome.survives_private_information
+    partial = f" + {outcome.partial_contributors:,}" if outcome.partial_contributors else ""
     worst = f" Worst off is {entry.worst_client}." if entry.worst_client else ""
     return MechanismRow(
         name=entry.name,
-        contributors=f"{outcome.contributors:,}",
-        partial_contributors=f"{outcome.partial_contributors:,}",
+        contributors=f"{outcome.contributors:,}{partial}",
         free_riders=f"{outcome.free_riders:,}",
         total=total,
         total_cost=cost,
@@ -110,12 +112,13 @@ def _mechanism_row(entry: "Entry", accuracy: "Estimate | None", *written: str) -
 def mechanism_note(noun: Noun = "client") -> str:
     """What the columns of the table of mechanisms mean."""
     return (
-        f"Samples and cost are those of all {noun}s in a slot, before payments; – means infinite, "
-        f"since nobody trains. The worst saving is that of the {noun} that saves least against the "
-        "equilibrium, payments included. A mechanism holds by itself if, by the certificate, "
-        f"no {noun} gains by slipping when a slip is answered by the equilibrium for ever: "
-        f"payments do not count. Private info: whether it works although only the {noun} itself "
-        "knows its valuation and cost."
+        f"Contributors: a + b means a contributors and b partial contributors. Total cost: of all "
+        f"{noun}s per slot, before payments; – means infinite, since nobody trains. Smallest "
+        f"saving: what the worst-off {noun} saves per slot compared with the equilibrium, payments "
+        "included. "
+        f"Self-enforcing: by the certificate, no {noun} gains by slipping if a slip is answered by "
+        "the equilibrium for ever; payments do not count. Private info ok: whether it still works "
+        f"if only the {noun} itself knows its valuation and cost."
     )
 
 

@@ -15,9 +15,9 @@ PARAMETERS = 60
 
 def honest(count: int, seed: int = 0) -> FloatArray:
     """Updates that share a direction and differ as honest clients do."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     common = np.random.default_rng(99).standard_normal(PARAMETERS)
-    return 0.01 * (common + 0.4 * chance.standard_normal((count, PARAMETERS)))
+    return 0.01 * (common + 0.4 * rng.standard_normal((count, PARAMETERS)))
 
 
 def strangers(count: int, seed: int = 1) -> FloatArray:
@@ -63,7 +63,7 @@ class DetectorContract:
         scores = self.make().fit(unit * honest(20)).scores(unit * seen)
         assert np.array_equal(scores, self.make().fit(honest(20)).scores(seen))
 
-    def test_the_global_chance_is_left_alone(self) -> None:
+    def test_the_global_rng_is_left_alone(self) -> None:
         import torch
 
         torch.manual_seed(7)
@@ -111,7 +111,7 @@ class DetectorContract:
     def test_an_update_that_is_no_number_is_refused_by_name(self, wrong: float) -> None:
         updates = honest(6)
         updates[4, 2] = wrong
-        with pytest.raises(fa.InvalidInput, match=r"clients\[4\] has 1 value that is no finite"):
+        with pytest.raises(fa.InvalidInput, match=r"clients\[4\] has 1 value that is NaN or inf"):
             self.make().fit(updates)
         with pytest.raises(fa.InvalidInput, match=r"clients\[4\]"):
             self.make().fit(honest(6)).scores(updates)
@@ -122,11 +122,11 @@ class DetectorContract:
             self.make().fit(honest(6), names).scores(updates, names)
 
     @pytest.mark.parametrize("updates", [[], [[]], [1.0, 2.0]])
-    def test_what_is_no_table_is_refused(self, updates: Any) -> None:
-        with pytest.raises(fa.InvalidInput, match="must be a table"):
+    def test_what_is_not_a_matrix_is_refused(self, updates: Any) -> None:
+        with pytest.raises(fa.InvalidInput, match="must be a matrix"):
             self.make().fit(updates)
 
     def test_updates_of_another_model_are_refused(self) -> None:
         fitted = self.make().fit(honest(5))
-        with pytest.raises(fa.InvalidInput, match="60 values, but one has 61"):
+        with pytest.raises(fa.InvalidInput, match=r"must have 60 values.*got 61"):
             fitted.scores(np.zeros((1, PARAMETERS + 1)))

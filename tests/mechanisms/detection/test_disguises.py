@@ -63,7 +63,7 @@ def test_in_the_first_round_there_is_nothing_to_copy(disguise: object) -> None:
 
 
 @pytest.mark.parametrize("name", DISGUISES)
-def test_same_chance_same_updates(name: str) -> None:
+def test_same_rng_same_updates(name: str) -> None:
     disguise = read_disguise(name)
     assert np.array_equal(made_by(disguise), made_by(disguise))
     assert made_by(disguise, count=7).shape == (7, PARAMETERS)

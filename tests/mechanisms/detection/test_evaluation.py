@@ -10,10 +10,10 @@ import pytest
 import fedaccord as fa
 from fedaccord.mechanisms.detection.disguises import DISGUISES, DeltaWeights, Nothing, read_disguise
 from fedaccord.mechanisms.detection.evaluation import DETECTORS, evaluate
-from fedaccord.mechanisms.detection.setting import Setting
+from fedaccord.mechanisms.detection.setting import DetectionSetting
 from fedaccord.numbers import FloatArray
 
-SMALL = Setting(task="softmax", clients=10, samples=20, turn=3, reference=40)
+SMALL = DetectionSetting(task="softmax", clients=10, samples=20, round=3, reference=40)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Shortest:
 
 
 def test_free_riders_do_not_train_and_the_others_do() -> None:
-    given = SMALL.play(4, Nothing())
+    given = SMALL.observe(4, Nothing())
     assert given.free_riders.tolist() == [True] * 4 + [False] * 6
     assert not given.updates[:4].any()
     assert np.linalg.norm(given.updates[4:], axis=1).min() > 0.0
@@ -41,29 +41,29 @@ def test_free_riders_do_not_train_and_the_others_do() -> None:
 
 def test_everyones_updates_are_averaged_until_then() -> None:
     """The delta of the third round is the mean of the second round's updates."""
-    second = replace(SMALL, turn=2).play(4, DeltaWeights())
-    third = SMALL.play(4, DeltaWeights())
+    second = replace(SMALL, round=2).observe(4, DeltaWeights())
+    third = SMALL.observe(4, DeltaWeights())
     # one 32-bit rounding on the way through the model
     np.testing.assert_allclose(third.updates[0], second.updates.mean(axis=0), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", DISGUISES)
 def test_same_seed_same_round(name: str) -> None:
-    one, same = (SMALL.play(3, read_disguise(name)) for _ in range(2))
-    other = replace(SMALL, seed=1).play(3, read_disguise(name))
+    one, same = (SMALL.observe(3, read_disguise(name)) for _ in range(2))
+    other = replace(SMALL, seed=1).observe(3, read_disguise(name))
     assert np.array_equal(one.updates, same.updates)
     assert np.array_equal(one.reference, same.reference)
     assert not np.array_equal(one.updates, other.updates)
 
 
 def test_trusted_clients_are_others() -> None:
-    given = SMALL.play(1, Nothing())
+    given = SMALL.observe(1, Nothing())
     apart = np.linalg.norm(given.updates[:, None] - given.reference[None], axis=2)
     assert apart.min() > 0.0
 
 
 def test_few_labels_each_makes_updates_differ_more() -> None:
-    alike, skewed = (replace(SMALL, alpha=a).play(1, Nothing()).reference for a in (None, 0.1))
+    alike, skewed = (replace(SMALL, alpha=a).observe(1, Nothing()).reference for a in (None, 0.1))
     assert skewed.std(axis=0).mean() > alike.std(axis=0).mean()
 
 
@@ -74,8 +74,8 @@ def test_a_detector_of_ones_own() -> None:
     ]
     for one in outcomes:
         assert (one.detector, one.disguise) == ("shortest", "none")
-        assert one.verdict.area == one.verdict.recall == 1.0
-    assert all(one.verdict.precision == 1.0 for one in outcomes if one.fitted_on == "round")
+        assert one.quality.area == one.quality.recall == 1.0
+    assert all(one.quality.precision == 1.0 for one in outcomes if one.fitted_on == "round")
 
 
 @dataclass
@@ -96,10 +96,10 @@ class Watched:
 
 @pytest.mark.parametrize("reference", [40, 41])
 def test_the_threshold_is_from_updates_that_were_not_fitted(reference: int) -> None:
-    """Else the detector finds them too usual, and drops more than the promised 5 %."""
+    """Otherwise the detector finds them too ordinary, and drops more than the promised 5 %."""
     setting, watched = replace(SMALL, reference=reference), Watched()
     list(evaluate(setting, {"watched": lambda _: watched}, {"none": Nothing()}, [2]))
-    given = setting.play(2, Nothing())
+    given = setting.observe(2, Nothing())
     on_round, on_reference = watched.fitted
     _, held_out, judged = watched.scored
     assert np.array_equal(on_round, given.updates)
@@ -115,7 +115,7 @@ def test_without_a_reference_there_is_one_way() -> None:
 
 
 def test_refused_before_anything_is_trained() -> None:
-    def first(setting: Setting, counts: list[int], false_alarms: float = 0.05) -> None:
+    def first(setting: DetectionSetting, counts: list[int], false_alarms: float = 0.05) -> None:
         broken = {"broken": Nothing()}
         next(evaluate(setting, {}, broken, counts, false_alarms=false_alarms))
 
@@ -129,7 +129,7 @@ def test_refused_before_anything_is_trained() -> None:
     with pytest.raises(fa.InvalidInput, match="false_alarms: must be between 0 and 1"):
         first(SMALL, [1], false_alarms=1.0)
     with pytest.raises(fa.InvalidInput) as caught:
-        Setting(clients=1, samples=0, turn=0, reference=-1, seed=-1)
+        DetectionSetting(clients=1, samples=0, round=0, reference=-1, seed=-1)
     assert len(caught.value.problems) == 5
 
 
@@ -141,15 +141,15 @@ def test_the_reference_that_a_refusal_asks_for_is_enough() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("detector", ["dagmm", "std-dagmm"])
-def test_fitted_on_the_round_many_free_riders_are_what_is_usual(detector: str) -> None:
+def test_fitted_to_the_round_many_free_riders_look_ordinary(detector: str) -> None:
     """49 of 100 with one and the same update: the densest place there is.
 
     What the docs say of the method, on real training: it finds one of them by itself, not 49; and
     with honest updates to learn from it finds 49.
     """
     maker = {detector: DETECTORS[detector]}
-    outcomes = evaluate(Setting(), maker, {"nothing": Nothing()}, [1, 49])
-    areas = {(one.free_riders, one.fitted_on): one.verdict.area for one in outcomes}
+    outcomes = evaluate(DetectionSetting(), maker, {"nothing": Nothing()}, [1, 49])
+    areas = {(one.free_riders, one.fitted_on): one.quality.area for one in outcomes}
     assert areas[1, "round"] > 0.9
     assert areas[49, "round"] < 0.5
     assert areas[49, "reference"] > 0.95

@@ -13,9 +13,9 @@ from fedaccord.mechanisms.detection.dagmm import JITTER, fit_mixture
 
 def draw(n: int, k: int, d: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Points, and soft memberships."""
-    chance = np.random.default_rng(seed)
-    points = chance.standard_normal((n, d)) * chance.uniform(0.1, 3.0, d)
-    return torch.from_numpy(points), torch.from_numpy(chance.dirichlet(np.ones(k), n))
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n, d)) * rng.uniform(0.1, 3.0, d)
+    return torch.from_numpy(points), torch.from_numpy(rng.dirichlet(np.ones(k), n))
 
 
 shapes = st.tuples(st.integers(2, 30), st.integers(1, 4), st.integers(1, 6), st.integers(0, 999))

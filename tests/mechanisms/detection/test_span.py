@@ -13,7 +13,7 @@ from fedaccord.mechanisms.detection.span import (
     relative_distance,
     span_of,
     squared_distance,
-    usual_length,
+    typical_length,
 )
 from fedaccord.numbers import FloatArray
 
@@ -24,8 +24,8 @@ sizes = st.tuples(st.integers(1, 12), st.integers(1, 50), st.integers(0, 999))
 
 def draw(size: tuple[int, int, int]) -> FloatArray:
     n, p, seed = size
-    chance = np.random.default_rng(seed)
-    return chance.standard_normal(p) + chance.standard_normal((n, p))
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(p) + rng.standard_normal((n, p))
 
 
 @given(sizes)
@@ -33,7 +33,7 @@ def test_inner_products_are_kept(size: tuple[int, int, int]) -> None:
     updates = draw(size)
     span = span_of(updates)
     seen = span.see(updates).inside.double().numpy()
-    expected = updates @ updates.T / usual_length(updates) ** 2 * seen.shape[1]
+    expected = updates @ updates.T / typical_length(updates) ** 2 * seen.shape[1]
     np.testing.assert_allclose(seen @ seen.T, expected, rtol=1e-4, atol=1e-4 * seen.shape[1])
     assert seen.shape[1] <= min(updates.shape)
 
@@ -44,7 +44,7 @@ def test_later_updates_keep_their_length(size: tuple[int, int, int]) -> None:
     later = np.random.default_rng(1).standard_normal((4, updates.shape[1]))
     span = span_of(updates)
     seen = span.see(later)
-    lengths = np.linalg.norm(later, axis=1) / span.unit * seen.usual
+    lengths = np.linalg.norm(later, axis=1) / span.unit * seen.typical
     np.testing.assert_allclose(seen.lengths, lengths, rtol=1e-5)
 
 
@@ -76,11 +76,11 @@ def test_what_sticks_out_counts() -> None:
     np.testing.assert_allclose([distance[0], cosine[0]], [4 / 5, 3 / 5], rtol=1e-6)
 
 
-def test_the_usual_length_bears_half_of_anything() -> None:
+def test_the_typical_length_tolerates_half_of_the_updates_being_odd() -> None:
     updates = np.ones((5, 4))
     updates[:2] *= [[0.0], [1e200]]
-    assert usual_length(updates) == 2.0
-    assert usual_length(np.zeros((3, 4))) == 1.0
+    assert typical_length(updates) == 2.0
+    assert typical_length(np.zeros((3, 4))) == 1.0
 
 
 def _features(seen: Seen, expected: torch.Tensor) -> FloatArray:

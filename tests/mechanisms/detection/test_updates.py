@@ -24,7 +24,7 @@ def test_their_average_is_the_engines_round(local: GradientStep | LocalEpochs) -
     """In the third round, so that the batches of that round are the ones used."""
     given = plan(local, rounds=3)
     *_, before, after = PlainEngine().rounds(given, given.model.start(1))
-    updates = client_updates(given, before, turn=3)
+    updates = client_updates(given, before, number=3)
     average = np.array([0.3, 0.0, 0.5, 0.2]) @ updates
     # one 32-bit rounding of parameters up to 1
     np.testing.assert_allclose(flatten(before) + average, flatten(after), rtol=0, atol=1e-6)
@@ -45,8 +45,8 @@ def test_all_that_are_no_numbers_are_named_at_once() -> None:
     with pytest.raises(fa.InvalidInput) as caught:
         check_updates(updates, ["A", "B", "C", "D"])
     assert tuple(map(str, caught.value.problems)) == (
-        "the update of B has 3 values that are no finite number",
-        "the update of D has 1 value that is no finite number",
+        "the update of B has 3 values that are NaN or infinite",
+        "the update of D has 1 value that is NaN or infinite",
     )
 
 

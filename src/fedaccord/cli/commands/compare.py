@@ -14,14 +14,19 @@ from fedaccord.cli.options import (
     choose_consortium,
     from_one,
     from_zero,
+    options_for_fields,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_csv, write_file
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
     from fedaccord.game.consortium import Consortium
-    from fedaccord.mechanisms.compare import MechanismComparison
+    from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.mechanisms.mechanism import Mechanism
     from fedaccord.training.comparison import Estimate
 
@@ -36,49 +41,52 @@ def compare(
             "--mechanism",
             metavar="NAME",
             help="Only this one: equilibrium, uniform, individual, social-optimum, everything, "
-            "contract, detection. Repeatable (all of them).",
+            "contract, detection, or one from an installed package. Repeatable (default: all).",
         ),
     ] = None,
     contract_classes: Annotated[
-        int | None, typer.Option("--contract-classes", help="Contract: delay classes (5).")
+        int | None,
+        typer.Option("--contract-classes", help="Contract: number of delay classes (default: 5)."),
     ] = None,
     contract_types: Annotated[
         Path | None,
         typer.Option(
             "--contract-types",
             metavar="FILE.csv",
-            help="Contract: the columns name, and delay or cost_per_sample or both (delays by "
-            "the classes, costs as in the consortium).",
+            help="Contract: CSV file with the columns name, and delay or cost_per_sample or both "
+            "(default: delays from the classes, costs as in the consortium).",
         ),
     ] = None,
     contract_valuation: Annotated[
         float | None,
         typer.Option(
             "--contract-valuation",
-            help="Contract: what a unit of accuracy loss costs the server (the clients' largest "
-            "valuation).",
+            help="Contract: what a unit of accuracy loss costs the server (default: the clients' "
+            "largest valuation).",
         ),
     ] = None,
     contract_delay_price: Annotated[
         float | None,
         typer.Option(
             "--contract-delay-price",
-            help="Contract: what waiting for the next delay class costs it (a hundredth of that).",
+            help="Contract: what waiting for the next delay class costs the server (default: a "
+            "hundredth of its valuation).",
         ),
     ] = None,
     contract_information: Annotated[
         Literal["complete", "weak", "strong"] | None,
         typer.Option(
             "--contract-information",
-            help="Contract: the server knows each client's type (complete), how many have each "
-            "(weak), or how probable each is (strong).",
+            help="Contract: the server knows each client's type (complete, the default), the "
+            "number of clients of each type (weak), or the probability of each type (strong).",
         ),
     ] = None,
     contract_menu: Annotated[
         Literal["all-or-nothing", "graded"] | None,
         typer.Option(
             "--contract-menu",
-            help="Contract: buy all samples of a client or none (all-or-nothing), or any amount.",
+            help="Contract: buy all samples of a client or none (all-or-nothing, the default), or "
+            "any amount (graded).",
         ),
     ] = None,
     dataset: Annotated[
@@ -86,32 +94,36 @@ def compare(
         typer.Option(
             "--train",
             metavar="DATASET",
-            help="Train under each mechanism, and measure the accuracy: digits, breast-cancer or "
-            "mnist.",
+            help="Train a model under each mechanism and measure its accuracy: digits, "
+            "breast-cancer or mnist.",
         ),
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option("--seeds", callback=from_one, help="Train: how many runs each (3)."),
+        typer.Option("--seeds", callback=from_one, help="Train: runs per mechanism (default: 3)."),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", callback=from_zero, help="Train: of the first run (0)."),
+        typer.Option(
+            "--seed", callback=from_zero, help="Train: seed of the first run (default: 0)."
+        ),
     ] = None,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE.csv", help="Write one row a mechanism there."),
+        typer.Option(
+            "--csv", metavar="FILE.csv", help="Write a CSV file with one row per mechanism."
+        ),
     ] = None,
 ) -> None:
-    """Put what could be done about free riders side by side.
+    """Compare what can be done about free riders.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. The mechanisms
-    are what selfish clients do (equilibrium), the agreements (uniform, individual), what is
-    cheapest for all with payments among them (social optimum), all data (everything), a server
-    that buys training (contract), and one that drops free riders (detection).
+    are what selfish clients do (equilibrium), the agreements (uniform, individual), the least total
+    cost with payments among clients (social-optimum), all data (everything), a server that buys
+    training (contract), and one that drops free riders (detection).
     """
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
@@ -128,7 +140,7 @@ def compare(
         menu=contract_menu,
     )
 
-    from fedaccord.mechanisms.compare import compare as compare_mechanisms
+    from fedaccord.mechanisms.comparison import compare as compare_mechanisms
 
     with working("Comparing"):
         comparison = compare_mechanisms(consortium, chosen)
@@ -148,16 +160,16 @@ def compare(
     if output_format == "json":
         typer.echo(to_json(record, len(comparison.entries)))
     else:
-        from fedaccord.cli.tables import print_consortium, print_mechanisms
+        from fedaccord.cli.tables import print_consortium
 
         print_consortium(output(), consortium)
-        print_mechanisms(output(), comparison, accuracy)
+        _print(output(), comparison, accuracy)
 
 
 def _read_types(
     path: Path | None, classes: int | None, consortium: "Consortium"
 ) -> "dict[str, tuple[float, ...]]":
-    """What the file of types says, if there is one."""
+    """The columns of the file of types, if there is one."""
     if path is None:
         return {}
     from fedaccord.mechanisms.contract.model import load_types
@@ -169,21 +181,15 @@ def _read_types(
 
 
 def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
-    """The mechanisms with these names, or all, the contract with the options that were given."""
+    """The mechanisms with these names, or all; the contract has the options that were given."""
     from fedaccord.mechanisms.contract.contract import Contract
-    from fedaccord.mechanisms.registry import MECHANISMS
+    from fedaccord.mechanisms.simple import find_mechanism, mechanism_names
 
     given = {field: value for field, value in contract.items() if value is not None}
-    known = {mechanism.name: mechanism for mechanism in MECHANISMS}
-    try:
-        known["contract"] = Contract(**given)
-    except InvalidInput as error:
-        flags = [f"--contract-{problem.field}".replace("_", "-") for problem in error.problems]
-        raise InvalidInput(
-            Problem(problem.field, problem.message, flag)
-            for problem, flag in zip(error.problems, flags, strict=True)
-        ) from None
-    wanted = list(known) if names is None else [name.replace("-", " ") for name in names]
+    known = mechanism_names()
+    with options_for_fields("--contract-"):
+        with_options = Contract(**given)
+    wanted = known if names is None else [name.replace("-", " ") for name in names]
     for name in wanted:
         if name not in known:
             listed = ", ".join(each.replace(" ", "-") for each in known)
@@ -192,13 +198,16 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
         field = next(iter(given))
         flag = "types" if field in ("delay", "cost_per_sample") else field.replace("_", "-")
         raise InvalidInput(f"--contract-{flag}: goes with --mechanism contract only")
-    return [known[name] for name in dict.fromkeys(wanted)]
+    return [
+        with_options if name == with_options.name else find_mechanism(name)
+        for name in dict.fromkeys(wanted)
+    ]
 
 
 def _measure(
     comparison: "MechanismComparison", dataset: str, seeds: int, seed: int
 ) -> "dict[str, Estimate]":
-    """The test accuracy under each mechanism, after one slot."""
+    """The test accuracy under each mechanism after one slot."""
     from fedaccord.cli.training_options import build_course, read_local
 
     course = build_course(
@@ -223,10 +232,58 @@ def _measure(
 
 
 def _write_rows(path: Path, record: dict[str, Any]) -> None:
-    """One row a mechanism, with the fields of the JSON; notes are sentences, and left out."""
+    """One row per mechanism, with the fields of the JSON except the notes, which are sentences."""
     rows = [dict(row) for row in record["mechanisms"]]
     for row in rows:
         del row["notes"]
         interval = row.pop("accuracy") or {"mean": None, "half_width": None}
         row |= {"accuracy": interval["mean"], "accuracy_half_width": interval["half_width"]}
     write_csv(path, list(rows[0]), (tuple(row.values()) for row in rows))
+
+
+_HEADINGS = (
+    "Contributors\n(+ partial)",
+    "Free\nriders",
+    "Samples\nper slot",
+    "Total\ncost",
+    "Paid to\nclients",
+    "Smallest\nsaving",
+    "Self-\nenforcing",
+    "Private\ninfo ok",
+)
+
+
+def _print(
+    console: "Console", comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+) -> None:
+    """A table, what it shows, and a few lines about each mechanism."""
+    from fedaccord.cli.tables import plain_table, print_wide
+    from fedaccord.summaries.mechanisms import (
+        ACCURACY_NOTE,
+        comparison_summary,
+        mechanism_note,
+        mechanism_rows,
+    )
+
+    table = plain_table("Mechanism", list(_HEADINGS))
+    rows = mechanism_rows(comparison, accuracy)
+    for row in rows:
+        table.add_row(
+            row.name,
+            *(row.contributors, row.free_riders, row.total, row.total_cost),
+            *(row.paid, row.worst_saving, row.self_enforcing, row.private_information),
+        )
+    print_wide(console, table)
+    console.print(mechanism_note(), style="dim")
+    if accuracy:
+        measured = plain_table("Mechanism", ["Test accuracy"])
+        for row in rows:
+            measured.add_row(row.name, row.accuracy)
+        console.print(measured)
+        console.print(ACCURACY_NOTE, style="dim")
+    console.print()
+    console.print(comparison_summary(comparison))
+    for row in rows:
+        console.print(f"  {row.name}: {row.explanation}", soft_wrap=True)
+        for note in row.notes:
+            console.print(f"    {note}", soft_wrap=True)

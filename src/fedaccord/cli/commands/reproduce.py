@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fedaccord.cli.console import counting, output
-from fedaccord.cli.options import FormatOption, from_zero
-from fedaccord.errors import InvalidInput
+from fedaccord.cli.options import FormatOption, from_zero, options_for_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,14 +61,12 @@ def reproduce(
     resumes after the last finished run.
     """
     from fedaccord.cli.records import to_json
-    from fedaccord.experiments.reproduction import reproduce, reproducible, uses_a_seed
+    from fedaccord.experiments.reproduction import reproduce, reproducible
 
     if not figures:
         _list(reproducible(), output_format)
         return
-    if seed is not None and set(figures) <= set(reproducible()) and not uses_a_seed(figures):
-        raise InvalidInput(f"--seed: no random numbers are drawn for {', '.join(figures)}")
-    with _progress_bar() as progress:
+    with options_for_fields(), _progress_bar() as progress:
         done = reproduce(figures, out, width=width, seed=seed, force=force, progress=progress)
     if output_format == "json":
         typer.echo(to_json(done.to_dict(), 0))

@@ -1,10 +1,10 @@
-"""Contract design: the server buys training from whom it suits, by a menu and a deadline.
+"""Contract design: the server buys training by a menu of contracts and a deadline.
 
 `design_menu` solves the model of Ding, Fang and Huang in its three information settings.
-`Contract` makes a consortium into that model and its menu into an outcome. The paper that
-fedaccord starts from compares with contract design (section 5.2, appendix H), but prints
-neither the types nor gamma nor alpha. So `Contract()` is a reconstruction: the choices are
-ours, and give what the paper reports.
+`Contract` turns a consortium into that model, and the menu into an outcome. The paper that
+fedaccord starts from compares with contract design (section 5.2, appendix H) but prints neither
+the types nor gamma nor alpha. So `Contract()` is a reconstruction: the choices are ours, and
+reproduce what the paper reports.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> outcome = Contract().outcome(paper_consortium())
@@ -46,24 +46,24 @@ def design_menu(
 ) -> Menu:
     """The menu that costs the server least, over all deadlines.
 
-    An `all-or-nothing` menu asks a type for all its samples or for none: lots are taken whole, by
-    ascending price, as long as even the last sample of the next is worth its price.
+    An `all-or-nothing` menu asks a type for all its samples or none: whole lots are bought in
+    ascending order of price, as long as even the last sample of the next lot is worth its price.
     """
     check_choice("information", information, get_args(Information))
     check_choice("kind", kind, get_args(MenuKind))
     if kind == "all-or-nothing" and not np.isfinite(model.samples).all():
-        raise InvalidInput("samples: an all-or-nothing menu needs data sizes that are not infinite")
+        raise InvalidInput("an all-or-nothing menu requires finite data sizes", field="samples")
     deadlines = np.unique(model.delay).tolist()
-    if information == "strong":  # then the loss is bounded, and to serve nobody may be cheapest
+    if information == "strong":  # the loss is bounded then, and serving nobody may be cheapest
         deadlines.insert(0, -np.inf)
     menus = (_menu_by(model, information, kind, deadline) for deadline in deadlines)
-    return min(menus, key=lambda menu: menu.expected_cost)  # of equal ones the earliest
+    return min(menus, key=lambda menu: menu.expected_cost)  # the earliest of equal ones
 
 
 def _menu_by(
     model: ContractModel, information: Information, kind: MenuKind, deadline: float
 ) -> Menu:
-    """The best menu with this deadline; a deadline that nobody needs isn't paid for."""
+    """The best menu with this deadline; a later deadline than needed is not paid for."""
     eligible = model.eligible(deadline)
     if information == "strong":
         amounts, cost = best_expected_amounts(model, kind, eligible)
@@ -83,24 +83,24 @@ def _menu_by(
 
 @dataclass(frozen=True)
 class Contract:
-    """Contract design for a consortium: what the server would buy, and pay."""
+    """Contract design for a consortium: what the server would buy and pay."""
 
     classes: int = 5
-    """Delay classes of equal size: client n has delay 1 + (n - 1) mod classes."""
+    """Number of delay classes: client n has delay 1 + (n - 1) mod classes."""
     delay: tuple[float, ...] | None = None
-    """t_n of each client, in the order of the consortium; None: by the classes."""
+    """t_n of each client, in the order of the consortium; by default from the classes."""
     cost_per_sample: tuple[float, ...] | None = None
-    """theta_n of each client, in that order; None: E_n, what a sample costs it in the game."""
+    """theta_n of each client, in that order; by default E_n, its cost per sample in the game."""
     valuation: float | None = None
-    """gamma; None: the largest valuation among the clients, 100 in the paper's setting."""
+    """gamma; by default the largest valuation of a client, 100 in the paper's setting."""
     delay_price: float | None = None
-    """alpha; None: a hundredth of gamma, 1 in the paper's setting."""
+    """alpha; by default a hundredth of gamma, 1 in the paper's setting."""
     information: Information = "complete"
     menu: MenuKind = "all-or-nothing"
     name: str = "contract"
 
     def __post_init__(self) -> None:
-        """Refuse what could not be anyone's choice."""
+        """Refuse impossible settings."""
         check_choice("information", self.information, get_args(Information))
         check_choice("menu", self.menu, get_args(MenuKind))
         wrong = wrong_whole(self.classes, 1, LARGEST_COUNT)
@@ -120,7 +120,7 @@ class Contract:
         return self._design(consortium)[0]
 
     def outcome(self, consortium: Consortium) -> Outcome:
-        """What each client trains on and is paid when it takes the item meant for it."""
+        """What each client trains on and is paid if it takes the item meant for it."""
         menu, type_of = self._design(consortium)
         survives, why = _SURVIVES[self.information]
         return outcome_of(
@@ -159,21 +159,21 @@ class Contract:
 
 
 def _broken_columns(columns: dict[str, Any]) -> Iterator[Problem]:
-    """What is wrong with the kind of what is given for each client; its length shows later."""
+    """Problems with the type of these columns; their length is checked against a consortium."""
     for field, given in columns.items():
         listed = isinstance(given, Sequence | np.ndarray)
         if given is not None and not (listed and all(map(is_number, given))):
             yield Problem(field, f"must be numbers, one for each client, got {given!r}")
 
 
-def _one_each(field: str, given: tuple[float, ...] | None, otherwise: FloatArray) -> FloatArray:
-    """The numbers that were given, which must be one for each client, or the others."""
+def _one_each(field: str, given: tuple[float, ...] | None, default: FloatArray) -> FloatArray:
+    """The given numbers, which must be one per client, or the default."""
     if given is None:
-        return otherwise
-    if len(given) != otherwise.size:
+        return default
+    if len(given) != default.size:
         raise InvalidInput(
-            f"{field}: must have {count(otherwise.size, 'number')}, one for each client, "
-            f"got {len(given)}"
+            f"must have {count(default.size, 'number')}, one for each client, got {len(given)}",
+            field=field,
         )
     return np.array(given, dtype=np.float64)
 
@@ -181,7 +181,7 @@ def _one_each(field: str, given: tuple[float, ...] | None, otherwise: FloatArray
 def _what_is_bought(menu: Menu, amounts: FloatArray) -> str:
     served = int((amounts > 0).sum())
     if served == 0:
-        return "The server buys nothing: no lot of samples is worth its price to the last one."
+        return "The server buys nothing: the last sample of any lot is not worth its price."
     return (
         f"The server buys from {count(served, 'client')} with delays up to {menu.deadline:g}, and "
         "pays from its own pocket."

@@ -1,17 +1,17 @@
-"""What to ask of clients by a deadline when the server knows the types' probabilities only.
+"""What to ask of clients by a deadline if the server knows only the probabilities of types.
 
-N clients come, each of type i with probability q_i, and B = sum of n_i d_i is left to chance.
-The expected accuracy loss is exact for any number of types: since
-1/sqrt(B) = 2/sqrt(pi) * integral of exp(-u^2 B) du over u > 0, and the N clients are alike,
+N clients come, each of type i with probability q_i, and B = sum of n_i d_i is random. The expected
+accuracy loss is exact for any number of types: since
+1/sqrt(B) = 2/sqrt(pi) * integral of exp(-u^2 B) du over u > 0, and the N clients are identically
+distributed,
 
     E[1/sqrt(B + b)] = 2/sqrt(pi) * integral of exp(-u^2 b) (sum q_i exp(-u^2 d_i))^N du,
 
-b being the server's own samples. In v = log u the trapezoidal rule is exact to rounding.
+where b is the server's own samples. In v = log u the trapezoidal rule is exact up to rounding.
 
-It is convex in the amounts, rewards are linear in them, and incentive compatibility says that
-amounts do not rise with theta: a small convex programme. Of its answer we know how far from the
-best it can be at most: the polytope's corners are few, and a convex function lies above its
-tangent.
+The loss is convex in the amounts, rewards are linear in them, and incentive compatibility requires
+that amounts do not rise with theta: a small convex programme. The distance of its solution from the
+optimum can be bounded: the polytope has few corners, and a convex function lies above its tangents.
 """
 
 from dataclasses import dataclass
@@ -26,41 +26,41 @@ from fedaccord.mechanisms.contract.model import ContractModel, MenuKind
 from fedaccord.numbers import BoolArray, FloatArray
 
 GAP = 1e-7
-"""How far from the best, relative to the server's cost that can be helped, an answer may be."""
+"""How far from the optimum a solution may be, relative to the server's avoidable cost."""
 
 MOST_LEVELS = 300
-"""Amounts that are chosen at once: a few seconds for each deadline."""
+"""The most amounts that are optimised together: a few seconds for each deadline."""
 
 _STEP = 0.15
-"""Of the trapezoidal rule in log u. Its relative error for every single B is
-2 |Gamma(1/2 + i pi/step)| / sqrt(pi), 1e-14 here: what rounding makes of a sum, too."""
+"""Step of the trapezoidal rule in log u. Its relative error for each B is
+2 |Gamma(1/2 + i pi/step)| / sqrt(pi), 1e-14 here: no more than the rounding error of the sum."""
 _BEYOND = 34.0
-"""How far below 1/sqrt(B), in log u, the integral may begin: e^-34 of it is left out."""
+"""How far below 1/sqrt(B), in log u, the integral begins: e^-34 of it is left out."""
 
 _NEWTON_STEPS = 200
-"""For each sharpness; a few tens do."""
+"""At most, for each sharpness; a few tens are enough."""
 _CENTRED = 1e-6
-"""Newton's decrement, squared, at which the barrier may be made sharper."""
+"""The squared Newton decrement at which the barrier is made sharper."""
 _NEGLIGIBLE = 1e-8
-"""A part of one sample that nobody would ask for, or a part of all that nobody would spare."""
+"""A fraction of one sample counts as nothing; all but this fraction of the data as all."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Offer:
-    """What is open by a deadline: levels of cost per sample, and amounts to choose for each."""
+    """What can be bought by a deadline: levels of cost per sample, with an amount for each."""
 
     model: ContractModel
     levels: list[Levels]
 
     @cached_property
     def probability(self) -> FloatArray:
-        """q of each level; the rest, to 1, comes too late."""
+        """q of each level; the rest, up to 1, comes too late."""
         clients = np.concatenate([level.clients for level in self.levels])
         return np.asarray(clients / self.model.all_clients)
 
     @cached_property
     def most(self) -> FloatArray:
-        """The most worth asking of each level: of one client alone, at its group's least cost."""
+        """The most worth asking of each level: of a single client at its group's least cost."""
         return np.concatenate(
             [
                 np.full(
@@ -73,12 +73,12 @@ class _Offer:
 
     @cached_property
     def price(self) -> FloatArray:
-        """What one more sample asked of a level makes all rewards grow by, on average."""
+        """How much one more sample asked of a level adds to all rewards, on average."""
         return np.concatenate([level.virtual_cost * level.clients for level in self.levels])
 
     @cached_property
     def nodes(self) -> FloatArray:
-        """u^2 of the trapezoidal rule."""
+        """u^2 at the nodes of the trapezoidal rule."""
         largest = self.model.all_clients * self.most.max() + self.model.own_samples
         first = -0.5 * np.log(largest) - _BEYOND
         last = 0.5 * np.log(40.0 / self.model.own_samples)
@@ -86,27 +86,27 @@ class _Offer:
         return np.asarray(np.exp(2.0 * (first + _STEP * steps)))
 
     def loss(self, amounts: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """gamma E[1/sqrt(G (B + b))], its slope in each amount, and its second derivatives."""
+        """gamma E[1/sqrt(G (B + b))], its gradient and its Hessian."""
         q, number, squares = self.probability, self.model.all_clients, self.nodes
         comes = np.exp(-np.outer(squares, amounts)) * q
         transform = np.maximum(1.0 - q.sum(), 0.0) + comes.sum(axis=1)
         scale = 2.0 / np.sqrt(np.pi) * _STEP * self.model.valuation / np.sqrt(self.model.rounds)
         weight = scale * np.sqrt(squares) * np.exp(-squares * self.model.own_samples)
         first = weight * squares * number * transform ** (number - 1.0)
-        curvature = np.diag((first * squares) @ comes)
+        hessian = np.diag((first * squares) @ comes)
         if number > 1:
             second = weight * squares**2 * number * (number - 1.0) * transform ** (number - 2.0)
-            curvature += (comes.T * second) @ comes
-        return float(weight @ transform**number), -(first @ comes), curvature
+            hessian += (comes.T * second) @ comes
+        return float(weight @ transform**number), -(first @ comes), hessian
 
     def cost(self, amounts: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Expected loss and rewards together, their slope and second derivatives."""
-        value, slope, curvature = self.loss(amounts)
-        return value + float(self.price @ amounts), slope + self.price, curvature
+        """Expected loss plus rewards, the gradient and the Hessian."""
+        value, gradient, hessian = self.loss(amounts)
+        return value + float(self.price @ amounts), gradient + self.price, hessian
 
     @cached_property
     def groups(self) -> list[slice]:
-        """Where the levels of each data size are."""
+        """The positions of the levels of each data size."""
         ends = np.cumsum([level.cost.size for level in self.levels]).tolist()
         return [
             slice(end - level.cost.size, end) for end, level in zip(ends, self.levels, strict=True)
@@ -122,9 +122,9 @@ class _Offer:
 
     @cached_property
     def corners(self) -> FloatArray:
-        """The amounts of each corner, a column each: a group's first k levels give the most.
+        """The amounts at each corner, one column each: a group's first k levels at their maximum.
 
-        Amounts that don't rise with theta are mixtures of these, and of nothing at all.
+        Amounts that do not rise with theta are convex combinations of these and of zero.
         """
         result = np.zeros((self.most.size, self.most.size))
         for part in self.groups:
@@ -132,28 +132,28 @@ class _Offer:
         return result
 
     def gap(self, amounts: FloatArray) -> float:
-        """How far from the best these amounts are at most, relative to their cost.
+        """A bound on the distance of these amounts from the optimum, relative to their cost.
 
-        A convex function lies above its tangent, and a tangent is least at a corner.
+        A convex function lies above its tangents, and a tangent has its minimum at a corner.
         """
-        value, slope, _ = self.cost(amounts)
-        at_corners = slope @ self.corners
+        value, gradient, _ = self.cost(amounts)
+        at_corners = gradient @ self.corners
         lowest = sum(float(at_corners[part].min(initial=0.0)) for part in self.groups)
-        return (float(slope @ amounts) - lowest) / value
+        return (float(gradient @ amounts) - lowest) / value
 
 
 def best_expected_amounts(
     model: ContractModel, kind: MenuKind, eligible: BoolArray
 ) -> tuple[FloatArray, float]:
-    """What the server asks of a client of each type in time, and its expected cost but delay."""
+    """What the server asks of each type that is in time, and its expected cost without delay."""
     if not eligible.any():
-        unhelped = 1.0 / np.sqrt(model.rounds * model.own_samples) + 1.0 / model.rounds
-        return np.zeros(model.size), float(model.valuation * unhelped)
+        alone = 1.0 / np.sqrt(model.rounds * model.own_samples) + 1.0 / model.rounds
+        return np.zeros(model.size), float(model.valuation * alone)
     offer = _Offer(model, levels_by_data(model, eligible))
     if offer.most.size > MOST_LEVELS:
         raise InvalidInput(
-            f"strongly incomplete information: {offer.most.size:,} different costs per sample are "
-            f"too many to choose amounts for, {MOST_LEVELS:,} would do"
+            f"strongly incomplete information: there are {offer.most.size:,} different costs per "
+            f"sample; at most {MOST_LEVELS:,} can be handled"
         )
     if kind == "all-or-nothing":
         amounts = _whole_lots(offer, eligible)
@@ -167,48 +167,48 @@ def best_expected_amounts(
 
 
 def _graded(offer: _Offer) -> FloatArray:
-    """The best amounts; refuses to answer with less than nearly the best."""
+    """The best amounts; fails if they cannot be found accurately enough."""
     exact = offer.corners @ _best_mixture(offer)
-    amounts = _plainly(offer, exact)
+    amounts = _rounded(offer, exact)
     best = offer.cost(exact)[0]
     gap = offer.gap(exact) + abs(offer.cost(amounts)[0] - best) / best
     if not gap <= GAP:
-        raise NotConverged(f"the best menu was found to {gap:.1g} of the server's cost only")
+        raise NotConverged(f"the best menu was found only to within {gap:.1g} of the server's cost")
     return amounts
 
 
 def _best_mixture(offer: _Offer) -> FloatArray:
-    """How much of each corner makes the best amounts: Newton's method behind a barrier.
+    """The weight of each corner in the best amounts, by Newton's method with a log barrier.
 
-    The weights are more than 0 and a group's sum to less than 1; `-log` of what is left to each
-    of these bounds keeps within them, and counts for less and less. So the distance to the best
-    falls to the number of bounds over `sharpness`.
+    The weights are positive and sum to less than 1 in each group. The barrier, `-log` of the
+    distance to each bound, gets a smaller and smaller weight, so that the distance to the optimum
+    falls to the number of bounds divided by `sharpness`.
     """
     belongs = offer.belongs
     mixture = belongs.T @ (1.0 / (1.0 + belongs.sum(axis=1)))
     unit = offer.cost(offer.corners @ mixture)[0]
     for sharpness in np.logspace(0, 12, 13):
         for _ in range(_NEWTON_STEPS):
-            value, slope, curvature = offer.cost(offer.corners @ mixture)
+            value, of_cost, curvature = offer.cost(offer.corners @ mixture)
             left = 1.0 - belongs @ mixture
-            gradient = sharpness / unit * (slope @ offer.corners)
+            gradient = sharpness / unit * (of_cost @ offer.corners)
             gradient += belongs.T @ (1.0 / left) - 1.0 / mixture
             hessian = sharpness / unit * (offer.corners.T @ curvature @ offer.corners)
             hessian += (belongs.T / left**2) @ belongs + np.diag(mixture**-2.0)
-            # in units of each weight itself, which may be small, the equations are well posed
+            # in units of each weight, which may be small, the system is well conditioned
             inner = hessian * np.outer(mixture, mixture)
             move = mixture * np.linalg.solve(inner, -gradient * mixture)
             decrement = -float(gradient @ move)
             if decrement <= _CENTRED:
                 break
-            # so short a step stays within the bounds, and improves a function of this kind
+            # a damped step stays within the bounds, and decreases a self-concordant function
             mixture = mixture + move / (1.0 + 1.5 * np.sqrt(decrement))
         unit = value
     return np.asarray(mixture)
 
 
-def _plainly(offer: _Offer, amounts: FloatArray) -> FloatArray:
-    """The same with hardly anything as nothing, and nearly all as all."""
+def _rounded(offer: _Offer, amounts: FloatArray) -> FloatArray:
+    """The same amounts, with a negligible amount as 0 and nearly all as all."""
     nothing = amounts < _NEGLIGIBLE * offer.model.own_samples
     everything = amounts > (1.0 - _NEGLIGIBLE) * offer.most
     return np.where(nothing, 0.0, np.where(everything, offer.most, amounts))
@@ -223,8 +223,8 @@ def _whole_lots(offer: _Offer, eligible: BoolArray) -> FloatArray:
     amounts = np.zeros_like(data)
     for k in range(lots.price.size):
         more = np.where(lot == k, data, amounts)
-        slope = offer.loss(more)[1]
-        if -float(slope @ (lot == k)) < lots.price[k] * lots.clients[k] * (1.0 - TIE):
+        gradient = offer.loss(more)[1]
+        if -float(gradient @ (lot == k)) < lots.price[k] * lots.clients[k] * (1.0 - TIE):
             break
         amounts = more
     return amounts

@@ -1,15 +1,15 @@
-"""What to buy by a deadline when the server knows how many clients of each type there are.
+"""What to buy by a deadline if the server knows how many clients of each type there are.
 
-Samples come in lots, each with a price; the cheapest are bought first, until the next one
-isn't worth its price. Under complete information a lot is a type's samples, and its price
-theta_i. When the server can't tell the types apart it must pay all who are in time the same:
-who would pay theta_1 takes the reward meant for theta_2 as well. Served up to the k-th of the
-costs, M_k clients get theta_k a sample each; so type k adds
+Samples come in lots, each with a price; the cheapest are bought first, until the next one is not
+worth its price. Under complete information a lot is the samples of one type, at the price theta_i.
+If the server cannot tell the types apart, it must pay all clients that are in time the same: a
+client with cost theta_1 would take the reward meant for theta_2 as well. If the k cheapest costs
+are served, M_k clients get theta_k per sample; so type k adds
 
     phi_k = theta_k + (theta_k - theta_{k-1}) M_{k-1} / N_k
 
-a sample (its virtual cost). Where phi_k falls, the types are pooled into one lot, which keeps
-amounts from rising with theta: incentive compatibility.
+per sample (its virtual cost). Where phi_k falls, types are pooled into one lot, so that amounts do
+not rise with theta: incentive compatibility.
 """
 
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lots:
-    """Samples for sale by a deadline, by ascending price."""
+    """Samples for sale by a deadline, in ascending order of price."""
 
     price: FloatArray
     clients: FloatArray
     samples: FloatArray
-    """What each of the clients of a lot has."""
+    """The samples of each client in a lot."""
     of_type: Positions
-    """The lot of each type, -1 for those that aren't in time."""
+    """The lot of each type, -1 if it is not in time."""
 
     @property
     def size(self) -> FloatArray:
@@ -48,20 +48,20 @@ class Lots:
 def best_amounts(
     model: ContractModel, information: Information, kind: MenuKind, eligible: BoolArray
 ) -> FloatArray:
-    """What the server asks of a client of each type, of those that are in time."""
+    """What the server asks of a client of each type that is in time."""
     lots = lots_for_sale(model, information, eligible)
     worth = model.worth_up_to(lots.price)
     if kind == "all-or-nothing":
         taken = np.logical_and.accumulate(lots.size.cumsum() <= worth * (1.0 + TIE))
         return lots.amounts(np.where(taken, lots.samples, 0.0))
-    # nobody buys more of a lot than it is worth at its price, so none need be infinite
+    # no more of a lot is bought than is worth its price, so infinite lots become finite
     size = np.minimum(lots.size, worth)
     bought = fill(worth[np.newaxis], size[np.newaxis]).profile[0]
     return lots.amounts(np.minimum(bought / lots.clients, lots.samples))
 
 
 def lots_for_sale(model: ContractModel, information: Information, eligible: BoolArray) -> Lots:
-    """The lots by ascending price; of equal price those with the smaller delay come first."""
+    """The lots in ascending order of price; at the same price, the smaller delay comes first."""
     if information == "complete":
         at = np.flatnonzero(eligible)
         at = at[np.lexsort((model.delay[at], model.cost_per_sample[at]))]
@@ -86,13 +86,13 @@ def lots_for_sale(model: ContractModel, information: Information, eligible: Bool
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Clients with as many samples and in time, by ascending cost per sample.
+    """Clients of the same data size that are in time, in ascending order of cost per sample.
 
-    Data sizes are no secret, so those of another size have a menu of their own.
+    Data sizes are not secret, so each size has its own menu.
     """
 
     cost: FloatArray
-    """The different theta, ascending."""
+    """The distinct theta, ascending."""
     clients: FloatArray
     """How many clients have each."""
     samples: float
@@ -101,7 +101,7 @@ class Levels:
 
     @property
     def virtual_cost(self) -> FloatArray:
-        """phi_k: what a sample of a level costs, what it makes the cheaper ones cost included."""
+        """phi_k: the cost of a sample of a level, including what it adds to the cheaper levels."""
         cheaper = np.append(0.0, self.clients.cumsum()[:-1])
         step = np.diff(self.cost, prepend=0.0)
         return np.asarray(self.cost + step * cheaper / self.clients)
@@ -120,10 +120,10 @@ def levels_by_data(model: ContractModel, eligible: BoolArray) -> list[Levels]:
 
 
 def rewards(model: ContractModel, amounts: FloatArray, eligible: BoolArray) -> FloatArray:
-    """The least rewards at which everyone in time takes its own item.
+    """The least rewards at which every client in time takes its own item.
 
-    r_k = theta_k d_k + sum over j > k of (theta_j - theta_{j-1}) d_j: the dearest type is paid
-    its cost, the others what they would gain by passing for the next dearer one.
+    r_k = theta_k d_k + sum over j > k of (theta_j - theta_{j-1}) d_j: the most expensive type is
+    paid its cost, the others also what they would gain by posing as the next more expensive one.
     """
     result = np.zeros(model.size)
     for level in levels_by_data(model, eligible):
@@ -136,7 +136,7 @@ def rewards(model: ContractModel, amounts: FloatArray, eligible: BoolArray) -> F
 
 
 def _pooled(price: FloatArray, clients: FloatArray) -> list[tuple[float, float, int]]:
-    """Price, clients and end of each lot, after pooling those whose price falls."""
+    """Price, clients and end of each lot, after pooling lots whose price falls."""
     lots: list[tuple[float, float, int]] = []
     for k, (cost, number) in enumerate(zip(price.tolist(), clients.tolist(), strict=True)):
         lot = (cost, number, k + 1)

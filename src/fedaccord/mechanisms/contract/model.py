@@ -1,14 +1,14 @@
-"""A server that buys training: who could sell, and what the server wants.
+"""The model of contract design: types of clients, what the server minimises, and its menu.
 
 After Ding, Fang, Huang (*Optimal contract design for efficient federated learning with
-multi-dimensional private information*, IEEE JSAC 2020). Clients come in types: those of type i
-pay theta_i for each sample they train on and are ready after a delay t_i. The server offers a
-menu of items (amount d, reward r) and a deadline T; a client with t_i <= T picks an item or
-none, and its payoff is r - theta_i d. The server minimises
+multi-dimensional private information*, IEEE JSAC 2020). Clients of type i pay theta_i for each
+sample that they train on and are ready after a delay t_i. The server offers a menu of items (amount
+d, reward r) and a deadline T; a client with t_i <= T picks an item or none, and its payoff is
+r - theta_i d. The server minimises
 
     gamma (1/sqrt(G B) + 1/G) + alpha * (largest delay served) + sum of the rewards,
 
-where B is all that is trained on.
+where B is the number of samples trained on.
 """
 
 from collections.abc import Iterator
@@ -34,27 +34,32 @@ from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables
 
 Information = Literal["complete", "weak", "strong"]
-"""What the server knows: each client's type (complete), how many clients each type has
-(weakly incomplete), or how probable each type is (strongly incomplete)."""
+"""What the server knows: each client's type (complete), the number of clients of each type (weakly
+incomplete), or the probability of each type (strongly incomplete)."""
 
 MenuKind = Literal["graded", "all-or-nothing"]
 """Whether a type may be asked for a part of its samples."""
 
 
+TOLERANCE = 1e-9
+"""Relative error up to which a condition on sums still holds: rewards are sums of products, a
+binding condition is an equation between two of them, and probabilities add up to 1 only
+approximately."""
+
+
 @dataclass(frozen=True, init=False, eq=False)
 class ContractModel:
-    """The types of clients, one number a type, and the server."""
+    """The types of clients, with one number per type, and the server."""
 
     cost_per_sample: FloatArray
     """theta_i."""
     delay: FloatArray
     """t_i."""
     clients: FloatArray
-    """N_i; under strongly incomplete information how many are expected, N times the type's
-    probability."""
+    """N_i; under strongly incomplete information the expected number, N times the probability."""
     samples: FloatArray
-    """D_i: the most that one client of the type can be asked for; may be infinite. The server
-    knows it: it sees what it buys."""
+    """D_i: the most that one client of the type can be asked for; may be infinite. The server knows
+    it, since it sees what it buys."""
     rounds: int
     """G."""
     valuation: float
@@ -62,8 +67,8 @@ class ContractModel:
     delay_price: float
     """alpha: what one unit of delay costs it."""
     own_samples: float
-    """Under strongly incomplete information nobody at all may come, and 1/sqrt(G B) is infinite
-    then. So B has this much more, the server's own, which bounds the loss and keeps it convex."""
+    """Under strongly incomplete information it may happen that nobody comes, and 1/sqrt(G B) would
+    be infinite. So the server's own samples are added to B: the loss is bounded and convex."""
 
     def __init__(
         self,
@@ -77,7 +82,7 @@ class ContractModel:
         delay_price: float,
         own_samples: float = 1.0,
     ) -> None:
-        """Take one number a type (or one for all), and check them all at once."""
+        """Take one number per type (or one for all), and check them all at once."""
         given = {
             "cost_per_sample": cost_per_sample,
             "delay": delay,
@@ -102,7 +107,7 @@ class ContractModel:
     @property
     def all_clients(self) -> float:
         """N, the number of clients of all types."""
-        return float(round(self.clients.sum()))  # probabilities may add up to nearly 1
+        return float(round(self.clients.sum()))  # probabilities may add up to slightly less than 1
 
     def eligible(self, deadline: float) -> BoolArray:
         """Which types are ready in time."""
@@ -128,7 +133,7 @@ class ContractModel:
                 message = f"must be {words}, got {as_text(values[n])}"
                 yield Problem(field, message, f"types[{n}].{field}")
         number = float(self.clients.sum())
-        if not abs(number - round(number)) <= 1e-9 * number < np.inf:
+        if not abs(number - round(number)) <= TOLERANCE * number < np.inf:
             yield Problem("clients", f"must add up to a whole number, got {as_text(number)}")
         wrong = [
             *broken_amount("valuation", self.valuation),
@@ -144,13 +149,14 @@ class ContractModel:
             ratio = self.valuation / self.cost_per_sample
             waiting = self.delay_price * self.delay
         if np.isinf(ratio).any():
-            yield Problem("", "valuation / cost_per_sample is beyond what a number can hold")
+            message = "valuation / cost_per_sample is too large for a floating-point number"
+            yield Problem("", message)
         if np.isinf(waiting).any():
-            yield Problem("", "delay_price * delay is beyond what a number can hold")
+            yield Problem("", "delay_price * delay is too large for a floating-point number")
 
 
 def broken_amount(field: str, value: Any, may_be_zero: bool = False) -> Iterator[Problem]:
-    """What is wrong with one of the server's own numbers."""
+    """Problems with one of the server's own numbers."""
     if not is_number(value):
         yield Problem(field, f"must be a number, got {shown(value)}")
     elif not (value > 0 or (may_be_zero and value == 0)) or value == np.inf:
@@ -161,7 +167,7 @@ def broken_amount(field: str, value: Any, may_be_zero: bool = False) -> Iterator
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
-    """Read-only arrays of one length, one number a type."""
+    """Read-only arrays of the same length, with one number per type."""
     columns: dict[str, FloatArray] = {}
     try:
         arrays = [np.asarray(values, dtype=np.float64) for values in given.values()]
@@ -176,25 +182,20 @@ def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
     return columns
 
 
-TOLERANCE = 1e-9
-"""By how much a condition may fail, relative to the money in it: rewards are sums of products,
-and a binding condition is an equation between two of them."""
-
-
 class Item(NamedTuple):
     """What clients of one type are offered."""
 
     type: int
-    """Its position in the model."""
+    """The position of the type in the model."""
     amount: float
-    """How many samples each is to train on."""
+    """How many samples each client trains on."""
     reward: float
-    """What each is paid for it."""
+    """What each client is paid for it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Menu(Record):
-    """One item a type; nothing for nothing where a type isn't served."""
+    """One item for each type; zero amount and reward if a type is not served."""
 
     model: ContractModel
     information: Information
@@ -202,10 +203,11 @@ class Menu(Record):
     amounts: FloatArray
     rewards: FloatArray
     expected_cost: float
-    """What the server pays: accuracy loss, delay and rewards; on average, if it can't know."""
+    """What the server minimises: accuracy loss, delay and rewards; their expected value, if types
+    are random."""
 
     def __post_init__(self) -> None:
-        """Refuse a menu that clients would not take as meant."""
+        """Refuse a menu from which clients would not choose as intended."""
         broken = self._broken_condition()
         if broken is not None:
             raise FedaccordError(f"this menu is not {broken}")
@@ -218,18 +220,18 @@ class Menu(Record):
 
     @property
     def deadline(self) -> float | None:
-        """T: the largest delay served; None when nobody is."""
+        """T: the largest delay served; None if nobody is served."""
         served = self.amounts > 0
         return float(self.model.delay[served].max()) if served.any() else None
 
     @property
     def total(self) -> float:
-        """B: all samples bought; on average, if the server can't know."""
+        """B: all samples bought; expected, if types are random."""
         return float(self.amounts @ self.model.clients)
 
     @property
     def payoffs(self) -> FloatArray:
-        """r_i - theta_i d_i of each type that takes its own item."""
+        """r_i - theta_i d_i of each type if it takes its own item."""
         return self.rewards - self.model.cost_per_sample * self.amounts
 
     def _facts(self) -> dict[str, Any]:
@@ -248,28 +250,28 @@ class Menu(Record):
         return {field: [getattr(item, field) for item in self.items] for field in Item._fields}
 
     def _broken_condition(self) -> str | None:
-        """The first condition that fails, if any."""
+        """The first condition that does not hold, if any."""
         payoffs = self.payoffs
         if (payoffs < -TOLERANCE * self.rewards).any():
-            return "individually rational: a client would rather take nothing"
+            return "individually rational: a client would prefer to take nothing"
         if self.information == "complete":
-            return None  # the server sees a client's type, and shows it no other item
+            return None  # the server knows a client's type and offers it no other item
         for n in self._open_to_several():
             tempted = self.rewards[n] - self.model.cost_per_sample * self.amounts[n]
             allowed = TOLERANCE * (self.rewards[n] + self.rewards)
             if ((tempted > payoffs + allowed) & self._may_take(n)).any():
-                return "incentive compatible: a client would rather take another's item"
+                return "incentive compatible: a client would prefer the item of another type"
         return None
 
     def _open_to_several(self) -> list[int]:
-        """Positions of items that differ, of the many that may be the same."""
+        """Positions of distinct items, since many may be the same."""
         items = np.stack([self.amounts, self.rewards, self.model.samples], axis=1)
         _, first = np.unique(items[self.amounts > 0], axis=0, return_index=True)
         positions: list[int] = np.flatnonzero(self.amounts > 0)[first].tolist()
         return positions
 
     def _may_take(self, item: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Which types are offered an item: those in time, and with as many samples."""
+        """Which types are offered an item: those in time and with the same data size."""
         in_time = self.model.delay <= (self.deadline or 0.0)
         return np.asarray(in_time & (self.model.samples == self.model.samples[item]))
 
@@ -280,8 +282,8 @@ _RULES = {"delay": "0 or more", "cost_per_sample": "more than 0"}
 def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[float, ...]]:
     """The columns `delay` and `cost_per_sample` of a CSV file, in the order of the clients.
 
-    Beside `name` the file has one of them or both; what it has not is not in the answer, and
-    `Contract(**load_types(...))` takes its own rule for it.
+    Besides `name` the file has one of them or both. The result has only the columns of the file,
+    so `Contract(**load_types(...))` uses its default for the other.
     """
     path = Path(path)
     mistakes = Mistakes(str(path))

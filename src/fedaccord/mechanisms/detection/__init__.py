@@ -1,1 +1,4 @@
-"""Free-rider detection for real: DAGMM, STD-DAGMM and ECOD on the updates that clients send."""
+"""Free-rider detection on real updates: DAGMM, STD-DAGMM and ECOD.
+
+`evaluation` lists the detectors and measures them; other packages can add theirs by an entry point.
+"""

@@ -1,6 +1,6 @@
-"""A mixture of Gaussians by soft memberships, and its energy (Zong et al., section 3.3).
+"""DAGMM (Zong et al., ICLR 2018) and STD-DAGMM: an autoencoder and a Gaussian mixture.
 
-All of it in 64 bits: covariances of a few updates are close to singular.
+The mixture is computed in 64 bits, because covariances of a few updates are nearly singular.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from fedaccord.numbers import FloatArray
 JITTER = 1e-6
 """Added to the diagonal of every covariance (features are about 1), so that none is singular."""
 _LEAST = 1e-12
-"""The membership that an empty component has, so that its logarithm and mean are numbers."""
+"""The membership of an empty component, so that its logarithm and mean are finite."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Mixture:
     """Sigma: K x d x d."""
 
     def energy(self, points: Tensor) -> Tensor:
-        """E(z), minus the logarithm of the density, of each point (eq. 6)."""
+        """E(z), the negative log density of each point (eq. 6)."""
         factors = torch.linalg.cholesky(self.covariances)
         apart = (points.double()[:, None] - self.means).permute(1, 2, 0)  # K x d x n
         white = torch.linalg.solve_triangular(factors, apart, upper=False)
@@ -57,7 +57,7 @@ class Mixture:
 
 
 def fit_mixture(points: Tensor, memberships: Tensor) -> Mixture:
-    """The mixture of n points by their memberships in the components, n x K (eq. 5)."""
+    """The mixture of n points, given their memberships in the components, n x K (eq. 5)."""
     z, gamma = points.double(), memberships.double()
     totals = gamma.sum(dim=0).clamp_min(_LEAST)
     means = gamma.T @ z / totals[:, None]
@@ -69,10 +69,10 @@ def fit_mixture(points: Tensor, memberships: Tensor) -> Mixture:
 
 @dataclass(frozen=True)
 class Dagmm:
-    """The settings; networks as for the paper's smallest dataset (arrhythmia, 452 examples)."""
+    """The settings; the networks are those for the paper's smallest dataset (452 examples)."""
 
     deviation: bool = False
-    """Whether z has the standard deviation too: STD-DAGMM."""
+    """Whether z includes the standard deviation: STD-DAGMM."""
     hidden: int = 10
     latent: int = 2
     components: int = 2
@@ -83,17 +83,17 @@ class Dagmm:
     """lambda2."""
     steps: int = 1_500
     rate: float = 1e-3
-    """Of Adam; a step takes all updates at once."""
+    """Learning rate of Adam; a step uses all updates at once."""
     whole: bool = False
-    """Train on all parameters instead of coordinates in the updates' span: slower."""
+    """Train on all parameters instead of coordinates in the span of the updates: slower."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no network."""
+        """Refuse impossible settings."""
         if min(self.hidden, self.latent, self.components, self.steps) < 1:
             raise InvalidInput("hidden, latent, components and steps: must be 1 or more")
         if not 0 < self.rate < float("inf"):
-            raise InvalidInput(f"rate: must be more than 0, got {self.rate}")
+            raise InvalidInput(f"must be more than 0, got {self.rate}", field="rate")
 
     def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "FittedDagmm":
         """Train both networks on these updates."""
@@ -120,7 +120,7 @@ class Networks(nn.Module):
     """The compression network and the estimation network."""
 
     def __init__(self, settings: Dagmm, size: int) -> None:
-        """Draw the weights."""
+        """Initialise the weights at random."""
         super().__init__()
         self.settings = settings
         hidden, latent = settings.hidden, settings.latent
@@ -159,7 +159,7 @@ class Networks(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class FittedDagmm:
-    """Trained networks and the mixture of what they were trained on."""
+    """Trained networks, and the mixture of the updates that they were trained on."""
 
     span: Span
     networks: Networks

@@ -1,8 +1,8 @@
 """How a free rider makes up an update without training.
 
-Random weights, delta weights and delta with noise are from Lin, Du, Liu (arXiv 1911.12560), nothing
-and decaying noise from Fraboni, Vidal, Lorenzi (AISTATS 2021). A free rider knows only the global
-models that the server has handed out.
+Random weights, delta weights and delta with noise are from Lin, Du, Liu (arXiv 1911.12560); nothing
+and decaying noise are from Fraboni, Vidal, Lorenzi (AISTATS 2021). A free rider knows only the
+global models that the server has sent out.
 """
 
 from collections.abc import Callable
@@ -17,24 +17,24 @@ from fedaccord.numbers import FloatArray
 
 
 class Disguise(Protocol):
-    """Makes up updates."""
+    """A way to make up updates."""
 
-    def updates(self, models: FloatArray, count: int, chance: np.random.Generator) -> FloatArray:
-        """The updates of `count` free riders, a row each.
+    def updates(self, models: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+        """The updates of `count` free riders, one row each.
 
-        `models` has a row for each global model so far, the last being the one to train from; so
-        there are as many as the round has as its number, t.
+        `models` has a row for each global model so far; the last is the one to train from. In round
+        t there are t of them.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """The global model is sent back as it came."""
+    """The global model is sent back unchanged."""
 
-    def updates(self, models: FloatArray, count: int, chance: np.random.Generator) -> FloatArray:
+    def updates(self, models: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
         """Zeros."""
-        del chance
+        del rng
         return np.zeros((count, models.shape[1]))
 
 
@@ -45,54 +45,54 @@ class RandomWeights:
     largest: float = 1e-3
     """R."""
 
-    def updates(self, models: FloatArray, count: int, chance: np.random.Generator) -> FloatArray:
-        """Noise that is the same in every round."""
-        return chance.uniform(-self.largest, self.largest, (count, models.shape[1]))
+    def updates(self, models: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+        """Noise of the same size in every round."""
+        return rng.uniform(-self.largest, self.largest, (count, models.shape[1]))
 
 
 @dataclass(frozen=True)
 class DeltaWeights:
-    """The last step of the global model, w_t - w_(t-1), once more; in the first round nothing."""
+    """The last step of the global model, w_t - w_(t-1), repeated; zeros in the first round."""
 
-    def updates(self, models: FloatArray, count: int, chance: np.random.Generator) -> FloatArray:
+    def updates(self, models: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
         """The same for every free rider."""
-        del chance
+        del rng
         return np.tile(_step(models, -1), (count, 1))
 
 
 @dataclass(frozen=True)
 class NoisyDelta:
-    """The last step of the global model, and normal noise upon it, each free rider its own."""
+    """The last step of the global model plus normal noise, different for each free rider."""
 
     noise: float = 0.5
     """Standard deviation of the noise, in standard deviations of that step."""
 
-    def updates(self, models: FloatArray, count: int, chance: np.random.Generator) -> FloatArray:
-        """Alike, but not the same."""
+    def updates(self, models: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+        """Similar, but not identical."""
         step = _step(models, -1)
-        noise = chance.normal(0.0, self.noise * step.std(), (count, len(step)))
+        noise = rng.normal(0.0, self.noise * step.std(), (count, len(step)))
         return step + noise
 
 
 @dataclass(frozen=True)
 class DecayingNoise:
-    """Normal noise of standard deviation sigma t^-gamma, which dies out as training converges.
+    """Normal noise with standard deviation sigma t^-gamma, which vanishes as training converges.
 
     Sigma is the standard deviation of the first step of the global model; in the first round,
-    where there is none yet, nothing is sent.
+    before there is one, the update is zero.
     """
 
     decay: float = 1.0
     """Gamma."""
 
-    def updates(self, models: FloatArray, count: int, chance: np.random.Generator) -> FloatArray:
-        """Noise that gets smaller."""
+    def updates(self, models: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+        """Noise that decreases from round to round."""
         sigma = _step(models, 1).std() * float(len(models)) ** -self.decay
-        return chance.normal(0.0, sigma, (count, models.shape[1]))
+        return rng.normal(0.0, sigma, (count, models.shape[1]))
 
 
 def _step(models: FloatArray, number: int) -> FloatArray:
-    """The step that led to a global model; zeros while there has been none."""
+    """The step that led to a global model; zeros before the first step."""
     if len(models) < 2:
         return np.zeros(models.shape[1])
     step: FloatArray = models[number] - models[number - 1]
@@ -107,7 +107,7 @@ DISGUISES: dict[str, Callable[..., Disguise]] = {
     "decaying-noise": DecayingNoise,
 }
 _NUMBER = {"random": "R", "noisy-delta": "the noise", "decaying-noise": "gamma"}
-"""Disguises that take a number after a colon, and what it is."""
+"""Disguises that take a number after a colon, and its meaning."""
 
 
 def read_disguise(text: str) -> Disguise:

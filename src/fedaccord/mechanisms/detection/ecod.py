@@ -2,7 +2,7 @@
 
 The features are those of STD-DAGMM that need no autoencoder: relative distance from the mean
 update, cosine similarity with it, and the standard deviation of the update's values. (On the values
-themselves ECOD would look for large ones, and an update of nothing has none.)
+themselves ECOD would look for large ones, which a zero update does not have.)
 """
 
 import warnings
@@ -29,14 +29,14 @@ from fedaccord.numbers import FloatArray
 
 @dataclass(frozen=True)
 class Ecod:
-    """It has nothing to set."""
+    """It has no settings."""
 
     def __post_init__(self) -> None:
-        """Say at once if PyOD is missing."""
+        """Refuse at once if PyOD is missing."""
         _pyod_ecod()
 
     def fit(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> "FittedEcod":
-        """Keep the features of these updates."""
+        """Fit ECOD to the features of these updates."""
         rows = check_updates(updates, names)
         span = all_parameters(rows)
         mean = span.see(rows).inside.mean(dim=0, keepdim=True)
@@ -57,8 +57,8 @@ class FittedEcod:
     def scores(self, updates: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
         """How far out in the tails each update is, summed over the features.
 
-        One at a time, since PyOD ranks all that it is given together with what it was fitted on:
-        many free riders would hide one another.
+        One at a time, because PyOD ranks all updates that it is given together with those that it
+        was fitted to: many free riders would hide one another.
         """
         features = _features(self.span, self.mean, check_updates(updates, names))
         one_by_one = [_quietly(self.model.decision_function, row[None]) for row in features]
@@ -80,7 +80,7 @@ def _pyod_ecod() -> Any:
 
 
 def _quietly(work: Any, features: FloatArray) -> Any:
-    """Without SciPy's warning that the skewness of equal numbers is none: PyOD takes it as 0."""
+    """Without SciPy's warning that the skewness of equal numbers is undefined; PyOD uses 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return work(features)

@@ -1,12 +1,12 @@
 """Every detector against every disguise, with few and with many free riders.
 
-Two ways for the server to go about it:
+The server can fit a detector in two ways:
 
-- *round*: it has nothing but the updates of the round. The detector is fitted on them, free riders
-  and all, and as many are dropped as there are free riders: the server is given their number, which
-  is the best case for it.
-- *reference*: it has updates that are known to be honest, from clients that it trusts or from data
-  of its own. The detector is fitted on one half of them, the other half sets the threshold.
+- *round*: it has only the updates of the round. The detector is fitted to them, including those of
+  the free riders, and as many clients are dropped as there are free riders: the server is told
+  their number, which is the best case for it.
+- *reference*: it has updates that are known to be honest, from clients that it trusts or from its
+  own data. The detector is fitted to one half of them; the other half sets the threshold.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,22 +19,23 @@ from fedaccord.checks import unknown
 from fedaccord.errors import InvalidInput
 from fedaccord.mechanisms.detection.dagmm import Dagmm
 from fedaccord.mechanisms.detection.detector import (
+    DetectionQuality,
     Detector,
-    Verdict,
     by_percentile,
     by_reference,
     fewest_scores,
-    judge,
+    measure,
 )
 from fedaccord.mechanisms.detection.disguises import Disguise
 from fedaccord.mechanisms.detection.ecod import Ecod
-from fedaccord.mechanisms.detection.setting import Round, Setting
+from fedaccord.mechanisms.detection.setting import DetectionSetting, ObservedRound
+from fedaccord.plugins import find, names_in
 
 FittedOn = Literal["round", "reference"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DetectionResult:
     """How one detector did in one round."""
 
     detector: str
@@ -42,21 +43,36 @@ class Outcome:
     disguise: str
     free_riders: int
     seed: int
-    verdict: Verdict
+    quality: DetectionQuality
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON."""
+        return {
+            "disguise": self.disguise,
+            "free_riders": self.free_riders,
+            "detector": self.detector,
+            "fitted_on": self.fitted_on,
+            "seed": self.seed,
+            "auc": self.quality.area,
+            "precision": self.quality.precision,
+            "recall": self.quality.recall,
+            "dropped": self.quality.dropped,
+            "dropped_contributors": self.quality.dropped_contributors,
+        }
 
 
 def evaluate(
-    setting: Setting,
+    setting: DetectionSetting,
     detectors: Mapping[str, Callable[[int], Detector]],
     disguises: Mapping[str, Disguise],
     free_riders: Sequence[int],
     *,
     false_alarms: float = 0.05,
     repeats: int = 1,
-) -> Iterator[Outcome]:
-    """One outcome after another, as they are worked out; each repeat has the next seed.
+) -> Iterator[DetectionResult]:
+    """Measure each detector in each case, one result after another; each repeat has the next seed.
 
-    Detectors are made from a seed, as those in DETECTORS are.
+    A detector is made from a seed, as those in `DETECTORS` are.
     """
     for count in free_riders:
         setting.check(count)
@@ -64,34 +80,35 @@ def evaluate(
     for seed in range(setting.seed, setting.seed + repeats):
         made = {name: make(seed) for name, make in detectors.items()}
         for disguise, count in product(disguises, free_riders):
-            given = replace(setting, seed=seed).play(count, disguises[disguise])
+            observed = replace(setting, seed=seed).observe(count, disguises[disguise])
             for name, detector in made.items():
-                for fitted_on, verdict in _verdicts(detector, given, false_alarms):
-                    yield Outcome(name, fitted_on, disguise, count, seed, verdict)
+                for fitted_on, quality in _measured(detector, observed, false_alarms):
+                    yield DetectionResult(name, fitted_on, disguise, count, seed, quality)
 
 
 def _check_reference(updates: int, false_alarms: float) -> None:
-    """Refuse at once what would be refused after the first training."""
+    """Refuse at once what would otherwise be refused after the first training."""
     fewest = fewest_scores(false_alarms)
     needed = max(2 * fewest - 1, 2)  # the half for the threshold is the larger one
     if 0 < updates < needed:
         raise InvalidInput(
-            f"reference: must be {needed} or more, or 0, got {updates}: half of these updates set "
-            f"the threshold, which takes at least {fewest} for {false_alarms:.3g} false alarms"
+            f"must be {needed} or more, or 0, got {updates}: half of these updates set the "
+            f"threshold, which requires at least {fewest} for {false_alarms:.3g} false alarms",
+            field="reference",
         )
 
 
-def _verdicts(
-    detector: Detector, given: Round, false_alarms: float
-) -> Iterator[tuple[FittedOn, Verdict]]:
+def _measured(
+    detector: Detector, given: ObservedRound, false_alarms: float
+) -> Iterator[tuple[FittedOn, DetectionQuality]]:
     scores = detector.fit(given.updates).scores(given.updates)
     honest = 100.0 * float(1.0 - given.free_riders.mean())
-    yield "round", judge(scores, given.free_riders, by_percentile(scores, honest))
+    yield "round", measure(scores, given.free_riders, by_percentile(scores, honest))
     if len(given.reference):
         half = len(given.reference) // 2
         fitted = detector.fit(given.reference[:half])
         threshold = by_reference(fitted.scores(given.reference[half:]), false_alarms)
-        yield "reference", judge(fitted.scores(given.updates), given.free_riders, threshold)
+        yield "reference", measure(fitted.scores(given.updates), given.free_riders, threshold)
 
 
 DETECTORS: dict[str, Callable[[int], Detector]] = {
@@ -99,38 +116,33 @@ DETECTORS: dict[str, Callable[[int], Detector]] = {
     "std-dagmm": lambda seed: Dagmm(deviation=True, seed=seed),
     "ecod": lambda _: Ecod(),
 }
+"""The built-in detectors, each made from a seed."""
+
+
+def detector_names() -> list[str]:
+    """The names of all detectors: built-in ones, then those of installed packages."""
+    return names_in("detectors", DETECTORS)
 
 
 def find_detector(name: str) -> Callable[[int], Detector]:
-    """How a built-in detector is made from a seed."""
-    if name not in DETECTORS:
-        raise InvalidInput(f"there is no detector called {name!r}: {unknown(name, DETECTORS)}")
-    return DETECTORS[name]
+    """The function that makes this detector from a seed.
+
+    Another package declares its detector by an entry point of the group `fedaccord.detectors`: a
+    class or function that takes a seed.
+    """
+    found = find("detectors", name, DETECTORS)
+    if found is None:
+        known = unknown(name, detector_names())
+        raise InvalidInput(f"there is no detector called {name!r}: {known}")
+    return found
 
 
 Record: TypeAlias = dict[str, Any]
 Case: TypeAlias = tuple[str, int, str, str]
-"""Disguise, number of free riders, detector, and what it was fitted on."""
+"""Disguise, number of free riders, detector, and what it was fitted to."""
 
 _TITLES = {"dagmm": "DAGMM", "std-dagmm": "STD-DAGMM", "ecod": "ECOD"}
 _WAYS = ("round", "reference")
-
-
-def record_of(outcome: "Outcome") -> Record:
-    """One outcome, as JSON has it."""
-    verdict = outcome.verdict
-    return {
-        "disguise": outcome.disguise,
-        "free_riders": outcome.free_riders,
-        "detector": outcome.detector,
-        "fitted_on": outcome.fitted_on,
-        "seed": outcome.seed,
-        "auc": verdict.area,
-        "precision": verdict.precision,
-        "recall": verdict.recall,
-        "dropped": verdict.dropped,
-        "dropped_contributors": verdict.dropped_contributors,
-    }
 
 
 def means_by_case(records: Iterable[Record]) -> dict[Case, list[str]]:
@@ -143,7 +155,7 @@ def means_by_case(records: Iterable[Record]) -> dict[Case, list[str]]:
 
 
 def _means(records: Sequence[Record]) -> list[str]:
-    """The means over the repeats; of the precision, over those in which anyone was dropped."""
+    """The means over the repeats; for the precision, over those in which anyone was dropped."""
     cells = []
     for field, digits in (
         ("auc", 2),
@@ -157,13 +169,13 @@ def _means(records: Sequence[Record]) -> list[str]:
 
 
 def markdown_tables(records: Iterable[Record]) -> tuple[str, str]:
-    """The AUC of each case; and its precision, recall and wrongly dropped contributors."""
+    """Two tables: the AUC of each case; and precision, recall and wrongly dropped contributors."""
     means = means_by_case(records)
     return _markdown(means, slice(0, 1)), _markdown(means, slice(1, None))
 
 
 def _markdown(means: dict[Case, list[str]], shown: slice) -> str:
-    """A row for each disguise and number, a column for each detector and what it was fitted on."""
+    """A row for each disguise and number, a column for each detector and what it was fitted to."""
     rows = dict.fromkeys((disguise, riders) for disguise, riders, _, _ in means)
     tried = dict.fromkeys((detector, way) for _, _, detector, way in means)
     columns = sorted(tried, key=lambda column: _WAYS.index(column[1]))

@@ -1,4 +1,4 @@
-"""What a server sees of its clients: one flattened update each, w_n - w, in a round."""
+"""What a server sees in a round: one flattened update w_n - w from each client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import torch
 
 from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.mechanisms.detection.disguises import Disguise
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.training.engine import LocalEpochs, TrainingPlan
@@ -19,14 +19,14 @@ from fedaccord.training.task import Model, Parameters, find_task
 
 
 def flatten(parameters: Parameters) -> FloatArray:
-    """A model's parameters in one row, in the order of their names in the model."""
+    """A model's parameters as one row, in the order in which the model names them."""
     parts = [value.detach().reshape(-1) for value in parameters.values()]
     row: FloatArray = torch.cat(parts).double().numpy()
     return row
 
 
 def unflatten(row: FloatArray, like: Parameters) -> Parameters:
-    """The parameters that `flatten` made a row of."""
+    """The inverse of `flatten`."""
     parts = np.split(row, np.cumsum([value.numel() for value in like.values()])[:-1])
     return {
         name: torch.from_numpy(part).reshape(value.shape).to(value.dtype)
@@ -34,40 +34,42 @@ def unflatten(row: FloatArray, like: Parameters) -> Parameters:
     }
 
 
-def client_updates(plan: TrainingPlan, parameters: Parameters, turn: int) -> FloatArray:
-    """Each client's update in round `turn`, a row each; who trains on nothing has zeros."""
+def client_updates(plan: TrainingPlan, parameters: Parameters, number: int) -> FloatArray:
+    """The updates of all clients in this round, one row each; zeros for those without data."""
     start = flatten(parameters)
     rows = np.zeros((len(plan.shares), len(start)))
     for client in plan.taking_part:
-        # the average over one client is that client's model
-        (trained,) = PlainEngine().rounds(_alone(plan, client, turn), parameters)
+        # the average over a single client is that client's model
+        (trained,) = PlainEngine().rounds(_alone(plan, client, number), parameters)
         rows[client] = flatten(trained) - start
     return rows
 
 
-def _alone(plan: TrainingPlan, client: int, turn: int) -> TrainingPlan:
+def _alone(plan: TrainingPlan, client: int, number: int) -> TrainingPlan:
     """One round of one client."""
     nothing = np.array([], dtype=np.int64)
     shares = [share if n == client else nothing for n, share in enumerate(plan.shares)]
-    return replace(plan, shares=shares, rounds=turn, first=turn)
+    return replace(plan, shares=shares, rounds=number, first=number)
 
 
 def check_updates(updates: npt.ArrayLike, names: Sequence[str] | None = None) -> FloatArray:
-    """The updates as 64-bit numbers, a row each; refused if one of them is no number.
+    """The updates as 64-bit numbers, one row each; NaN and infinite values are refused.
 
     >>> check_updates([[0.1, 0.2], [0.3, float("nan")]], ["St Mary", "St Luke"])
     Traceback (most recent call last):
-    fedaccord.errors.InvalidInput: the update of St Luke has 1 value that is no finite number
+    fedaccord.errors.InvalidInput: the update of St Luke has 1 value that is NaN or infinite
     """
     rows = np.asarray(updates, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
-        raise InvalidInput(f"updates: must be a table, a row for each client, got {rows.shape}")
+        raise InvalidInput(
+            f"must be a matrix with one row per client, got shape {rows.shape}", field="updates"
+        )
     if names is not None and len(names) != len(rows):
         raise InvalidInput(f"there are {len(rows)} updates but {len(names)} names")
     wrong = (~np.isfinite(rows)).sum(axis=1)
     problems = [
         f"the update of {names[n] if names is not None else f'clients[{n}]'} has "
-        f"{wrong[n]:,} value{'s that are' if wrong[n] > 1 else ' that is'} no finite number"
+        f"{wrong[n]:,} value{'s that are' if wrong[n] > 1 else ' that is'} NaN or infinite"
         for n in np.flatnonzero(wrong).tolist()
     ]
     if problems:
@@ -77,47 +79,47 @@ def check_updates(updates: npt.ArrayLike, names: Sequence[str] | None = None) ->
 
 _LOCAL = LocalEpochs(rate=0.1, batch=16)
 _TRUSTED = 2
-"""The slot in which the trusted clients draw: other examples than in the first."""
+"""The slot of the trusted clients, so that they have other examples than the clients."""
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
-    """What the server has in front of it."""
+class ObservedRound:
+    """What the server observes."""
 
     updates: FloatArray
-    """Of every client, a row each."""
+    """The updates of all clients, one row each."""
     free_riders: BoolArray
     """The truth, which the server does not know."""
     reference: FloatArray
-    """Updates from the same global model that are known to be honest; there may be none."""
+    """Updates from the same global model that are known to be honest; may be empty."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Who trains what. Free riders claim as many samples as the others train on."""
+class DetectionSetting:
+    """Who trains on what. Free riders claim as many samples as the others train on."""
 
     dataset: str = "digits"
     task: str = "mlp"
     clients: int = 100
     samples: int = 100
-    """Of each client."""
-    turn: int = 10
-    """The round that is looked at; until then everyone's update is averaged."""
+    """Samples of each client."""
+    round: int = 10
+    """The round that is examined; before it, the updates of all clients are averaged."""
     reference: int = 100
-    """How many honest updates the server has besides."""
+    """How many honest updates the server has in addition."""
     alpha: float | None = None
-    """Clients with few labels each (Dirichlet); None: all draw alike."""
+    """Gives each client only a few labels (Dirichlet); None for the same distribution for all."""
     local: LocalEpochs = _LOCAL
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no training."""
+        """Refuse impossible settings."""
         problems = [
-            f"{name}: must be {least} or more, got {value}"
+            Problem(name, f"must be {least} or more, got {value}")
             for name, value, least in (
                 ("clients", self.clients, 2),
                 ("samples", self.samples, 1),
-                ("round", self.turn, 1),
+                ("round", self.round, 1),
                 ("reference", self.reference, 0),
                 ("seed", self.seed, 0),
             )
@@ -127,40 +129,41 @@ class Setting:
             raise InvalidInput(problems)
 
     def check(self, free_riders: int) -> None:
-        """Refuse a number of free riders that leaves nobody on one side."""
+        """Refuse a number of free riders that leaves no free rider or no contributor."""
         if not 0 < free_riders < self.clients:
             raise InvalidInput(
-                f"free riders: must be from 1 to {self.clients - 1} of {self.clients} clients, "
-                f"got {free_riders}"
+                f"must be from 1 to {self.clients - 1} of {self.clients} clients, "
+                f"got {free_riders}",
+                field="free_riders",
             )
 
     @cached_property
     def _data(self) -> Dataset:
         return load_dataset(self.dataset)
 
-    def play(self, free_riders: int, disguise: Disguise) -> Round:
-        """Train up to the round, with the first so many clients not training."""
+    def observe(self, free_riders: int, disguise: Disguise) -> ObservedRound:
+        """Train up to the round in question; the first clients are the free riders."""
         self.check(free_riders)
         plan = self._plan(self.clients, slot=1)
         truth = np.arange(self.clients) < free_riders
         nothing = np.array([], dtype=np.int64)
         shares = [nothing if truth[n] else share for n, share in enumerate(plan.shares)]
         plan = replace(plan, shares=shares)
-        chance = np.random.default_rng([self.seed, free_riders])
+        rng = np.random.default_rng([self.seed, free_riders])
         start = plan.model.start(self.seed)
         models = [flatten(start)]
         while True:
-            parameters, turn = unflatten(models[-1], start), len(models)
-            updates = client_updates(plan, parameters, turn)
-            updates[truth] = disguise.updates(np.array(models), free_riders, chance)
-            if turn == self.turn:
+            parameters, number = unflatten(models[-1], start), len(models)
+            updates = client_updates(plan, parameters, number)
+            updates[truth] = disguise.updates(np.array(models), free_riders, rng)
+            if number == self.round:
                 break
             models.append(models[-1] + updates.mean(axis=0))
         reference = np.zeros((0, updates.shape[1]))
         if self.reference:
             trusted = self._plan(self.reference, slot=_TRUSTED)
-            reference = client_updates(trusted, parameters, self.turn)
-        return Round(updates, truth, reference)
+            reference = client_updates(trusted, parameters, self.round)
+        return ObservedRound(updates, truth, reference)
 
     def _plan(self, clients: int, slot: int) -> TrainingPlan:
         sizes = [self.samples] * clients
@@ -169,5 +172,5 @@ class Setting:
             partition = SkewedPartition(self._data, sizes, self.alpha, self.seed)
         model = Model(find_task(self.task), self._data)
         return TrainingPlan(
-            model, partition.draw(slot), self.turn, self.local, seed=self.seed, slot=slot
+            model, partition.draw(slot), self.round, self.local, seed=self.seed, slot=slot
         )

@@ -1,9 +1,9 @@
-"""Updates as a network sees them: coordinates in the span of those that it is fitted on.
+"""Updates as a network sees them: coordinates in the span of the updates that it is fitted to.
 
-A model may have millions of parameters, but n updates span n dimensions at most. In an orthonormal
-basis of that span lengths and angles are what they were, so an autoencoder of the coordinates has
-as much to learn from as one of all parameters, and is as quick for a large model as for a small
-one. Of an update that comes later only the length of what sticks out of the span is kept.
+A model may have millions of parameters, but n updates span at most n dimensions. An orthonormal
+basis of that span preserves lengths and angles, so an autoencoder of the coordinates has as much
+information as one of all parameters, and is as fast for a large model as for a small one. Of later
+updates, only the length of the part outside the span is kept.
 """
 
 from dataclasses import dataclass
@@ -17,56 +17,56 @@ from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
 
 _LARGEST = 1e6
-"""Values are cut off there, in usual lengths, so that 32 bits can hold their squares."""
+"""Values are clipped here, in typical lengths, so that their squares fit into 32 bits."""
 _NEGLIGIBLE = 1e-10
-"""Singular values below this part of the largest are rounding."""
+"""Singular values below this fraction of the largest are rounding errors."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Updates in units in which a usual coordinate is 1: a usual update has length sqrt(r)."""
+    """Updates in units in which a typical coordinate is 1: a typical update has length sqrt(r)."""
 
     inside: Tensor
-    """Coordinates in the span, a row of r for each update."""
+    """Coordinates in the span, one row of r for each update."""
     outside: Tensor
-    """The squared length of what sticks out of it."""
+    """The squared length of the part outside the span."""
     deviation: Tensor
-    """The standard deviation of the update's values (STD-DAGMM); 1 is usual if their mean is 0."""
+    """The standard deviation of the update's values (STD-DAGMM); typically 1 if their mean is 0."""
 
     @cached_property
     def lengths(self) -> Tensor:
-        """Of the whole updates."""
+        """The lengths of the whole updates."""
         return (self.inside.square().sum(dim=1) + self.outside).sqrt()
 
     @property
-    def usual(self) -> float:
-        """The length of a usual update."""
+    def typical(self) -> float:
+        """The length of a typical update."""
         return float(np.sqrt(self.inside.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Where updates are seen from."""
+    """The coordinates in which updates are seen."""
 
     unit: float
-    """The length of a usual update."""
+    """The length of a typical update."""
     parameters: int
     """How many values an update has."""
     basis: FloatArray | None
-    """Orthonormal rows; None: all parameters are seen as they are."""
+    """Orthonormal rows; None if all parameters are used as they are."""
 
     def see(self, updates: FloatArray) -> Seen:
         """Their coordinates."""
         if updates.shape[1] != self.parameters:
             raise InvalidInput(
-                f"the updates that were fitted have {self.parameters:,} values, "
-                f"but one has {updates.shape[1]:,}"
+                f"updates must have {self.parameters:,} values, as those that were fitted, "
+                f"got {updates.shape[1]:,}"
             )
         rows = _scaled(updates, self.unit)
         inside, outside = rows, np.zeros(len(rows))
         if self.basis is not None:
             inside = rows @ self.basis.T
-            # what is left, and not a difference of lengths: it may be small beside them
+            # the residual itself, as a difference of lengths would lose its digits
             outside = ((rows - inside @ self.basis) ** 2).sum(axis=1)
         size = inside.shape[1]
         return Seen(
@@ -78,7 +78,7 @@ class Span:
 
 def span_of(updates: FloatArray) -> Span:
     """The span of these updates."""
-    unit = usual_length(updates)
+    unit = typical_length(updates)
     _, sizes, basis = np.linalg.svd(_scaled(updates, unit), full_matrices=False)
     rank = max(1, int((sizes > _NEGLIGIBLE * max(1.0, sizes[0])).sum()))
     return Span(unit, updates.shape[1], _rotation(rank) @ basis[:rank])
@@ -87,20 +87,21 @@ def span_of(updates: FloatArray) -> Span:
 def _rotation(size: int) -> FloatArray:
     """A random rotation, always the same.
 
-    The first singular vector is nearly the mean update. As one large coordinate among small ones
-    it would be learnt slowly: Adam moves every weight alike. Parameters share it out, and so here.
+    The first singular vector is nearly the mean update. As one large coordinate among small ones it
+    would be learnt slowly, since Adam moves all weights at the same rate. A rotation spreads it
+    over all coordinates, as the parameters do.
     """
-    chance = np.random.default_rng(size)
-    return np.linalg.qr(chance.standard_normal((size, size)))[0]
+    rng = np.random.default_rng(size)
+    return np.linalg.qr(rng.standard_normal((size, size)))[0]
 
 
 def all_parameters(updates: FloatArray) -> Span:
     """No span: every parameter is a coordinate."""
-    return Span(usual_length(updates), updates.shape[1], None)
+    return Span(typical_length(updates), updates.shape[1], None)
 
 
-def usual_length(updates: FloatArray) -> float:
-    """The median length of the updates that are not nothing: half of them may be anything."""
+def typical_length(updates: FloatArray) -> float:
+    """The median length of the nonzero updates, which tolerates up to half of them being odd."""
     largest = np.abs(updates).max(axis=1)
     there = largest > 0
     if not there.any():
@@ -116,21 +117,21 @@ def _scaled(updates: FloatArray, unit: float) -> FloatArray:
 
 
 SHORTEST = 0.1
-"""A shorter update, in usual lengths, is measured as this long: 0 would divide by itself."""
+"""Shorter updates, in typical lengths, count as this long, to avoid dividing 0 by 0."""
 _TINY = 1e-12
 
 
 def squared_distance(seen: Seen, expected: Tensor) -> Tensor:
-    """|x - y|^2 of an update x and what was expected of it, y."""
+    """|x - y|^2 of an update x and its expected value y."""
     return (seen.inside - expected).square().sum(dim=1) + seen.outside
 
 
 def relative_distance(seen: Seen, squared: Tensor) -> Tensor:
-    """|x - y| / |x|, by the squared distance."""
-    return (squared + _TINY).sqrt() / seen.lengths.clamp_min(SHORTEST * seen.usual)
+    """|x - y| / |x|, from the squared distance."""
+    return (squared + _TINY).sqrt() / seen.lengths.clamp_min(SHORTEST * seen.typical)
 
 
 def cosine_similarity(seen: Seen, expected: Tensor) -> Tensor:
-    """x y / (|x| |y|); 0 if either is nothing."""
+    """x y / (|x| |y|); 0 if either is zero."""
     lengths = seen.lengths * (expected.square().sum(dim=1) + _TINY).sqrt()
     return (seen.inside * expected).sum(dim=1) / lengths.clamp_min(_TINY)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
 import fedaccord as fa
-from fedaccord.mechanisms.detection.detector import by_percentile, by_reference, judge
+from fedaccord.mechanisms.detection.detector import by_percentile, by_reference, measure
 
 # few different scores, so that there are ties
 clients = st.lists(st.tuples(st.integers(-5, 5).map(float), st.booleans()), min_size=2, max_size=40)
@@ -19,16 +19,16 @@ clients = st.lists(st.tuples(st.integers(-5, 5).map(float), st.booleans()), min_
 def test_measures_are_scikit_learns(given_: list[tuple[float, bool]], threshold: float) -> None:
     scores, truth = (np.array(column) for column in zip(*given_, strict=True))
     assume(0 < truth.sum() < len(truth))
-    verdict = judge(scores, truth, threshold)
+    quality = measure(scores, truth, threshold)
     dropped = scores > threshold
-    assert verdict.area == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
-    assert verdict.recall == recall_score(truth, dropped)
+    assert quality.area == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
+    assert quality.recall == recall_score(truth, dropped)
     if dropped.any():
-        assert verdict.precision == precision_score(truth, dropped)
+        assert quality.precision == precision_score(truth, dropped)
     else:
-        assert verdict.precision is None
-    assert verdict.dropped == dropped.sum()
-    assert verdict.dropped_contributors == (dropped & ~truth).sum()
+        assert quality.precision is None
+    assert quality.dropped == dropped.sum()
+    assert quality.dropped_contributors == (dropped & ~truth).sum()
 
 
 @given(st.integers(1, 200), st.integers(0, 199), st.integers(0, 99))
@@ -48,9 +48,9 @@ def test_a_percentile_is_numpys(scores: list[float], percentile: int) -> None:
 
 def test_so_few_false_alarms_as_promised() -> None:
     """4,000 times 40 reference scores and an honest one: dropped in 5 % at most, but not in 0."""
-    chance = np.random.default_rng(3)
-    scores = chance.standard_normal((4_000, 40))
-    dropped = np.mean([chance.standard_normal() > by_reference(row, 0.05) for row in scores])
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal((4_000, 40))
+    dropped = np.mean([rng.standard_normal() > by_reference(row, 0.05) for row in scores])
     # 2 of 41 places lie above the threshold; four standard deviations
     assert dropped == pytest.approx(2 / 41, abs=4 * np.sqrt(0.05 * 0.95 / 4_000))
 
@@ -67,13 +67,13 @@ def test_refusals() -> None:
         with pytest.raises(fa.InvalidInput, match="scores: must be numbers"):
             by_percentile(scores, 50.0)
     with pytest.raises(fa.InvalidInput, match="both free riders and contributors"):
-        judge([1.0, 2.0], [True, True], 0.0)
+        measure([1.0, 2.0], [True, True], 0.0)
     with pytest.raises(fa.InvalidInput, match="2 scores, but the truth about 1"):
-        judge([1.0, 2.0], [True], 0.0)
+        measure([1.0, 2.0], [True], 0.0)
 
 
 def test_nobody_dropped_warns_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        verdict = judge([1.0, 2.0], [True, False], 5.0)
-    assert (verdict.precision, verdict.recall, verdict.area) == (None, 0.0, 0.0)
+        quality = measure([1.0, 2.0], [True, False], 5.0)
+    assert (quality.precision, quality.recall, quality.area) == (None, 0.0, 0.0)

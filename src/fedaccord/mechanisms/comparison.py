@@ -14,50 +14,47 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate, certify
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
-from fedaccord.mechanisms.mechanism import Mechanism, Outcome
-from fedaccord.mechanisms.registry import MECHANISMS
+from fedaccord.mechanisms.mechanism import ROUNDING, Mechanism, Outcome
+from fedaccord.mechanisms.simple import find_mechanism, mechanism_names
 from fedaccord.record import Columns, Record, Tables, columns_of
-
-_ROUNDING = 1e-12
-"""Savings that differ by this part of the costs they come from are the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Entry(Record):
-    """One mechanism's outcome, and what the certificate says of it."""
+class ComparedMechanism(Record):
+    """The outcome of one mechanism, and the certificate of its contributions."""
 
     name: str
     outcome: Outcome
     certificate: Certificate
-    """Of the contributions alone: would clients keep to them without payments?"""
+    """For the contributions alone: would clients keep to them without payments?"""
 
     @property
     def self_enforcing(self) -> bool:
-        """Whether clients keep to it because each slip would be punished by the equilibrium."""
+        """Whether clients keep to it because a slip leads back to the equilibrium."""
         return self.certificate.holds
 
     @property
     def total_cost(self) -> float:
-        """What a slot costs all clients, before payments."""
+        """The cost of a slot for all clients together, before payments."""
         return float(self.outcome.cost.sum())
 
     @property
     def worst_saving(self) -> float:
-        """What the worst-off client saves against the equilibrium, payments included."""
+        """What the worst-off client saves compared with the equilibrium, including payments."""
         return float(self.outcome.saving.min())
 
     @property
     def worst_client(self) -> str | None:
-        """Its name; None when all save the same."""
+        """The name of the worst-off client; None if all save the same."""
         saving = self.outcome.saving
         if np.isinf(saving).all():
             return None
         spread = saving.max() - saving.min()
-        if spread <= _ROUNDING * float(np.abs(self.outcome.cost).max()):
+        if spread <= ROUNDING * float(np.abs(self.outcome.cost).max()):
             return None
         return self.outcome.consortium.names[int(np.argmin(saving))]
 
@@ -87,18 +84,18 @@ class Entry(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismComparison(Record):
-    """What each mechanism makes of a consortium."""
+    """Several mechanisms for the same consortium."""
 
     equilibrium: Equilibrium
-    entries: tuple[Entry, ...]
+    entries: tuple[ComparedMechanism, ...]
     price_of_anarchy: float
 
     @property
     def consortium(self) -> Consortium:
-        """Whose comparison it is."""
+        """The consortium in question."""
         return self.equilibrium.consortium
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: str) -> ComparedMechanism:
         """The entry of the mechanism called `name`."""
         for entry in self.entries:
             if entry.name == name:
@@ -119,16 +116,23 @@ class MechanismComparison(Record):
 
 
 def compare(
-    consortium: Consortium, mechanisms: Iterable[Mechanism] = MECHANISMS
+    consortium: Consortium, mechanisms: Iterable[Mechanism | str] | None = None
 ) -> MechanismComparison:
-    """Put mechanisms side by side, each with a certificate of its contributions."""
-    chosen = tuple(mechanisms)
+    """Compare mechanisms, each with a certificate of its contributions.
+
+    `mechanisms` are names or objects of your own; by default all built-in ones and those of
+    installed packages.
+    """
+    chosen = [
+        find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+        for mechanism in (mechanism_names() if mechanisms is None else mechanisms)
+    ]
     names = [mechanism.name for mechanism in chosen]
     if not names:
-        raise InvalidInput("mechanisms: there must be at least one")
+        raise InvalidInput("there must be at least one", field="mechanisms")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInput(f"mechanisms: two are called {twice[0]!r}")
+        raise InvalidInput(f"two are called {twice[0]!r}", field="mechanisms")
     equilibrium = solve_equilibrium(consortium)
     optimum = solve_social_optimum(consortium)
     return MechanismComparison(
@@ -138,7 +142,12 @@ def compare(
     )
 
 
-def _entry(mechanism: Mechanism, consortium: Consortium) -> Entry:
-    outcome = mechanism.outcome(consortium)
+def _entry(mechanism: Mechanism, consortium: Consortium) -> ComparedMechanism:
+    outcome: object = mechanism.outcome(consortium)
+    if not isinstance(outcome, Outcome):  # it may come from another package
+        raise FedaccordError(
+            f"mechanism {mechanism.name!r}: outcome() must return an Outcome, as outcome_of makes "
+            f"it, got {type(outcome).__name__}"
+        )
     profile = Agreement(outcome.equilibrium, outcome.contributions, kind="given")
-    return Entry(mechanism.name, outcome, certify(profile))
+    return ComparedMechanism(mechanism.name, outcome, certify(profile))
