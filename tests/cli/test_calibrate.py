@@ -90,7 +90,7 @@ def test_text_and_picture(run: Run, suffix: str) -> None:
         (("--value-of-loss", "-1"), "--value-of-loss: must be more than 0"),
         (("--picture", "law.doc"), "must end in .png, .svg or .pdf"),
         (("--dataset", "cifar"), "no dataset called 'cifar'"),
-        (("--rounds", "3"), "the law needs 4 or more"),
+        (("--rounds", "3"), "must be 4 or more to fit the law"),
         (("--rounds", "9" * 400), "9,007,199,254,740,992 or less"),
         (("--rate", "1e300"), "rate: must be more than 0 and fit 32 bits, got 1e+300"),
     ],

@@ -93,7 +93,7 @@ def test_a_single_round_is_a_mark() -> None:
     assert [line.get_marker() for line in lines] == ["None", "None"]
 
 
-def test_bands_are_not_cut() -> None:
+def test_bands_are_not_cut_off() -> None:
     """Past the first tenth of the rounds, of which here there is none."""
     given = comparison("equilibrium", seeds=9)
     above, below = plots.plot_learning(given).axes
@@ -146,7 +146,7 @@ def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
     assert title(0.0, seeds=1) == "The same accuracy, with a single seed"
 
 
-def test_skew_is_told() -> None:
+def test_skew_is_reported() -> None:
     given = comparison("equilibrium")
     assert "skew" not in summaries.setting_sentence(given)
     assert "Skew" not in report.render_training(given)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fedaccord.cli.training_profiles import PlayedProfile
     from fedaccord.training.checkpoint import Checkpoint
     from fedaccord.training.course import Course, Score, TrainingRun
-    from fedaccord.training.engine import Engine
+    from fedaccord.training.engine import Engine, PlainEngine
 
 
 def checkpoint_folder(folder: Path | None, resume: bool) -> Path | None:
@@ -35,7 +35,6 @@ def checkpoint_folder(folder: Path | None, resume: bool) -> Path | None:
 
 def find_engine(name: str) -> "Engine":
     """An engine on this machine, by name."""
-    from fedaccord.training.plain import PlainEngine
     from fedaccord.training.vectorised.engine import VectorisedEngine
 
     return PlainEngine() if name == "plain" else VectorisedEngine()
