@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison
+    from fedaccord.trials.trial import Trial
 
 
 _CLIENTS_FILE = re.compile(r"""^[ \t]*clients[ \t]*=[ \t]*["']([^"'\n]+)""", re.MULTILINE)
@@ -124,7 +125,7 @@ def write_account(path: Path, account: "Account") -> None:
         write_file(path, render_account(account))
 
 
-def write_training(path: Path, comparison: "Comparison") -> None:
+def write_training(path: Path, comparison: "Trial") -> None:
     """Write the HTML page about a training."""
     from fedaccord.report import render_training
 
@@ -134,14 +135,8 @@ def write_training(path: Path, comparison: "Comparison") -> None:
 
 def write_runs(path: Path, comparison: "Comparison") -> None:
     """Write every round of every run as CSV."""
-    rows = (
-        (run.profile, run.seed, slot.slot, slot.phase, slot.total, k, score.loss, score.accuracy)
-        for run in comparison.runs
-        for slot in run.slots
-        for k, score in enumerate(slot.rounds, start=1)
-    )
     columns = ["profile", "seed", "slot", "phase", "total", "round", "loss", "accuracy"]
-    write_csv(path, columns, rows)
+    write_csv(path, columns, (tuple(row.values()) for row in comparison.rows()))
 
 
 def write_slots(path: Path, match: "Match") -> None:

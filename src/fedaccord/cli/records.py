@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from fedaccord.numbers import FloatArray
     from fedaccord.repeated.recorder import Event
     from fedaccord.summaries.match import Account
-    from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+    from fedaccord.training.comparison import Estimate, ProfileScore
     from fedaccord.training.course import SlotRecord
+    from fedaccord.trials.trial import Trial
 
 _INDENTED = 1000
 """Clients (or slots) up to which JSON is indented: Python indents slowly."""
@@ -97,8 +98,10 @@ def match_record(
     }
 
 
-def training_record(comparison: "Comparison", skew: float | None) -> dict[str, Any]:
+def training_record(comparison: "Trial", skew: float | None) -> dict[str, Any]:
     """What `train` prints."""
+    from fedaccord.summaries.training import training_notes
+
     return {
         "dataset": comparison.course.model.dataset.name,
         "task": comparison.course.model.task.name,
@@ -113,7 +116,7 @@ def training_record(comparison: "Comparison", skew: float | None) -> dict[str, A
             }
             for run in comparison.runs
         ],
-        "notes": list(comparison.notes),
+        "notes": training_notes(comparison),
         "skew": skew,
     }
 

@@ -135,8 +135,8 @@ class Reproduction:
     def _measure(self, preset: "TrainingPreset") -> "Table":
         """Train, with a progress bar; broken off, it goes on with the run that it was at."""
         import fedaccord
-        from fedaccord.cli.training_options import check_installed
         from fedaccord.experiments.figures import find_training_module
+        from fedaccord.trials.setting import check_installed
 
         check_installed()
         if self.force:

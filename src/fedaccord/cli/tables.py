@@ -13,9 +13,12 @@ from fedaccord.numbers import count, patience, write
 from fedaccord.summaries.agreement import choose_clients, client_rows, verdict
 from fedaccord.summaries.match import deviator_rows
 from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
-from fedaccord.summaries.training import gain_sentence, percent, setting_sentence
-from fedaccord.training.comparison import Comparison, Estimate
-from fedaccord.training.course import TrainingRun
+from fedaccord.summaries.training import (
+    gain_sentence,
+    percent,
+    setting_sentence,
+    training_notes,
+)
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from fedaccord.numbers import BoolArray
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.match import Account
-    from fedaccord.training.comparison import Estimate
+    from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.training.course import TrainingRun
+    from fedaccord.trials.trial import Trial
 
 
 LISTED = 20
@@ -201,7 +206,7 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
     return table
 
 
-def print_training(console: Console, comparison: Comparison) -> None:
+def print_training(console: Console, comparison: "Trial") -> None:
     """The scores, what they mean, and how they came about."""
     console.print(setting_sentence(comparison))
     table = plain_table("Profile", ["Trained on", "Test loss", "Test accuracy", "Gain"])
@@ -213,13 +218,13 @@ def print_training(console: Console, comparison: Comparison) -> None:
     console.print(table)
     for score in comparison.scores[1:]:
         console.print(gain_sentence(comparison, score))
-    for note in comparison.notes:
+    for note in training_notes(comparison):
         console.print(f"  {note}", soft_wrap=True)
     if len(comparison.runs[0].slots) > 1:
         _print_slots(console, comparison)
 
 
-def _print_slots(console: Console, comparison: Comparison) -> None:
+def _print_slots(console: Console, comparison: "Comparison") -> None:
     """Test accuracy after each slot, and what was trained on in it."""
     profiles = [score.profile for score in comparison.scores]
     slots = len(comparison.runs[0].slots)
@@ -232,7 +237,7 @@ def _print_slots(console: Console, comparison: Comparison) -> None:
         console.print(f"{len(chosen)} of {slots:,} slots; --csv and --format json have them all.")
 
 
-def _slot(runs: list[TrainingRun], k: int) -> str:
+def _slot(runs: "list[TrainingRun]", k: int) -> str:
     """Mean accuracy after a slot, and on how many examples it was trained."""
     records = [run.slots[k] for run in runs]
     accuracy = np.mean([record.final.accuracy for record in records])
@@ -240,7 +245,7 @@ def _slot(runs: list[TrainingRun], k: int) -> str:
     return f"{100 * accuracy:.2f} % ({records[0].total:,}{phase})"
 
 
-def _loss(estimate: Estimate) -> str:
+def _loss(estimate: "Estimate") -> str:
     width = f" ± {estimate.half_width:.4f}" if np.isfinite(estimate.half_width) else ""
     return f"{estimate.mean:.4f}{width}"
 

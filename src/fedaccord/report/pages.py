@@ -22,6 +22,7 @@ from fedaccord.summaries.training import (
     gain_sentence,
     percent,
     setting_sentence,
+    training_notes,
     training_title,
 )
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from fedaccord.mechanisms.compare import MechanismComparison
     from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.trials.trial import Trial
 
 
 def render_report(certificate: Certificate, comparison: "Comparison | None" = None) -> str:
@@ -118,7 +120,7 @@ def _match_pictures(account: Account) -> list[tuple[tuple[str, str], str]]:
     ]
 
 
-def render_training(comparison: "Comparison") -> str:
+def render_training(comparison: "Trial") -> str:
     """The page about a training, as text."""
     return fill(
         "training.html.j2",
@@ -127,6 +129,7 @@ def render_training(comparison: "Comparison") -> str:
         consortium=SimpleNamespace(name=comparison.consortium),
         title=training_title(comparison),
         skew=_skew(comparison),
+        notes=training_notes(comparison),
         **training_part(comparison),
     )
 

@@ -6,9 +6,12 @@ import numpy as np
 
 from fedaccord.data.partition import skew_of
 from fedaccord.numbers import count
+from fedaccord.summaries.match import account_of
 
 if TYPE_CHECKING:
     from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+    from fedaccord.trials.profiles import PlayedProfile
+    from fedaccord.trials.trial import Trial
 
 
 def training_title(comparison: "Comparison") -> str:
@@ -57,6 +60,38 @@ def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
     between = f"(95 % interval {low:+.2f} to {high:+.2f})"
     chance = "" if _sure(gain) else ", which may be chance"
     return f"{score.profile} against {first}: {points} of accuracy {between}{chance}."
+
+
+def training_notes(trial: "Trial") -> list[str]:
+    """What to know about the contributions: which agreement does not exist, who slipped, and so on.
+
+    A model that was trained on nothing says nothing about data, so that is told, too.
+    """
+    notes = [f"{profile.name}: {line}" for profile in trial.played for line in _course_of(profile)]
+    for profile in trial.played:
+        run = trial.of(profile.name)[0]
+        idle = [slot.slot for slot in run.slots if slot.total == 0]
+        if idle:
+            scaled = trial.course.scale * float(profile.contributions[idle[0] - 1].sum())
+            why = (
+                f"all contributions together make {scaled:.2g} examples at this scale"
+                if scaled
+                else "nobody contributes"
+            )
+            notes.append(
+                f"{profile.name}: nothing was trained on in {len(idle):,} of "
+                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: {why})"
+            )
+    return notes
+
+
+def _course_of(profile: "PlayedProfile") -> list[str]:
+    """Whether there was an agreement, and who slipped."""
+    if profile.match is not None:
+        return account_of(profile.match).slips
+    if profile.agreement is not None:
+        return [f"no such agreement exists ({profile.agreement.reason}), so everyone acts alone"]
+    return []
 
 
 def percent(estimate: "Estimate", signed: bool = False) -> str:

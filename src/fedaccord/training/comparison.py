@@ -1,17 +1,21 @@
 """Several profiles, trained on the same data with the same seeds: which is better, and how surely.
 
-Runs with one seed share their data and their start, so profiles are compared seed by seed: the
-interval of the difference is often much narrower than those of the two accuracies.
+Runs with the same seed share their data and their initial model, so profiles are compared seed by
+seed: the interval of the difference is often much narrower than those of the two accuracies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord.training.course import Course, TrainingRun
+from fedaccord.errors import FedaccordError
+
+if TYPE_CHECKING:
+    from fedaccord.training.course import Course, TrainingRun
 
 CONFIDENCE = 0.95
 """Of all intervals."""
@@ -19,7 +23,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds, give or take `half_width` (NaN for a single seed)."""
+    """A mean over seeds, plus or minus `half_width` (NaN for a single seed)."""
 
     mean: float
     half_width: float
@@ -43,11 +47,9 @@ class Comparison:
     """Runs of a consortium's profiles on one course."""
 
     consortium: str
-    course: Course
+    course: "Course"
     engine: str
-    runs: tuple[TrainingRun, ...]
-    notes: tuple[str, ...] = ()
-    """What to say about the contributions: who slipped, which agreement does not exist."""
+    runs: tuple["TrainingRun", ...]
 
     @cached_property
     def scores(self) -> list[ProfileScore]:
@@ -59,12 +61,38 @@ class Comparison:
         """Runs of each profile."""
         return len({run.seed for run in self.runs})
 
-    def of(self, profile: str) -> list[TrainingRun]:
+    def of(self, profile: str) -> "list[TrainingRun]":
         """The runs of a profile, one for each seed."""
         return [run for run in self.runs if run.profile == profile]
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every round of every run."""
+        for run in self.runs:
+            for slot in run.slots:
+                for turn, score in enumerate(slot.rounds, start=1):
+                    yield {
+                        "profile": run.profile,
+                        "seed": run.seed,
+                        "slot": slot.slot,
+                        "phase": slot.phase,
+                        "total": slot.total,
+                        "round": turn,
+                        "loss": score.loss,
+                        "accuracy": score.accuracy,
+                    }
 
-def compare_runs(runs: Sequence[TrainingRun]) -> list[ProfileScore]:
+    def to_frame(self) -> Any:
+        """Every round of every run, as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise FedaccordError(
+                "to_frame: needs pandas, which is not installed: pip install pandas"
+            ) from None
+        return pandas.DataFrame(list(self.rows()))
+
+
+def compare_runs(runs: "Sequence[TrainingRun]") -> list[ProfileScore]:
     """The final scores of each profile, in the order in which the profiles first occur."""
     groups: dict[str, list[TrainingRun]] = {run.profile: [] for run in runs}
     for run in sorted(runs, key=lambda run: run.seed):
