@@ -48,9 +48,13 @@ def calibrate(
     ] = None,
     chip: Annotated[
         float | None,
-        typer.Option("--chip", help="Instead, by eq. 4: the chip's coefficient ..."),
+        typer.Option(
+            "--chip", help="Instead of a price, with --hertz: the chip's coefficient (eq. 4)."
+        ),
     ] = None,
-    hertz: Annotated[float | None, typer.Option("--hertz", help="... and its clock speed.")] = None,
+    hertz: Annotated[
+        float | None, typer.Option("--hertz", help="With --chip: its clock speed.")
+    ] = None,
     value_of_loss: Annotated[
         float | None,
         typer.Option(
@@ -65,7 +69,11 @@ def calibrate(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE.toml", help="Write FILE with these numbers there."),
+        typer.Option(
+            "--out",
+            metavar="FILE.toml",
+            help="Write FILE there with these numbers; all else stays.",
+        ),
     ] = None,
     picture: Annotated[
         Path | None,
