@@ -27,7 +27,7 @@ none_is_well = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages bench format clean
+.PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages docs bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ test-slow: $(VENV)/.installed-test ## Run the slow tests
 test-oracle: $(ORACLE_VENV)/.installed ## Compare with a solver that nobody here wrote (a large install)
 	@$(ORACLE_VENV)/bin/python -m pytest -q -m slow tests/reference/test_nashopt.py $(ARGS)
 
-check: lint types imports doctests pages ## Check style, types, imports, doctests and the pages' code
+check: lint types imports doctests pages docs ## Check style, types, imports, doctests, the pages' code and the site
 
 lint: $(VENV)/.installed-test
 	@echo "== Style"
@@ -69,6 +69,11 @@ doctests: $(VENV)/.installed-test
 pages: $(VENV)/.installed-test
 	@echo "== Code in the pages"
 	@$(BIN)/python -m pytest -q $(PAGES) $(none_is_well)
+
+docs: $(VENV)/.installed-docs ## Build the documentation site into build/site
+	@echo "== Site"
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/site
+	@echo "Built: build/site/index.html"
 
 ifdef PEERS
 BENCH_VENV  := $(PEERS_VENV)
@@ -114,6 +119,12 @@ $(VENV)/.installed-train: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 $(VENV)/.installed-test: pyproject.toml constraints.txt Makefile | $(VENV)/pyvenv.cfg
 	@echo "Installing fedaccord and its test tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[$(TEST_EXTRAS)]'
+	@touch $(VENV)/.installed $(VENV)/.installed-train $@
+
+# With every extra, since the notebooks on the site are executed.
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	@echo "Installing fedaccord and what builds its site into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[all,docs]'
 	@touch $(VENV)/.installed $(VENV)/.installed-train $@
 
 $(PEERS_VENV)/.installed: pyproject.toml constraints.txt benchmarks/peers.txt | $(PEERS_VENV)/pyvenv.cfg

@@ -60,7 +60,7 @@ def test_new_writes_an_app(three: Run) -> None:
         "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"
     )
     assert result.exit_code == 0
-    assert result.stdout.endswith("Go on with the five commands in app/README.md.\n")
+    assert result.stdout.endswith("Continue with the five commands in app/README.md.\n")
     terms = load_terms("app/fedaccord_app/terms.toml")
     assert terms.clients == ("St Mary", "St. Mary!", "Łódź")
     assert (terms.rounds, terms.discount_factor, terms.punishment_slots) == (3, 0.8, 4)
@@ -84,7 +84,7 @@ def test_new_writes_an_app(three: Run) -> None:
         assert held["inputs"].shape == (200, 8, 8)
 
 
-def test_new_fills_an_empty_directory_where_someone_stands(
+def test_new_fills_an_empty_directory_that_is_in_use(
     three: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -162,13 +162,13 @@ def test_new_certificates_when_the_clients_are_elsewhere(three: Run) -> None:
     assert Path("app/keys/server.pem").is_file()
 
 
-def test_one_key_at_a_client(three: Run) -> None:
+def test_creating_one_key_at_a_client(three: Run) -> None:
     assert three("flower", "key", "node.key").exit_code == 0
     assert Path("node.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
     again = three("flower", "key", "node.key")
     assert again.exit_code == 2
-    assert "exists already; a key is not overwritten" in again.stderr
-    for place, message in (("x.pub", "another ending"), ("none/x.key", "cannot be written")):
+    assert "exists already; keys are not overwritten" in again.stderr
+    for place, message in (("x.pub", "cannot end in .pub"), ("none/x.key", "cannot be written")):
         refused = three("flower", "key", place)
         assert refused.exit_code == 2
         assert message in refused.stderr
@@ -188,18 +188,21 @@ def test_one_key_at_a_client(three: Run) -> None:
     ("words", "message"),
     [
         (["none.toml", "--dataset", "digits"], "none.toml"),
-        (["three.toml"], "what is an example like?"),
-        (["three.toml", "--shape", "8,8"], "what is an example like?"),
-        (["three.toml", "--dataset", "digits", "--classes", "3"], "not together with --dataset"),
+        (["three.toml"], "the shape of an example is missing"),
+        (["three.toml", "--shape", "8,8"], "the shape of an example is missing"),
+        (
+            ["three.toml", "--dataset", "digits", "--classes", "3"],
+            "cannot be combined with --dataset",
+        ),
         (["three.toml", "--dataset", "nosuch"], "no dataset called 'nosuch'"),
         (["three.toml", "--shape", "8x8", "--classes", "10"], "--shape: must be whole numbers"),
         (["three.toml", "--shape", "0", "--classes", "10"], "1 or more, as in 28,28, got '0'"),
         (["three.toml", "--shape", "8", "--classes", "1"], "--classes: must be 2 or more, got 1"),
         (
             ["three.toml", "--shape", "9999999999,99999999", "--classes", "10"],
-            "100,000,000 or less",
+            "must be at most 100,000,000",
         ),
-        (["three.toml", "--shape", "8", "--classes", "99999999"], "100,000,000 or less"),
+        (["three.toml", "--shape", "8", "--classes", "99999999"], "must be at most 100,000,000"),
         (["three.toml", "--dataset", "digits", "--rate", "1e300"], "fit 32 bits, got 1e+300"),
         (["three.toml", "--dataset", "digits", "--task", "svm"], "no task called 'svm'"),
         (["three.toml", "--shape", "30", "--classes", "2", "--task", "cnn"], "needs images"),
@@ -224,14 +227,14 @@ def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("example", [("--dataset", "digits"), ("--shape", "8", "--classes", "2")])
-def test_no_client_is_called_as_the_examples_to_measure_with(
+def test_no_client_has_the_name_of_the_test_examples(
     example: tuple[str, ...], three: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "three.toml").write_text(CONSORTIUM.replace("St Mary", "test"), encoding="utf-8")
     result = three("flower", "new", "app", "three.toml", *example)
     assert result.exit_code == 2
     assert result.stderr == (
-        "Error: no client can be called test: those are the examples to measure with\n"
+        "Error: no client can be called test: that is the name of the test examples\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["three.toml"]
 
@@ -254,7 +257,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
     assert "has 12000 samples, but digits has only" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "many.toml", "three.toml"]
     result = three("flower", "keys", "app", "--host", "x")
-    assert "is no directory that `fedaccord flower new` wrote" in result.stderr
+    assert "is not a directory that `fedaccord flower new` wrote" in result.stderr
     three("flower", "new", "new", "three.toml", "--dataset", "digits")
     result = three("flower", "keys", "new")
     assert result.exit_code == 2
@@ -264,7 +267,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
 HOSTS = ("sérver", "", " ", "https://server:8000", "server:8000", "a..b", "10.0.0.256", "-x", "a/b")
 
 
-def test_hosts_that_are_none(three: Run) -> None:
+def test_invalid_hosts_are_refused(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     for host in HOSTS:
         result = three("flower", "keys", "app", "--host", "good.example", "--host", host)
@@ -280,13 +283,13 @@ def test_hosts(host: str, three: Run) -> None:
     assert three("flower", "keys", "app", "--host", host).exit_code == 0
 
 
-def test_where_no_key_can_go(three: Run) -> None:
+def test_keys_that_cannot_be_written(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     Path("app/keys/ca.pem").mkdir(parents=True)
     result = three("flower", "keys", "app", "--host", "server")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: app/keys/ca.pem: is a directory, where a file is to go\n",
+        "Error: app/keys/ca.pem: is a directory, but should be a file\n",
     )
     assert [path.name for path in Path("app/keys").iterdir()] == ["ca.pem"]
     shutil.rmtree("app/keys")
@@ -294,7 +297,7 @@ def test_where_no_key_can_go(three: Run) -> None:
     result = three("flower", "keys", "app", "--host", "server")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: app/keys: cannot be made: File exists\n",
+        "Error: app/keys: cannot be created: File exists\n",
     )
     Path("app/keys").unlink()
     Path("app/clients/St-Mary/ca.pem").mkdir()
@@ -335,6 +338,6 @@ def test_help_needs_neither_flower_nor_a_database() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_all_that_is_missing_is_named() -> None:
+def test_everything_that_is_missing_is_named() -> None:
     with pytest.raises(FedaccordError, match=r"needs no_a and no_b, which are not .* brings them$"):
         check_installed("json", "no_a", "no_b")

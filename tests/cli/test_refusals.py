@@ -315,7 +315,7 @@ def test_nowhere_to_complain(proved: list[str]) -> None:
 def test_a_mistake_of_ours_refutes_nothing() -> None:
     mistake = (
         "import fedaccord.cli\n"
-        "from fedaccord.cli import solve\n"
+        "from fedaccord.cli.commands import solve\n"
         "solve.choose_consortium = lambda *_, **__: 1 / 0\n"
         "import sys; sys.argv = ['fedaccord', 'solve']\n"
         "fedaccord.cli.main()\n"
@@ -344,7 +344,7 @@ def test_an_interrupt_is_quiet() -> None:
         "import signal, fedaccord.cli\n"
         # a process that was started in the background ignores it from the beginning
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from fedaccord.cli import solve\n"
+        "from fedaccord.cli.commands import solve\n"
         "solve.choose_consortium = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
         "import sys; sys.argv = ['fedaccord', 'solve']\n"
         "fedaccord.cli.main()\n"

@@ -1,6 +1,7 @@
-"""Datasets: what is inside scikit-learn, and what is refused."""
+"""Datasets: the built-in ones, those of other packages, and what is refused."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import fedaccord as fa
-from fedaccord.data.dataset import Dataset, load_dataset
+from fedaccord.data.dataset import Dataset, dataset_names, load_dataset
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_built_in(name: str, size: int, shape: tuple[int, ...], classes: int) ->
     assert overlap <= 0.01 * len(dataset.test_labels)  # digits has a few twins of its own
 
 
-def test_inputs_are_of_like_size() -> None:
+def test_built_in_features_are_on_similar_scales() -> None:
     """Digits from 0 to 1; each measurement of the tumours with mean 0 and deviation 1."""
     digits = load_dataset("digits")
     assert (digits.inputs.min(), digits.inputs.max()) == (0.0, 1.0)
@@ -42,9 +43,31 @@ def test_the_split_is_always_the_same() -> None:
     np.testing.assert_array_equal(load_dataset("digits").labels, load_dataset("digits").labels)
 
 
-def test_unknown() -> None:
-    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': choose one of digits"):
+def test_an_unknown_dataset() -> None:
+    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': known are digits, "):
         load_dataset("cifar")
+
+
+def test_a_dataset_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an entry point, as an installed package declares it."""
+    (tmp_path / "readings.py").write_text(
+        "def load():\n    return [[float(n), 1.0] for n in range(10)], ['low', 'high'] * 5\n"
+    )
+    installed = tmp_path / "readings-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: readings\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        "[fedaccord.datasets]\nreadings = readings:load\nbroken = readings:nothing\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert dataset_names() == ["digits", "breast-cancer", "mnist", "broken", "readings"]
+    dataset = load_dataset("readings")
+    assert (dataset.name, dataset.size, dataset.classes) == ("readings", 8, 2)
+    assert dataset.label_names == ("high", "low")
+    with pytest.raises(fa.FedaccordError, match="broken: cannot be loaded from 'readings:nothing'"):
+        load_dataset("broken")
+    with pytest.raises(fa.InvalidInput, match="did you mean 'readings'"):
+        load_dataset("reading")
 
 
 def test_all_mistakes_at_once() -> None:

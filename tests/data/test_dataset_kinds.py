@@ -30,7 +30,7 @@ def dataset(inputs: Any, labels: Any) -> Dataset:
         (INPUTS[::-1], LABELS[::-1]),
     ],
 )
-def test_it_trains_whatever_it_was_given_as(inputs: Any, labels: Any) -> None:
+def test_it_trains_whatever_the_type_of_its_arrays(inputs: Any, labels: Any) -> None:
     data = dataset(inputs, labels)
     assert data.inputs.dtype == np.float32
     assert data.labels.dtype == np.int64
@@ -41,7 +41,7 @@ def test_it_trains_whatever_it_was_given_as(inputs: Any, labels: Any) -> None:
     assert np.isfinite(train(course, [20, 10]).final.loss)
 
 
-def test_what_is_of_the_kind_already_is_not_copied() -> None:
+def test_arrays_of_the_right_type_are_not_copied() -> None:
     inputs, labels = INPUTS.astype(np.float32), LABELS.astype(np.int64)
     data = dataset(inputs, labels)
     assert data.inputs is inputs
@@ -61,6 +61,6 @@ def test_what_is_of_the_kind_already_is_not_copied() -> None:
         (1.0, 1, "dataset own: inputs must be numbers, in rows"),
     ],
 )
-def test_what_is_no_numbers(inputs: Any, labels: Any, message: str) -> None:
+def test_arrays_that_are_not_numbers_are_refused(inputs: Any, labels: Any, message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         dataset(inputs, labels)

@@ -1,9 +1,10 @@
-"""MNIST: found, verified, downloaded once; and what is said when it can't be."""
+"""MNIST: found, verified, downloaded once; and the errors if it cannot be."""
 
 import errno
 import gzip
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -14,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import fedaccord as fa
 from fedaccord.data import mnist
 from fedaccord.data.mnist import DataUnavailable, load_mnist
 
 
 def idx(array: npt.NDArray[np.int64]) -> bytes:
-    """An IDX file, gzipped, as MNIST has them."""
+    """A gzipped IDX file, like those of MNIST."""
     head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
     return gzip.compress(head + array.astype(np.uint8).tobytes(), mtime=0)
 
@@ -27,11 +29,11 @@ def idx(array: npt.NDArray[np.int64]) -> bytes:
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Four small files in place of the original ones, with their own checksums."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     contents = {
-        "train-images-idx3-ubyte.gz": idx(chance.integers(0, 256, (30, 28, 28))),
+        "train-images-idx3-ubyte.gz": idx(rng.integers(0, 256, (30, 28, 28))),
         "train-labels-idx1-ubyte.gz": idx(np.arange(30) % 10),
-        "t10k-images-idx3-ubyte.gz": idx(chance.integers(0, 256, (10, 28, 28))),
+        "t10k-images-idx3-ubyte.gz": idx(rng.integers(0, 256, (10, 28, 28))),
         "t10k-labels-idx1-ubyte.gz": idx(np.arange(10)),
     }
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
@@ -41,8 +43,9 @@ def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No data directory, an empty cache, and a mirror that nobody answers at."""
+    """No data directory, an empty cache, and a mirror that does not answer."""
     monkeypatch.delenv("FEDACCORD_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(mnist, "MIRROR", "http://127.0.0.1:9/")
     return tmp_path
@@ -57,7 +60,7 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A mirror on this machine, of the folder that it gives."""
+    """A mirror on this machine; the fixture is its folder."""
     folder = tmp_path / "mirror"
     folder.mkdir()
 
@@ -104,7 +107,7 @@ def test_downloaded_once(files: dict[str, bytes], server: Path) -> None:
 def test_a_wrong_download_is_not_kept(files: dict[str, bytes], server: Path) -> None:
     for name in files:
         (server / name).write_bytes(b"something else")
-    with pytest.raises(DataUnavailable, match="not the original file, by its SHA-256"):
+    with pytest.raises(DataUnavailable, match="not the original, by its SHA-256"):
         load_mnist()
     assert not list(mnist.cache_folder().iterdir())
 
@@ -119,7 +122,7 @@ def test_a_wrong_file_on_disk(
 
 
 @pytest.mark.usefixtures("files")
-def test_a_file_that_may_not_be_read(
+def test_a_file_without_read_permission(
     files: dict[str, bytes], nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FEDACCORD_DATA", str(write(nowhere / "data", files)))
@@ -142,9 +145,21 @@ def test_no_network() -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_a_cache_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_directory_that_cannot_be_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
     with pytest.raises(DataUnavailable, match=r"could not be downloaded.*Not a directory"):
+        load_mnist()
+
+
+def test_files_in_the_old_cache_are_found(files: dict[str, bytes], nowhere: Path) -> None:
+    write(nowhere / "home" / ".cache" / "fedaccord" / "mnist", files)
+    assert load_mnist().size == 30
+
+
+@pytest.mark.usefixtures("files")
+def test_without_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(fa.FedaccordError, match=r"platformdirs.*pip install 'fedaccord\[train\]'"):
         load_mnist()
 
 

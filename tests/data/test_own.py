@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.data.own import Examples, load_folder, own_partition
+from fedaccord.data.inputs import Examples
+from fedaccord.data.own import load_folder, own_partition
 
 INPUTS = np.arange(12.0).reshape(6, 2)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -80,12 +81,12 @@ def test_bad_files(folder: Path, name: str, content: bytes, message: str) -> Non
 
 
 def test_missing_files(folder: Path) -> None:
-    with pytest.raises(fa.InvalidInput, match=r"West: .* .npz or .csv, there is none"):
+    with pytest.raises(fa.InvalidInput, match=r"West: .* .npz or .csv; there is none"):
         load_folder(folder, ["West"])
     with pytest.raises(fa.InvalidInput, match="there is no such directory"):
         load_folder(folder / "nowhere", ["North"])
     np.savez(folder / "South.npz", inputs=INPUTS, labels=LABELS)
-    with pytest.raises(fa.InvalidInput, match=r"South: .* .npz or .csv, there are 2"):
+    with pytest.raises(fa.InvalidInput, match=r"South: .* .npz or .csv; there are 2"):
         load_folder(folder, ["South"])
 
 
@@ -106,7 +107,7 @@ def test_one_array_is_not_inputs_and_labels(folder: Path) -> None:
         load_folder(folder, ["West"])
 
 
-def test_a_mark_of_the_byte_order_is_no_number(folder: Path) -> None:
+def test_a_byte_order_mark_is_skipped(folder: Path) -> None:
     (folder / "West.csv").write_text("1,2,0\n3,4,1\n", encoding="utf-8-sig")
     assert list(load_folder(folder, ["West"]).sizes) == [2]
 
@@ -153,13 +154,13 @@ def test_no_client_needs_every_label() -> None:
 def test_complex_numbers(part: str) -> None:
     arrays = {"inputs": INPUTS, "labels": LABELS}
     arrays[part] = arrays[part] + 1j
-    with pytest.raises(fa.InvalidInput, match="a: inputs and labels must be numbers, and not comp"):
+    with pytest.raises(fa.InvalidInput, match="a: inputs must be real numbers, labels whole"):
         own_partition(lambda _: (arrays["inputs"], arrays["labels"]), ["a"], "mine")
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_damaged_anywhere(folder: Path, save: Callable[..., None]) -> None:
-    """Whatever byte is wrong: read, or refused in one sentence."""
+    """Whichever byte is wrong, the file is read, or refused in one sentence."""
     save(folder / "Bad.npz", inputs=INPUTS, labels=LABELS)
     whole = (folder / "Bad.npz").read_bytes()
     refused = []

@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.data.dataset import Dataset
-from fedaccord.data.partition import RandomPartition, SkewedPartition, skew_of, whole_contributions
+from fedaccord.data.partition import RandomPartition, SkewedPartition, skew_of
 
 
 def dataset(size: int = 200, classes: int = 4) -> Dataset:
@@ -26,7 +24,7 @@ PARTITIONS: list[Any] = [
 
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("sizes", [[50, 70, 80], [150, 200, 0, 30]])
-def test_everyone_draws_as_many_different_examples_as_it_has(
+def test_every_client_draws_as_many_distinct_examples_as_it_has_samples(
     partition: Any, sizes: list[int]
 ) -> None:
     drawn = partition(dataset(), sizes).draw(1)
@@ -42,7 +40,7 @@ def test_no_example_twice_while_there_are_enough() -> None:
 
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_drift(partition: Any) -> None:
-    """Drawn anew in the next slot, and the same again for the same slot and seed."""
+    """Redrawn in the next slot, and the same for the same slot and seed."""
     one, other = (partition(dataset(), [60, 190], seed=5) for _ in range(2))
     for slot in (1, 2):
         for here, there in zip(one.draw(slot), other.draw(slot), strict=True):
@@ -65,8 +63,8 @@ def test_drift_with_enough_for_all_and_without(sizes: list[int]) -> None:
 @pytest.mark.parametrize(
     "partition", [RandomPartition, lambda data, sizes: SkewedPartition(data, sizes, 1e6)]
 )
-def test_each_client_draws_on_its_own(partition: Any) -> None:
-    """Where examples are shared, too: of 200, two with 150 each have about 113 in common."""
+def test_each_client_draws_independently(partition: Any) -> None:
+    """Even if examples are shared: of 200, two clients with 150 each have about 113 in common."""
     one, other = (set(part.tolist()) for part in partition(dataset(), [150, 150]).draw(1))
     assert 85 < len(one & other) < 140
 
@@ -106,7 +104,7 @@ def test_the_first_examples_are_a_fair_sample() -> None:
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_more_than_there_is(partition: Any) -> None:
+def test_more_samples_than_examples_are_refused(partition: Any) -> None:
     with pytest.raises(fa.InvalidInput, match=r"clients\[1\] has 201 samples.* only 200"):
         partition(dataset(), [3, 201])
 
@@ -117,27 +115,19 @@ def test_alpha(alpha: float) -> None:
         SkewedPartition(dataset(), [5], alpha)
 
 
-def test_an_alpha_beyond_what_can_be_drawn_with() -> None:
-    """NumPy's mixtures are then all zeros, and everyone would have the last label alone."""
+def test_an_alpha_that_is_too_large_to_draw_with() -> None:
+    """NumPy's mixtures are then all zeros, and every client would have only the last label."""
     with pytest.raises(fa.InvalidInput, match=r"alpha: 1e\+308 is too large"):
         SkewedPartition(dataset(), [5], 1e308)
 
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-5, 1e100])
-def test_mixtures_are_shares(alpha: float) -> None:
+def test_mixtures_add_up_to_one(alpha: float) -> None:
     mixtures = SkewedPartition(dataset(), [5, 6, 7], alpha).mixtures
     assert mixtures.shape == (3, 4)
     np.testing.assert_allclose(mixtures.sum(axis=1), 1.0)
 
 
-def test_how_skewed() -> None:
+def test_the_alpha_of_a_partition() -> None:
     assert skew_of(SkewedPartition(dataset(), [5], 0.3)) == 0.3
     assert skew_of(RandomPartition(dataset(), [5])) is None
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
-def test_whole_contributions_keep_the_total(profile: list[float]) -> None:
-    whole = whole_contributions(profile)
-    assert abs(whole.sum() - sum(profile)) <= 0.5 + 1e-6  # rounding of a sum of 50 times 1e6
-    assert (np.abs(whole - profile) < 1.0).all()
-    assert (whole[np.array(profile) == 0] == 0).all()

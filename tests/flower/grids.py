@@ -7,8 +7,8 @@ from flwr.app import Context
 from flwr.clientapp import ClientApp
 
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.memory import StateCopy
 from fedaccord.flower.server_app import run_slots
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.coordinator import Coordinator

@@ -1,4 +1,4 @@
-"""The apps on a grid in this process: nodes and names, and messages that are no replies."""
+"""The apps on a grid in this process: nodes and names, and invalid messages."""
 
 import io
 import logging
@@ -16,11 +16,10 @@ from flwr.supercore import log
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.memory import StateCopy
-from fedaccord.flower.nodes import Directory
-from fedaccord.flower.server_app import run_slots, server_app
+from fedaccord.flower.server_app import Directory, run_slots, server_app
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import contradictions
@@ -47,7 +46,7 @@ def test_the_same_ledger_as_without_flower(tmp_path: Path) -> None:
     assert load_entries(str(tmp_path / "flower.db")) == load_entries(str(tmp_path / "plain.db"))
 
 
-def test_the_copies_in_flower_s_state_agree(tmp_path: Path) -> None:
+def test_copies_in_the_node_state_agree_with_the_ledger(tmp_path: Path) -> None:
     grid = grid_of()
     slots_on(grid, tmp_path / "ledger.db", 2)
     server = load_entries(str(tmp_path / "ledger.db"))
@@ -60,7 +59,7 @@ def test_the_copies_in_flower_s_state_agree(tmp_path: Path) -> None:
 # --- Nodes ---------------------------------------------------------------------------------
 
 
-def test_nodes_are_told_by_name_whatever_their_number(tmp_path: Path) -> None:
+def test_nodes_are_identified_by_name_whatever_their_id(tmp_path: Path) -> None:
     slots_on(grid_of(("c", "a", "b")), tmp_path / "one.db")
     slots_on(grid_of(), tmp_path / "other.db")
     assert load_entries(str(tmp_path / "one.db")) == load_entries(str(tmp_path / "other.db"))
@@ -72,13 +71,13 @@ def test_two_nodes_with_one_name_are_both_refused(tmp_path: Path) -> None:
     assert faults(tmp_path / "ledger.db") == {(None, "is one of several nodes that say they are b")}
 
 
-def test_a_stranger_s_node_is_refused(tmp_path: Path) -> None:
+def test_the_node_of_an_unknown_client_is_refused(tmp_path: Path) -> None:
     found = slots_on(grid_of((*NAMES, "stranger")), tmp_path / "ledger.db")
     assert set(found.values()) == {"kept"}
     assert faults(tmp_path / "ledger.db") == {(None, "is a node of nobody in the terms")}
 
 
-def test_a_key_registered_for_another_is_refused(tmp_path: Path) -> None:
+def test_a_key_registered_for_another_client_is_refused(tmp_path: Path) -> None:
     class Registered(InProcessGrid):
         def get_nodes(self) -> list[NodeInfo]:
             names = ["a", "a", "c"]
@@ -92,7 +91,7 @@ def test_a_key_registered_for_another_is_refused(tmp_path: Path) -> None:
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
 
-def test_an_impostor_does_not_lock_the_right_node_out(tmp_path: Path) -> None:
+def test_an_impostor_does_not_lock_out_the_right_node(tmp_path: Path) -> None:
     """A fourth node, registered as c, says it is b; b's own key still speaks for b."""
 
     class Registered(InProcessGrid):
@@ -108,7 +107,7 @@ def test_an_impostor_does_not_lock_the_right_node_out(tmp_path: Path) -> None:
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
 
-def test_a_node_that_leaves_is_forgotten_and_one_that_comes_is_asked() -> None:
+def test_nodes_that_leave_are_forgotten_and_new_ones_are_asked() -> None:
     grid = grid_of()
     directory = Directory(grid, TERMS)
     assert directory.refresh() == []
@@ -121,7 +120,7 @@ def test_a_node_that_leaves_is_forgotten_and_one_that_comes_is_asked() -> None:
     assert directory.nodes[2_000] == "b"
 
 
-def test_who_cannot_say_its_name_is_nobody(tmp_path: Path) -> None:
+def test_a_node_that_does_not_say_its_name_is_ignored(tmp_path: Path) -> None:
     app = grid_of().app
 
     def mute(message: Message, context: Context) -> Message:
@@ -134,7 +133,7 @@ def test_who_cannot_say_its_name_is_nobody(tmp_path: Path) -> None:
     assert slots_on(grid, tmp_path / "ledger.db")["b"] == "absence"
 
 
-def test_who_comes_between_two_slots_takes_part_in_the_second(tmp_path: Path) -> None:
+def test_a_client_that_joins_between_two_slots_takes_part_in_the_second(tmp_path: Path) -> None:
     grid = grid_of()
     late = grid.contexts.pop(1_001)
 
@@ -148,9 +147,7 @@ def test_who_comes_between_two_slots_takes_part_in_the_second(tmp_path: Path) ->
         assert set(verdicts(ledger, 2).values()) == {"kept"}
 
 
-def test_how_long_it_waits_is_what_the_terms_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_waits_as_long_as_the_terms_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: set[tuple[str, float]] = set()
 
     def timed(
@@ -160,7 +157,6 @@ def test_how_long_it_waits_is_what_the_terms_say(
         return exchange(grid, messages, seconds, room)
 
     monkeypatch.setattr("fedaccord.flower.server_app.exchange", timed)
-    monkeypatch.setattr("fedaccord.flower.nodes.exchange", timed)
     terms = terms_of(NAMES, answer_seconds=7.0, training_seconds=99.0)
     app = client_app(client_of(privates_of(NAMES), terms))
     with ledger_at(tmp_path / "ledger.db") as ledger:
@@ -175,7 +171,7 @@ def test_how_long_it_waits_is_what_the_terms_say(
 
 @pytest.fixture
 def streamed() -> Iterator[io.StringIO]:
-    """What is in the stream of `flwr run`: what Flower's own logger says."""
+    """The stream of `flwr run`, which shows what Flower's own logger logs."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     logging.getLogger("flwr").addHandler(handler)
@@ -203,7 +199,7 @@ def test_the_stream_says_which_slots_are_settled(tmp_path: Path, streamed: io.St
     ]
 
 
-def test_what_the_server_refuses_is_one_sentence_in_the_stream(
+def test_an_error_of_the_server_is_one_sentence_in_the_stream(
     tmp_path: Path, streamed: io.StringIO
 ) -> None:
     """Flower logs whatever a server app raises with a traceback; a sentence is enough for ours."""
@@ -223,7 +219,7 @@ def test_what_the_server_refuses_is_one_sentence_in_the_stream(
 
 
 def spoiling(spoil: Callable[[Message, Message], Message]) -> Any:
-    """The app of a consortium whose client b answers training with something else."""
+    """The app of a consortium in which client b sends invalid replies to training."""
     app = grid_of().app
 
     def answer(message: Message, context: Context) -> Message:
@@ -263,13 +259,13 @@ def with_bytes(message: Message, reply: Message) -> Message:
         (with_bytes, "has unreadable parameters"),
     ],
 )
-def test_what_is_no_reply_is_a_fault(spoil: Any, reason: str, tmp_path: Path) -> None:
+def test_an_invalid_reply_is_a_fault(spoil: Any, reason: str, tmp_path: Path) -> None:
     found = slots_on(grid_of(app=spoiling(spoil)), tmp_path / "ledger.db")
     assert found == {"a": "kept", "b": "absence", "c": "kept"}
     assert faults(tmp_path / "ledger.db") == {("b", reason)}
 
 
-def test_a_client_that_fails_says_so_and_no_more(
+def test_a_client_that_fails_reveals_no_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(slot: int, turn: int, amount: int, parameters: Any) -> Any:
@@ -289,7 +285,7 @@ def test_a_client_that_fails_says_so_and_no_more(
     assert "my valuation is 34.0" in caplog.text  # at the client, where it belongs
 
 
-def test_a_model_that_cannot_be_kept_is_told_here_and_changes_nothing(
+def test_a_model_that_cannot_be_stored_is_logged_and_changes_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(context: Context, arrays: Any) -> None:
@@ -303,7 +299,7 @@ def test_a_model_that_cannot_be_kept_is_told_here_and_changes_nothing(
 
 
 @pytest.mark.parametrize("json", ["[1]", "7", "null", '"report"'])
-def test_what_is_no_question_is_answered_by_a_bare_word(json: str) -> None:
+def test_an_invalid_question_is_answered_with_one_word(json: str) -> None:
     grid = grid_of()
     (node, *_) = grid.get_node_ids()
     content = RecordDict({"fedaccord": ConfigRecord({"json": json})})
@@ -311,7 +307,7 @@ def test_what_is_no_question_is_answered_by_a_bare_word(json: str) -> None:
     assert unpack(reply) == ({"problem": "refusal"}, None)
 
 
-def test_a_node_without_a_client_says_no_name_and_no_reason(
+def test_a_node_without_a_client_reveals_neither_name_nor_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     grid = grid_of(("a",))

@@ -1,4 +1,4 @@
-"""What a file can do to whoever reads it, and who can read what is written."""
+"""What a malicious file can do to its reader, and who can read the files that we write."""
 
 import os
 import stat
@@ -26,9 +26,9 @@ from fedaccord.files.profile import load_profile
 from fedaccord.files.tables import guarded, unguarded
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.client_file import keep_model, load_client_file
+from fedaccord.flower.client_file import FileClient, load_client_file
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.nodes import Directory
+from fedaccord.flower.server_app import Directory
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.store import Moment, open_ledger
@@ -68,12 +68,12 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @lie(
     "whoever has the file",
-    "make a reader of TOML run for hours, or out of its stack, by how the file is nested",
-    "one sentence, before anything is read",
+    "make a TOML reader run for hours, or exhaust its stack, by deep nesting",
+    "it is refused in one sentence, before anything is read",
 )
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
 @pytest.mark.parametrize(("text", "message"), BOMBS.values(), ids=BOMBS.keys())
-def test_toml_that_would_take_long(
+def test_toml_that_would_take_too_long_is_refused(
     text: str, message: str, reader: Callable[[Path], object], tmp_path: Path
 ) -> None:
     path = tmp_path / "bomb.toml"
@@ -85,7 +85,7 @@ def test_toml_that_would_take_long(
 
 
 @pytest.mark.parametrize("text", [text for text, _ in BOMBS.values()], ids=BOMBS.keys())
-def test_the_command_says_so_as_well(run: Run, text: str) -> None:  # noqa: F811
+def test_the_command_line_refuses_it_as_well(run: Run, text: str) -> None:  # noqa: F811
     Path("bomb.toml").write_text(text)
     result = run("solve", "bomb.toml", "--profile-out", "p.csv")
     assert result.exit_code == 2
@@ -94,7 +94,7 @@ def test_the_command_says_so_as_well(run: Run, text: str) -> None:  # noqa: F811
     assert not Path("p.csv").exists()
 
 
-def test_texts_and_comments_may_have_dots(tmp_path: Path) -> None:
+def test_strings_and_comments_may_contain_dots(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     name = "A.B.C.D.E.F.G.H.I.J.K.L.M.N.O.P.Q.R.S.T.U.V." + "W" * 150
     path.write_text(f"# {'.' * 500} {'-' * 500}\n" + HEAD + CLIENT.format(name))
@@ -106,8 +106,8 @@ def test_texts_and_comments_may_have_dots(tmp_path: Path) -> None:
 
 @lie(
     "whoever has the file",
-    "put one client in twice, by two spellings of its name that look the same",
-    "names are compared in Unicode's composed form: it is there twice, which is refused",
+    "enter a client twice, by two spellings of its name that look the same",
+    "names are compared in Unicode's composed form, and the duplicate is refused",
 )
 def test_two_spellings_are_one_client(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
@@ -141,7 +141,7 @@ def consortium(tmp_path: Path) -> fa.Consortium:
 
 @pytest.mark.parametrize("name", [ONE, OTHER])
 @pytest.mark.parametrize("ending", ["csv", "json"])
-def test_a_profile_may_spell_it_either_way(
+def test_a_profile_may_use_either_spelling(
     name: str, ending: str, consortium: fa.Consortium, tmp_path: Path
 ) -> None:
     assert consortium.names == (ONE, "B")
@@ -152,7 +152,7 @@ def test_a_profile_may_spell_it_either_way(
     assert load_profile(path, consortium).tolist() == [7, 5]
 
 
-def test_so_may_a_folder_of_data(tmp_path: Path) -> None:
+def test_a_folder_of_data_may_use_either_spelling(tmp_path: Path) -> None:
     examples: dict[str, Any] = {"inputs": np.eye(4), "labels": np.array([0, 1, 0, 1])}
     for name in (OTHER, "test"):
         np.savez(tmp_path / f"{name}.npz", **examples)
@@ -163,12 +163,12 @@ def test_so_may_a_folder_of_data(tmp_path: Path) -> None:
         load_folder(tmp_path, [ONE])
 
 
-def test_so_may_options(run: Run, consortium: fa.Consortium) -> None:  # noqa: F811
+def test_options_may_use_either_spelling(run: Run, consortium: fa.Consortium) -> None:  # noqa: F811
     result = run("play", "c.toml", "--deviate", f"{OTHER}@2:0", "--strategy", f"{OTHER}=selfish")
     assert result.exit_code == 0, result.stderr
 
 
-def test_so_may_a_client_s_file_and_its_node(tmp_path: Path) -> None:
+def test_a_client_file_and_its_node_may_use_either_spelling(tmp_path: Path) -> None:
     terms = terms_of((OTHER, "b"), answer_seconds=0.01)
     assert terms.clients == (ONE, "b")
     write_app(tmp_path / "app", terms, privates_of((ONE, "b")))
@@ -187,10 +187,10 @@ def test_so_may_a_client_s_file_and_its_node(tmp_path: Path) -> None:
 @lie(
     "whoever has the file",
     "run a formula in the spreadsheet of whoever opens an exported table, by a client's name",
-    "an apostrophe stands before it, which makes it text; it is left off when read back",
+    "an apostrophe in front makes it text, and is removed when the file is read",
 )
 @pytest.mark.parametrize("first", ["=", "+", "-", "@"])
-def test_no_name_is_a_formula(first: str, run: Run) -> None:  # noqa: F811
+def test_no_name_becomes_a_spreadsheet_formula(first: str, run: Run) -> None:  # noqa: F811
     name = f"{first}HYPERLINK(1)"
     Path("c.toml").write_text(HEAD + CLIENT.format(name) + CLIENT.format("B"))
     assert run("solve", "c.toml", "--profile-out", "p.csv").exit_code == 0
@@ -207,7 +207,7 @@ def test_numbers_stay_numbers(tmp_path: Path) -> None:
 
 
 @given(st.text(alphabet="'=+-@\t\ra1"))
-def test_text_comes_back_as_it_was(text: str) -> None:
+def test_escaped_text_is_restored_when_read(text: str) -> None:
     written = guarded(text)
     assert unguarded(written) == text
     assert not written.startswith(("=", "+", "-", "@", "\t", "\r"))
@@ -257,7 +257,7 @@ def test_nul_in_a_name_in_a_task() -> None:
 
 @pytest.fixture
 def careless() -> Iterator[None]:
-    """A user whose files are everyone's unless a program sees to it."""
+    """A user whose files are readable by everyone unless a program prevents it."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -270,10 +270,10 @@ def modes(folder: Path) -> dict[str, int]:
 @lie(
     "whoever reaches the machine",
     "read a ledger, a client's copy or its model as another user",
-    "they are made with mode 0600, and so are their locks and journals, from the first moment",
+    "they are created with mode 0600, and so are their locks and journals",
 )
 @pytest.mark.usefixtures("careless")
-def test_a_ledger_is_its_owner_s(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_a_ledger(tmp_path: Path) -> None:
     seen: dict[str, int] = {}
 
     def look(moment: Moment) -> None:
@@ -288,10 +288,11 @@ def test_a_ledger_is_its_owner_s(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("careless")
-def test_so_are_a_client_s_things(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_a_client_directory(tmp_path: Path) -> None:
     write_app(tmp_path / "app", terms_of(("a", "b")), privates_of(("a", "b")))
     client = tmp_path / "app" / "clients" / "a"
-    keep_model(client / "client.toml", START_MODEL)
+    terms = tmp_path / "app" / "fedaccord_app" / "terms.toml"
+    FileClient(client / "client.toml", terms).keep_model(START_MODEL)
     found = modes(client)
     assert (found["client.toml"], found["model.npz"]) == (0o600, 0o600)
     assert modes(tmp_path / "app" / "clients") == {"a": 0o700, "b": 0o700}
@@ -310,7 +311,7 @@ main()
 
 
 def on_a_full_disk(room: int, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that can write files of so many bytes only."""
+    """Run a command that can only write files of up to this many bytes."""
     return subprocess.run(
         [sys.executable, "-c", FULL, str(room), *words],
         cwd=folder,
@@ -324,7 +325,7 @@ def on_a_full_disk(room: int, folder: Path, *words: str) -> subprocess.Completed
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")
 @pytest.mark.parametrize("room", [0, 100, 400])
 def test_a_full_disk_leaves_no_key(room: int, tmp_path: Path) -> None:
-    """Neither an empty one nor half of one, nor a private half without its public one."""
+    """Neither an empty or partial key, nor a private key without its public key."""
     found = on_a_full_disk(room, tmp_path, "flower", "key", "node.key")
     assert found.returncode == 2
     assert found.stdout == ""
@@ -333,7 +334,7 @@ def test_a_full_disk_leaves_no_key(room: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")
-def test_certificates_stay_those_that_fit_together(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_matching_certificates(tmp_path: Path) -> None:
     app, words = tmp_path / "app", ("flower", "keys", ".", "--host", "127.0.0.1")
     write_app(app, terms_of(("a", "b")), privates_of(("a", "b")))
     assert on_a_full_disk(10**9, app, *words).returncode == 0

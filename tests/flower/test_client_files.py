@@ -1,13 +1,18 @@
 """Clients by their files."""
 
 import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 import pytest
+from flwr.app import Message
 
 from fedaccord.data.dataset import load_dataset
+from fedaccord.data.inputs import read_examples
 from fedaccord.flower.app_directory import terms_text, write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import load_client_file
@@ -30,7 +35,7 @@ TRAINING = {"shape": [30], "classes": 2}
 
 
 def test_clients_by_their_files(tmp_path: Path) -> None:
-    """As in a deployment, where each message may find a new process: all is in the files."""
+    """As in a deployment, where each message may start a new process: all state is in the files."""
     terms = read_terms(
         TERMS.model_dump(mode="json") | {"training": TRAINING | {"local": "epochs"}},
         "test",
@@ -57,7 +62,7 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
 
 
 def clients_of(home: Path, change: dict[str, Any] | None = None) -> InProcessGrid:
-    """An app whose clients are by their files; then the server changes its terms."""
+    """An app whose clients have files; then the server changes its terms."""
     terms = read_terms(TERMS.model_dump(mode="json") | {"training": TRAINING}, "test")
     write_app(home, terms, privates_of(NAMES), load_dataset("breast-cancer"))
     (home / "fedaccord_app" / "terms.toml").write_text(
@@ -87,7 +92,7 @@ def slot_of(home: Path, grid: InProcessGrid) -> dict[str, str]:
         ),
     ],
 )
-def test_no_client_goes_along_with_terms_that_it_did_not_sign(
+def test_no_client_takes_part_under_terms_that_it_did_not_sign(
     change: dict[str, Any], told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = tmp_path / "app"
@@ -98,10 +103,10 @@ def test_no_client_goes_along_with_terms_that_it_did_not_sign(
         assert not (home / "clients" / name / "ledger.db").exists()
 
 
-def test_one_client_with_the_old_terms_is_absent_and_no_more(
+def test_only_the_client_with_the_old_terms_is_absent(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others have put the new ones into their directories."""
+    """The others have put the new terms into their directories."""
     home = tmp_path / "app"
     grid = clients_of(home, {"tolerance": 0.1})
     for name in ("a", "c"):
@@ -122,8 +127,8 @@ def test_a_client_that_signed_nothing_takes_no_part(
     assert "clients/b/terms.toml: there is no such file" in caplog.text
 
 
-def test_a_copy_says_which_terms_were_in_force(tmp_path: Path) -> None:
-    """So that nobody can say afterwards that the slot was under others."""
+def test_a_copy_records_which_terms_were_in_force(tmp_path: Path) -> None:
+    """So that nobody can claim afterwards that the slot was under other terms."""
     home = tmp_path / "app"
     assert set(slot_of(home, clients_of(home)).values()) == {"kept"}
     (signed,) = [e for e in load_entries(str(home / "ledger.db")) if e.kind == "terms"]
@@ -141,10 +146,10 @@ def test_a_copy_says_which_terms_were_in_force(tmp_path: Path) -> None:
         ('data = "data"', 'data = "../../../digits"', "its examples have the shape (8, 8)"),
     ],
 )
-def test_who_could_not_train_does_not_report(
+def test_a_client_that_could_not_train_does_not_report(
     old: str, new: str, told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Or else it would be offered a part in the slot, and be missed in every round of it."""
+    """Otherwise it would get an offer and be missing in every round of the slot."""
     home, digits = tmp_path / "app", load_dataset("digits")
     grid = clients_of(home)
     (tmp_path / "digits").mkdir()
@@ -159,6 +164,80 @@ def test_who_could_not_train_does_not_report(
     assert [e.kind for e in entries] == ["fault", "absence", "verdict"]
 
 
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts the files that clients read from now on, by name."""
+    found: Counter[str] = Counter()
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: str | Path, *rest: Any) -> Any:
+            found[Path(path).name] += 1
+            return function(path, *rest)
+
+        return call
+
+    for place in ("client_file.load_client_file", "client_file.load_terms"):
+        name = f"fedaccord.flower.{place}"
+        monkeypatch.setattr(name, counted(resolve_name(name)))
+    monkeypatch.setattr("fedaccord.data.own.read_examples", counted(read_examples))
+    return found
+
+
+def test_files_are_read_once_a_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "app"
+    grid = clients_of(home)
+    terms = load_terms(home / "fedaccord_app" / "terms.toml")
+    with ledger_at(home / "ledger.db") as ledger:
+        coordinator = Coordinator(terms, ledger, first_model(terms))
+        run_slots(grid, coordinator, 1)  # asks for names, too
+        found = reads(monkeypatch)
+        run_slots(grid, coordinator, 3)
+    # by each of 3 clients in each of 2 slots; the run asks for names once more when it starts
+    assert (found["client.toml"], found["terms.toml"]) == (9, 18)
+    assert (found["a.npz"], found["test.npz"]) == (2, 6)
+
+
+def test_changes_during_a_slot_count_from_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "app"
+    file = home / "clients" / "b" / "client.toml"
+    push = InProcessGrid.push_messages
+
+    def push_and_change(self: InProcessGrid, messages: Iterable[Message]) -> list[str]:
+        messages = list(messages)
+        if messages and messages[0].metadata.message_type == "query.offer":
+            file.write_text(file.read_text().replace("samples = 50", "samples = 49"))
+        return push(self, messages)
+
+    monkeypatch.setattr(InProcessGrid, "push_messages", push_and_change)
+    grid = clients_of(home)
+    terms = load_terms(home / "fedaccord_app" / "terms.toml")
+    with ledger_at(home / "ledger.db") as ledger:
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 2)
+        reported = {
+            entry.slot: entry.body["samples"]
+            for entry in ledger.entries(kind="report")
+            if entry.client == "b"
+        }
+        assert set(verdicts(ledger, 1).values()) == {"kept"}
+    assert reported == {1: 50, 2: 49}
+
+
+def test_text_labels_are_refused_where_no_client_sees_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two clients could number the same text differently."""
+    home = tmp_path / "app"
+    grid = clients_of(home)
+    for name in ("b", "test"):
+        path = home / "clients" / "b" / "data" / f"{name}.npz"
+        with np.load(path) as held:
+            inputs, labels = held["inputs"], held["labels"]
+        np.savez(path, inputs=inputs, labels=np.where(labels, "yes", "no"))
+    assert slot_of(home, grid) == {"a": "kept", "b": "absence", "c": "kept"}
+    assert "labels: must be 0, 1, 2, ... on Flower" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -171,7 +250,7 @@ def test_who_could_not_train_does_not_report(
         ("samples = 40", "samples = "),
     ],
 )
-def test_a_wrong_client_file_says_where(change: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_client_file_says_where(change: str, message: str, tmp_path: Path) -> None:
     write_app(tmp_path / "app", TERMS, privates_of(NAMES))
     file = tmp_path / "app" / "clients" / "a" / "client.toml"
     assert load_client_file(file).private == privates_of(NAMES)[0]

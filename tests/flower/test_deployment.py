@@ -25,7 +25,7 @@ def prepared(
     samples: Sequence[int] = (120, 150, 200),
     **rules: Any,
 ) -> Path:
-    """The directory that the two commands make, for clients who rehearse with digits."""
+    """The directory that the two commands create, for clients that rehearse with digits."""
     terms = terms_of(
         tuple(valuations), rounds=1, training={"shape": [8, 8], "classes": 10}, **rules
     )
@@ -89,7 +89,7 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
 
 
 def check_ledgers(home: Path) -> None:
-    """Two slots under the terms that were signed, and one without anybody."""
+    """Two slots under the terms that were signed, and one without any client."""
     server = load_entries(str(home / "ledger.db"))
     assert audit(server) == []
     assert [e.body["agrees"] for e in server if e.kind == "consent"] == [True, False, True]

@@ -24,7 +24,7 @@ SLOTS = 4
 
 
 def clients(folder: Path) -> Clients:
-    """One slips in slot 2, so that there is a punishment. They are what they wrote down."""
+    """One slips in slot 2, so that there is a punishment. All their state is in their files."""
     privates = privates_of(NAMES)
     privates[2] = replace(privates[2], slips={2: 0})
     return Clients(TERMS, privates, folder)
@@ -36,7 +36,7 @@ def answers(ask: Ask, all_of_them: Clients) -> list[Reply]:
 
 
 def serve(folder: Path, killed_at: int | None = None) -> int:
-    """Run the slots in this process; kill it at the n-th moment. How many moments there were."""
+    """Run the slots in this process, kill it at the n-th moment; return the number of moments."""
     moments = 0
 
     def watch(moment: Moment) -> None:
@@ -95,7 +95,7 @@ def test_killed_at_every_moment_of_every_commit(
 
 
 def test_killed_again_and_again(unkilled: tuple[int, list[Entry], bytes], tmp_path: Path) -> None:
-    """Every server lives for some commits only, until one comes through."""
+    """Every server survives only a few commits, until one reaches the end."""
     _, entries, model = unkilled
     folder, killed = tmp_path / "folder", 0
     while in_child(folder, killed_at=11):

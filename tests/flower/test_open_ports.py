@@ -1,4 +1,4 @@
-"""What whoever reaches the machine can do to a simulation on Ray: nothing."""
+"""What anyone who reaches the machine can do to a simulation on Ray: nothing."""
 
 import json
 import os
@@ -30,7 +30,7 @@ ray.get(break_in.remote(sys.argv[2]))
 
 @pytest.fixture(scope="module")
 def held() -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
-    """A simulation that waits within a round, and how to reach its cluster."""
+    """A simulation that waits during a round, and how to reach its cluster."""
     words = [sys.executable, "-m", "tests.flower.ray_held"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(words, cwd=ROOT, text=True, **pipes) as process:  # type: ignore[call-overload]
@@ -60,7 +60,7 @@ def break_in(address: str, place: Path, **token: str) -> subprocess.CompletedPro
     "run code in a simulation's Ray cluster",
     "it is refused without the token, which only the simulation's own processes have",
 )
-def test_a_stranger_is_refused(
+def test_a_process_without_the_token_is_refused(
     held: tuple["subprocess.Popen[str]", dict[str, Any]], tmp_path: Path
 ) -> None:
     _, cluster = held
@@ -72,10 +72,10 @@ def test_a_stranger_is_refused(
         assert not (tmp_path / str(k)).exists()
 
 
-def test_whoever_has_the_token_is_let_in(
+def test_a_process_with_the_token_is_admitted(
     held: tuple["subprocess.Popen[str]", dict[str, Any]], tmp_path: Path
 ) -> None:
-    """So it is the token alone that the attack above lacks."""
+    """So the attack above fails only because of the token."""
     _, cluster = held
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": str(cluster["token"])}
     found = break_in(cluster["address"], tmp_path / "there", **token)
@@ -98,10 +98,10 @@ def test_nothing_listens_beyond_this_machine(
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
 
 
-def test_and_the_simulation_ends_well(
+def test_the_simulation_ends_well_after_the_attacks(
     held: tuple["subprocess.Popen[str]", dict[str, Any]],
 ) -> None:
-    """After all that was tried, and without leaving its cluster or its files behind."""
+    """And it leaves neither its cluster nor its files behind."""
     process, cluster = held
     answer, _ = process.communicate("\n", timeout=200)
     assert json.loads(answer.splitlines()[-1]) == {"rounds": 2}
@@ -110,7 +110,7 @@ def test_and_the_simulation_ends_well(
 
 
 def test_a_cluster_of_the_user_is_left_alone() -> None:
-    """One that runs in this process is not used and not ended; the environment comes back."""
+    """A cluster of this process is neither used nor stopped, and the environment is restored."""
     script = """
 import os, ray
 from fedaccord.errors import FedaccordError

@@ -1,4 +1,4 @@
-"""What leaves a client: no valuation, no cost, no sample."""
+"""No valuation, no cost and no sample leaves a client."""
 
 import struct
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ class Listening(InProcessGrid):
 
 
 def forms_of(number: float) -> list[bytes]:
-    """How a number could be written in a message."""
+    """The ways in which a number could be encoded in a message."""
     texts = {repr(number), f"{number:g}", f"{number:.6g}", str(number)}
     return [
         *(text.encode() for text in texts),
@@ -112,7 +112,7 @@ def test_no_message_has_a_valuation_a_cost_or_a_sample(
     assert ratio in said  # the test would see it
 
 
-def test_the_fields_that_clients_send_are_these_and_no_others(tmp_path: Path) -> None:
+def test_clients_send_exactly_these_fields(tmp_path: Path) -> None:
     import json
 
     privates = privates_of(NAMES)

@@ -14,9 +14,8 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.rules import slips_in
 from fedaccord.flower.server_app import put
-from fedaccord.flower.simulation import simulate, terms_for
+from fedaccord.flower.simulation import simulate, slips_in, terms_for
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.lines import load_entries
 from fedaccord.numbers import FloatArray
@@ -99,7 +98,18 @@ def test_the_same_as_training_in_one_process(
     assert audit(load_entries(str(ledger))) == []
 
 
-def test_it_goes_on_where_the_ledger_ends(tmp_path: Path) -> None:
+def test_contributions_become_as_many_examples_as_in_one_process(tmp_path: Path) -> None:
+    consortium, course = setting()
+    scaled = replace(course, scale=0.03)
+    terms = terms_for(consortium, scaled, punishment_slots=1, margin=0.05)
+    ledger = tmp_path / "ledger.db"
+    run = simulate(consortium, scaled, terms, slots=2, ledger=ledger, in_process=True)
+    given = contributions(ledger, 3, 2)
+    expected = train(scaled, given, engine=PlainEngine())
+    assert [slot.total for slot in run.slots] == [slot.total for slot in expected.slots]
+
+
+def test_a_simulation_resumes_where_its_ledger_ends(tmp_path: Path) -> None:
     consortium, course = setting()
     terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
     place = tmp_path / "ledger.db"
@@ -113,7 +123,7 @@ def test_it_goes_on_where_the_ledger_ends(tmp_path: Path) -> None:
 
 
 class Ended(Exception):
-    """As if the process were killed: whatever was not committed is gone, and so are the clients."""
+    """As if the process had been killed: uncommitted changes and the clients are gone."""
 
 
 PLACES = [
@@ -136,19 +146,19 @@ def three_slots(ledger: Path) -> TrainingRun:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingRun, list[Fact]]:
-    """A run that was not ended, and what is in its ledger."""
+    """A run that was not interrupted, and the contents of its ledger."""
     place = tmp_path_factory.mktemp("whole") / "ledger.db"
     return three_slots(place), [entry.fact for entry in load_entries(str(place))]
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_ended_within_a_slot_it_goes_on_with_it(
+def test_a_simulation_resumes_within_a_slot(
     place: tuple[int, str, int],
     whole: tuple[TrainingRun, list[Fact]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ended at a question that the clients answered, of which the server wrote nothing down."""
+    """Interrupted at a question that the clients answered, before the server recorded anything."""
 
     def ending(grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float) -> list[Reply]:
         replies = put(grid, nodes, ask, seconds)
@@ -173,8 +183,8 @@ def test_ended_within_a_slot_it_goes_on_with_it(
         assert torch.equal(rest.parameters[name], value)
 
 
-def test_who_is_told_the_discount_factor(tmp_path: Path) -> None:
-    """Most clients have 0.8, which the terms say; the third tells its own."""
+def test_only_unusual_discount_factors_are_reported(tmp_path: Path) -> None:
+    """Most clients have 0.8, which is in the terms; the third reports its own."""
     consortium, course = setting()
     place = tmp_path / "ledger.db"
     simulate(
@@ -215,8 +225,8 @@ def test_a_hundred_clients_on_ray(tmp_path: Path) -> None:
     assert deviated == ["client-40"]
 
 
-def test_the_phases_are_those_of_play(tmp_path: Path) -> None:
-    """The repeated game has the same rules, written by another hand."""
+def test_the_phases_are_the_same_as_in_the_repeated_game(tmp_path: Path) -> None:
+    """The repeated game implements the same rules independently."""
     consortium, course = setting()
     rules = {"punishment_slots": 2, "margin": 0.05}
     agreement = fa.solve_agreement(consortium, whole_samples=True, **rules)  # type: ignore[arg-type]

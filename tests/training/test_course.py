@@ -9,7 +9,8 @@ import torch
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
-from fedaccord.data.partition import RandomPartition, whole_contributions
+from fedaccord.data.partition import RandomPartition
+from fedaccord.data.scale import examples_for
 from fedaccord.training.course import Course, RunState, TrainingRun, train
 from fedaccord.training.engine import (
     GradientStep,
@@ -67,7 +68,7 @@ def test_slots_by_hand() -> None:
     run = train(given, THREE_SLOTS[:2], ["cooperating", "punishing"], seed=5)
     partition, parameters = given.partition(5), given.model.start(5)
     for slot in (1, 2):
-        whole = whole_contributions(THREE_SLOTS[slot - 1])
+        whole = examples_for(THREE_SLOTS[slot - 1])
         shares = [own[:x] for own, x in zip(partition.draw(slot), whole, strict=True)]
         plan = TrainingPlan(given.model, shares, 3, LocalEpochs(0.1, 16), seed=5, slot=slot)
         *_, parameters = VectorisedEngine().rounds(plan, parameters)

@@ -112,6 +112,28 @@ def test_a_folder_of_data(tmp_path: Path) -> None:
         train(CONSORTIUM, ["individual"], data=tmp_path, scale=2.0)
 
 
+def test_data_of_other_forms() -> None:
+    """Arrays for all clients to draw from, or for each client its own."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(400, 3))
+    shared = train(CONSORTIUM, ["individual"], data=(inputs, inputs[:, 0] > 0), skew=5.0, seeds=1)
+    assert shared.scores[0].accuracy.mean > 0.8
+    own = {
+        name: {"X": inputs[n::6], "y": inputs[n::6, 0] > 0}
+        for n, name in enumerate([*CONSORTIUM.names, "test"])
+    }
+    apart = train(CONSORTIUM, ["individual"], data=own, scale=0.5, seeds=1)
+    assert apart.scores[0].accuracy.mean > 0.8
+
+
+def test_features_on_very_different_scales_are_noted() -> None:
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(600, 3)) * [1.0, 1.0, 1e5]
+    trial = train([30, 20], data=(inputs, inputs[:, 0] > 0), local=LocalEpochs(1e-9), seeds=1)
+    [note] = training_notes(trial)
+    assert "on very different scales" in note
+
+
 def test_checkpoints(tmp_path: Path) -> None:
     whole = train(CONSORTIUM, seeds=1)
     assert losses(train(CONSORTIUM, seeds=1, checkpoint=tmp_path)) == losses(whole)

@@ -14,7 +14,6 @@ from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
 from fedaccord.files.reading import TOML_LIMIT
-from fedaccord.files.tables import guarded
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -153,6 +152,8 @@ def write_profile(path: Path, agreement: "Agreement") -> None:
 
 def write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     """Write a table as CSV."""
+    from fedaccord.files.tables import guarded
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

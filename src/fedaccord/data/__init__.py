@@ -1,13 +1,10 @@
 """Datasets, their partition among clients, and their drift from slot to slot."""
 
-from fedaccord.data.dataset import Dataset, load_dataset
-from fedaccord.data.own import OwnPartition, load_folder, own_partition
-from fedaccord.data.partition import (
-    Partition,
-    RandomPartition,
-    SkewedPartition,
-    whole_contributions,
-)
+from fedaccord.data.dataset import Dataset, dataset_names, load_dataset
+from fedaccord.data.inputs import as_dataset, as_examples, scale_note
+from fedaccord.data.own import OwnPartition, load_folder, own_partition, read_data
+from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
+from fedaccord.data.scale import examples_for
 
 __all__ = [
     "Dataset",
@@ -15,8 +12,22 @@ __all__ = [
     "Partition",
     "RandomPartition",
     "SkewedPartition",
+    "as_dataset",
+    "as_examples",
+    "dataset_names",
+    "examples_for",
     "load_dataset",
     "load_folder",
     "own_partition",
-    "whole_contributions",
+    "read_data",
+    "scale_note",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "whole_contributions":
+        raise ImportError(
+            "whole_contributions is now examples_for(contributions, scale), which rounds each "
+            "client's contribution by itself"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

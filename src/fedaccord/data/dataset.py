@@ -1,4 +1,4 @@
-"""What is trained on: inputs and labels, for training and for testing."""
+"""Datasets: inputs and labels, for training and for testing; the built-in ones and others'."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,19 +7,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord import plugins
+from fedaccord.checks import unknown
 from fedaccord.errors import FedaccordError, InvalidInput
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told, while a file downloads, its name, how many bytes are there, and of how many."""
+DownloadProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called while a file downloads: its name, how many bytes have arrived, and of how many."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Labelled examples. The first axis of the inputs counts examples, the rest is their shape.
 
-    Inputs are kept as 32-bit numbers and labels as 64-bit whole ones, whatever they are given as.
+    Inputs are stored as 32-bit floats and labels as 64-bit integers, whatever their type was.
     """
 
     name: str
@@ -28,9 +30,11 @@ class Dataset:
     test_inputs: Inputs
     test_labels: Labels
     classes: int
+    label_names: tuple[str, ...] = ()
+    """What the labels 0, 1, 2, ... stand for, if they were text."""
 
     def __post_init__(self) -> None:
-        """Refuse examples that could not be trained on, all mistakes at once."""
+        """Refuse examples that could not be trained on, and report all mistakes at once."""
         for name in ("inputs", "labels", "test_inputs", "test_labels"):
             object.__setattr__(self, name, self._kept(name))
         problems = [
@@ -43,7 +47,7 @@ class Dataset:
             raise InvalidInput(problems, source=f"dataset {self.name}")
 
     def _kept(self, name: str) -> npt.NDArray[Any]:
-        """An array of numbers as it is kept; not copied if it is of that kind already."""
+        """An array of numbers as it is stored; not copied if it has that type already."""
         try:
             given = np.asarray(getattr(self, name))
         except ValueError:  # rows of different lengths
@@ -55,7 +59,7 @@ class Dataset:
         if not labels and (given.dtype.kind not in "buif" or given.ndim < 2):
             problem = f"{name} must be numbers, in rows (or images) of one size"
             raise InvalidInput(problem, source=f"dataset {self.name}")
-        with np.errstate(over="ignore"):  # too large for 32 bits: told as not finite
+        with np.errstate(over="ignore"):  # too large for 32 bits: reported as not finite
             return np.ascontiguousarray(given, dtype=np.int64 if labels else np.float32)
 
     @property
@@ -84,31 +88,42 @@ def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> l
     return problems
 
 
-def load_dataset(name: str, progress: Progress | None = None) -> Dataset:
-    """A dataset by name: `digits` and `breast-cancer` at once, `mnist` from disk or downloaded.
+def load_dataset(name: str, progress: DownloadProgress | None = None) -> Dataset:
+    """A dataset by name: `digits`, `breast-cancer`, `mnist`, or one that another package brings.
 
-    `progress` is told how a download goes.
+    `mnist` is read from disk or downloaded; `progress` is called meanwhile. Another package brings
+    a dataset by an entry point in the group `fedaccord.datasets`: a function without arguments that
+    returns a `Dataset`, or anything that `as_dataset` accepts.
 
     >>> load_dataset("digits").shape
     (8, 8)
     """
-    if name not in DATASETS:
-        known = ", ".join(DATASETS)
-        raise InvalidInput(f"there is no dataset called {name!r}: choose one of {known}")
-    return DATASETS[name](progress)
+    if name in DATASETS:
+        return DATASETS[name](progress)
+    loader = plugins.find("datasets", name, _OTHERS)
+    if loader is None:
+        raise InvalidInput(f"there is no dataset called {name!r}: {unknown(name, dataset_names())}")
+    from fedaccord.data.inputs import as_dataset
+
+    return as_dataset(loader(), name)
 
 
-def _digits(_: Progress | None) -> Dataset:
+def dataset_names() -> list[str]:
+    """The names that `load_dataset` knows."""
+    return plugins.names_in("datasets", DATASETS)
+
+
+def _digits(_: DownloadProgress | None) -> Dataset:
     """1,797 digits of 8 x 8 pixels, inside scikit-learn."""
     bunch = _from_sklearn("digits")
-    return _split("digits", bunch.images / 16.0, bunch.target)
+    return split("digits", bunch.images / 16.0, bunch.target)
 
 
-def _breast_cancer(_: Progress | None) -> Dataset:
-    """569 tumours, 30 measurements each, malign or benign, inside scikit-learn."""
+def _breast_cancer(_: DownloadProgress | None) -> Dataset:
+    """569 tumours, 30 measurements each, malignant or benign, inside scikit-learn."""
     bunch = _from_sklearn("breast_cancer")
     centred = (bunch.data - bunch.data.mean(axis=0)) / bunch.data.std(axis=0)
-    return _split("breast-cancer", centred, bunch.target)
+    return split("breast-cancer", centred, bunch.target)
 
 
 def _from_sklearn(name: str) -> Any:
@@ -122,20 +137,27 @@ def _from_sklearn(name: str) -> Any:
     return getattr(datasets, f"load_{name}")()
 
 
-def _mnist(progress: Progress | None) -> Dataset:
+def _mnist(progress: DownloadProgress | None) -> Dataset:
     from fedaccord.data.mnist import load_mnist
 
     return load_mnist(progress)
 
 
-DATASETS: dict[str, Callable[[Progress | None], Dataset]] = {
+DATASETS: dict[str, Callable[[DownloadProgress | None], Dataset]] = {
     "digits": _digits,
     "breast-cancer": _breast_cancer,
     "mnist": _mnist,
 }
+_OTHERS: dict[str, Callable[[], Any]] = {}
+"""None of the datasets of other packages is built in."""
 
 
-def _split(name: str, inputs: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> Dataset:
+def split(
+    name: str,
+    inputs: npt.NDArray[Any],
+    labels: npt.NDArray[np.int64],
+    label_names: tuple[str, ...] = (),
+) -> Dataset:
     """A fifth of the examples, always the same, is kept for testing."""
     order = np.random.default_rng(0).permutation(len(labels))
     test, train = np.split(order, [len(labels) // 5])
@@ -146,4 +168,5 @@ def _split(name: str, inputs: npt.NDArray[np.float64], labels: npt.NDArray[np.in
         test_inputs=inputs[test].astype(np.float32),
         test_labels=labels[test].astype(np.int64),
         classes=int(labels.max()) + 1,
+        label_names=label_names,
     )

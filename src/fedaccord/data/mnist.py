@@ -1,13 +1,14 @@
 """The four original MNIST files: found on disk, or downloaded once, and always verified.
 
 They are looked for in the directory that FEDACCORD_DATA names (or its `mnist` folder), then
-in the user's cache; if they are in neither they are downloaded into the cache.
+in the user's cache directory; if they are in neither, they are downloaded into the cache.
 """
 
 import gzip
 import hashlib
 import os
 import urllib.request
+from collections.abc import Iterator
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.data.dataset import Dataset, Progress
+from fedaccord.data.dataset import Dataset, DownloadProgress
 from fedaccord.errors import FedaccordError
 
 CHECKSUMS = {
@@ -39,10 +40,10 @@ MIRROR = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 
 
 class DataUnavailable(FedaccordError):
-    """Data that is not on this machine and could not be fetched, or is not what it should be."""
+    """Data that is not on this machine and could not be downloaded, or is not what it should be."""
 
 
-def load_mnist(progress: Progress | None = None) -> Dataset:
+def load_mnist(progress: DownloadProgress | None = None) -> Dataset:
     """60,000 handwritten digits of 28 x 28 pixels to train on, and 10,000 to test with."""
     paths = {name: find_file(name, progress) for name in CHECKSUMS}
     arrays = {name: _read_idx(path) for name, path in paths.items()}
@@ -56,7 +57,7 @@ def load_mnist(progress: Progress | None = None) -> Dataset:
     )
 
 
-def find_file(name: str, progress: Progress | None = None) -> Path:
+def find_file(name: str, progress: DownloadProgress | None = None) -> Path:
     """Where one of the four files is, verified; downloaded if it has to be."""
     for folder in _folders():
         path = folder / name
@@ -69,15 +70,23 @@ def find_file(name: str, progress: Progress | None = None) -> Path:
 
 
 def cache_folder() -> Path:
-    """The user's cache for the files."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fedaccord" / "mnist"
+    """The user's cache directory for the files, where this operating system has it."""
+    try:
+        from platformdirs import user_cache_path
+    except ImportError:
+        raise FedaccordError(
+            "the place to keep MNIST is found by platformdirs, which is not installed: "
+            "pip install 'fedaccord[train]' brings it"
+        ) from None
+    return user_cache_path("fedaccord", appauthor=False) / "mnist"
 
 
-def _folders() -> list[Path]:
-    given = os.environ.get("FEDACCORD_DATA")
-    local = [Path(given), Path(given) / "mnist"] if given else []
-    return [*local, cache_folder()]
+def _folders() -> Iterator[Path]:
+    """Where the files may be already."""
+    if given := os.environ.get("FEDACCORD_DATA"):
+        yield from (Path(given), Path(given) / "mnist")
+    yield cache_folder()
+    yield Path.home() / ".cache" / "fedaccord" / "mnist"  # where they were kept on every system
 
 
 def _verify(path: Path) -> None:
@@ -96,8 +105,8 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _download(name: str, target: Path, progress: Progress | None) -> None:
-    """Fetch a file under another name, and give it its own once it is verified."""
+def _download(name: str, target: Path, progress: DownloadProgress | None) -> None:
+    """Download a file under a temporary name, and rename it once it is verified."""
     partial = target.with_name(f"{name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,13 +118,13 @@ def _download(name: str, target: Path, progress: Progress | None) -> None:
                     if progress:
                         progress(name, file.tell(), size)
         if _sha256(partial) != CHECKSUMS[name]:
-            raise OSError("what came is not the original file, by its SHA-256")
+            raise OSError("the downloaded file is not the original, by its SHA-256")
         partial.replace(target)
     except (OSError, HTTPException) as error:
         raise DataUnavailable(
             f"{name} of MNIST is not on this machine and could not be downloaded ({error}); "
-            f"put the four original files into {cache_folder()}, or name the directory that "
-            "has them in FEDACCORD_DATA"
+            f"put the four original files into {target.parent}, or set FEDACCORD_DATA to "
+            "the directory that has them"
         ) from None
     finally:
         with suppress(OSError):  # the folder may be what is wrong

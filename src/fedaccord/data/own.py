@@ -1,42 +1,38 @@
-"""Your own data: one file a client, or a function.
+"""Your own data: each client has its own examples, from a folder, a mapping or a function.
 
-A directory has one `.npz` file (arrays `inputs` and `labels`) or one `.csv` file (numbers, the
-label last; a first line of column names is left out) for each client, named after it, and one
-called `test` to measure with. Labels are 0, 1, 2, ...: each is at some client.
+A folder has one `.npz` or `.csv` file for each client, named after it, and one called `test` to
+measure with; `fedaccord.data.inputs` says what is in them.
 """
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
-from fedaccord.checks import in_brief, normalised
-from fedaccord.data.dataset import Dataset, Inputs, Labels
+from fedaccord.checks import normalised
+from fedaccord.data.dataset import Dataset
+from fedaccord.data.inputs import (
+    Examples,
+    as_dataset,
+    as_examples,
+    checked,
+    coded,
+    is_one_source,
+    read_examples,
+    text_labels,
+)
 from fedaccord.data.partition import Indices
 from fedaccord.errors import InvalidInput
-
-Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
-"""Inputs and labels, one of each an example, of whatever type they were stored in."""
 
 _LABELS = 1_000
 """More classes than that only with as many examples: else the last column is something else."""
 
-_UNREADABLE = (
-    *(BadZipFile, zlib.error, EOFError, KeyError, OSError, ValueError),
-    RuntimeError,  # a password, or a compression that this machine does not have
-    MemoryError,  # a damaged shape, larger than any machine
-)
-"""What comes of a damaged file, wherever the damage is."""
-
 
 @dataclass(frozen=True, eq=False)
 class OwnPartition:
-    """Each client has its own examples: the same in every slot, in another order."""
+    """Each client has its own examples: the same in every slot, in a different order."""
 
     dataset: Dataset
     sizes: Sequence[int]
@@ -52,6 +48,23 @@ class OwnPartition:
         ]
 
 
+def read_data(
+    data: Any, names: Sequence[str], name: str = "data", seed: int = 0
+) -> OwnPartition | Dataset:
+    """Anything that is accepted as data, for the clients called `names`.
+
+    A folder, a mapping of client names and a function of a client's name say who has which
+    examples. Anything else is one dataset, for a partition to deal out.
+    """
+    if isinstance(data, str | Path):
+        return load_folder(Path(data), names, seed)
+    if isinstance(data, Mapping) and not is_one_source(data):
+        return own_partition(data, names, name, seed)
+    if callable(data) and not hasattr(data, "__getitem__"):
+        return own_partition(data, names, name, seed)
+    return as_dataset(data, name)
+
+
 def load_folder(folder: Path, names: Sequence[str], seed: int = 0) -> OwnPartition:
     """The data of the clients called `names`, from a directory with one file for each."""
     if not folder.is_dir():
@@ -60,31 +73,30 @@ def load_folder(folder: Path, names: Sequence[str], seed: int = 0) -> OwnPartiti
         files = _files(folder)
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot be read: {error.strerror or error}") from None
-    return own_partition(lambda name: _read(_file(files, name)), names, folder.name, seed)
+    return own_partition(lambda name: read_examples(_file(files, name)), names, folder.name, seed)
 
 
 def own_partition(
-    examples_of: Callable[[str], Examples], names: Sequence[str], name: str, seed: int = 0
+    examples_of: Callable[[str], Any] | Mapping[str, Any],
+    names: Sequence[str],
+    name: str,
+    seed: int = 0,
 ) -> OwnPartition:
-    """The data of the clients called `names`, from a function of a client's name.
+    """The data of the clients called `names`, from a mapping or a function of a client's name.
 
-    The function is asked for `test`, too, for examples to measure with. All mistakes are told
-    at once.
+    Each client's examples, and those of `test` to measure with, are anything that `as_examples`
+    accepts. All mistakes are reported at once.
     """
     names = [normalised(name) for name in names]
     check_names(names)
-    parts = _all_parts(examples_of, [*names, "test"], name)
-    shapes = {who: inputs.shape[1:] for who, (inputs, _) in parts.items()}
-    width = shapes["test"]
-    if problems := [
-        f"{who}: its examples have the shape {shape}, those of test {width}"
-        for who, shape in shapes.items()
-        if shape != width
-    ]:
-        raise InvalidInput(problems, source=name)
+    source = _looked_up(examples_of) if isinstance(examples_of, Mapping) else examples_of
+    parts = _all_parts(source, [*names, "test"], name)
     # one client alone, as on Flower, need not have every label
     if len(names) > 1 and (problems := _label_problems(parts)):
         raise InvalidInput(problems, source=name)
+    labels = text_labels(labels for _, labels in parts.values())
+    if labels:
+        parts = {who: (inputs, coded(own, labels)) for who, (inputs, own) in parts.items()}
     dataset = Dataset(
         name=name,
         inputs=np.concatenate([parts[who][0] for who in names]),
@@ -92,46 +104,92 @@ def own_partition(
         test_inputs=parts["test"][0],
         test_labels=parts["test"][1],
         classes=1 + max(int(labels.max(initial=0)) for _, labels in parts.values()),
+        label_names=labels,
     )
     return OwnPartition(dataset, [len(parts[who][1]) for who in names], tuple(names), seed)
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse clients whose file would be that of the examples to measure with."""
+    """Refuse a client whose file would be that of the test examples."""
     if "test" in names:
-        raise InvalidInput("no client can be called test: those are the examples to measure with")
+        raise InvalidInput("no client can be called test: that is the name of the test examples")
+
+
+def _looked_up(data: Mapping[str, Any]) -> Callable[[str], Any]:
+    """A mapping as a function: names may be spelt in another of Unicode's forms."""
+    known = {normalised(name): examples for name, examples in data.items()}
+
+    def examples_of(name: str) -> Any:
+        if name not in known:
+            raise InvalidInput(f"{name}: there are no examples of this name")
+        return known[name]
+
+    return examples_of
 
 
 def _all_parts(
-    examples_of: Callable[[str], Examples], names: Sequence[str], source: str
-) -> dict[str, tuple[Inputs, Labels]]:
-    """Everyone's examples, or the mistakes of everyone's."""
-    parts: dict[str, tuple[Inputs, Labels]] = {}
+    examples_of: Callable[[str], Any], names: Sequence[str], source: str
+) -> dict[str, Examples]:
+    """Everyone's examples, or the mistakes in everyone's."""
+    parts: dict[str, Examples] = {}
     problems: list[str] = []
     for who in names:
         try:
-            parts[who] = _checked(who, *examples_of(who))
-        except InvalidInput as refused:
-            problems += refused.problems
+            found = examples_of(who)
+        except InvalidInput as error:  # says whose
+            problems += error.problems
+            continue
+        try:
+            parts[who] = checked(*as_examples(found))
+        except InvalidInput as error:
+            problems += [f"{who}: {problem}" for problem in error.problems]
+    if not problems:
+        problems = _shape_problems(parts) or _kind_problems(parts)
     if problems:
-        raise InvalidInput(problems, source=source)
-    most = max(_LABELS, sum(len(labels) for _, labels in parts.values()))
-    if problems := [
-        f"{who}: a label is {labels.max()}, which cannot be one of 0, 1, 2, ... (the label is last)"
-        for who, (_, labels) in parts.items()
-        if labels.max() >= most
-    ]:
         raise InvalidInput(problems, source=source)
     return parts
 
 
-def _label_problems(parts: dict[str, tuple[Inputs, Labels]]) -> list[str]:
+def _shape_problems(parts: Mapping[str, Examples]) -> list[str]:
+    width = parts["test"][0].shape[1:]
+    return [
+        f"{who}: its examples have the shape {inputs.shape[1:]}, those of test {width}"
+        for who, (inputs, _) in parts.items()
+        if inputs.shape[1:] != width
+    ]
+
+
+def _kind_problems(parts: Mapping[str, Examples]) -> list[str]:
+    """Labels that are text here and numbers there, or numbers that cannot be classes."""
+    kinds = {
+        who: "text" if labels.dtype.kind == "U" else "numbers" for who, (_, labels) in parts.items()
+    }
+    if len(set(kinds.values())) > 1:
+        return [
+            f"{who}: its labels are {kind}, those of test are {kinds['test']}"
+            for who, kind in kinds.items()
+            if kind != kinds["test"]
+        ]
+    if kinds["test"] == "text":
+        return []
+    most = max(_LABELS, sum(len(labels) for _, labels in parts.values()))
+    return [
+        f"{who}: a label is {labels.max()}, which cannot be one of 0, 1, 2, ... "
+        f"(the label is the column called label, or else the last)"
+        for who, (_, labels) in parts.items()
+        if labels.max() >= most
+    ]
+
+
+def _label_problems(parts: Mapping[str, Examples]) -> list[str]:
     """Labels that could not be learned, as no client has them."""
     found = {who: set(labels.tolist()) for who, (_, labels) in parts.items()}
     tested = found.pop("test")
     learned = set().union(*found.values())
     if unknown := sorted(tested - learned):
-        return [f"test: a label is {unknown[0]}, which no client has"]
+        return [f"test: a label is {unknown[0]!r}, which no client has"]
+    if isinstance(next(iter(learned)), str):
+        return []
     gap = next(label for label in range(len(learned) + 1) if label not in learned)
     return [
         f"{who}: a label is {max(labels)}, but no client has {gap}: they must be 0, 1, 2, ..."
@@ -154,57 +212,5 @@ def _file(files: Mapping[str, list[Path]], name: str) -> Path:
     found = files.get(name, [])
     if len(found) != 1:
         number = f"are {len(found)}" if found else "is none"
-        raise InvalidInput(f"{name}: there must be one file, .npz or .csv, there {number}")
+        raise InvalidInput(f"{name}: there must be one file, .npz or .csv; there {number}")
     return found[0]
-
-
-def _read(path: Path) -> Examples:
-    try:
-        return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    except _UNREADABLE as error:
-        why = in_brief(str(error))  # it may quote a damaged file
-        raise InvalidInput(f"{path.name}: cannot be read as examples ({why})") from None
-
-
-def _read_npz(path: Path) -> Examples:
-    with path.open("rb") as file:  # NumPy would leave a damaged one open
-        arrays = np.load(file, allow_pickle=False)
-        if isinstance(arrays, np.ndarray):
-            raise ValueError("it holds one array, not inputs and labels")
-        with arrays:
-            return arrays["inputs"], arrays["labels"]
-
-
-def _read_csv(path: Path) -> Examples:
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    rows = [line for line in lines if line.strip()]
-    if rows and not _numbers(rows[0]):
-        rows = rows[1:]
-    if not rows:
-        raise ValueError("there are no rows")
-    table = np.loadtxt(rows, delimiter=",", ndmin=2)
-    return table[:, :-1], table[:, -1]
-
-
-def _numbers(line: str) -> bool:
-    try:
-        [float(cell) for cell in line.split(",")]
-    except ValueError:
-        return False
-    return True
-
-
-def _checked(who: str, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Inputs, Labels]:
-    """As many inputs as labels, numbers all, and labels that are whole ones."""
-    inputs, labels = np.asarray(inputs), np.asarray(labels)
-    if inputs.ndim < 2 or labels.ndim != 1 or len(inputs) != len(labels) or len(labels) == 0:
-        raise InvalidInput(f"{who}: must have as many inputs as labels, and at least one")
-    if 0 in inputs.shape:
-        raise InvalidInput(f"{who}: its examples have the shape {inputs.shape[1:]}: they are empty")
-    if not {inputs.dtype.kind, labels.dtype.kind} <= set("biuf"):
-        raise InvalidInput(f"{who}: inputs and labels must be numbers, and not complex ones")
-    if not (labels == np.floor(labels)).all() or not ((labels >= 0) & (labels < 2**31)).all():
-        raise InvalidInput(f"{who}: labels must be whole numbers, 0 or more")
-    if not (np.abs(inputs) <= np.finfo(np.float32).max).all():
-        raise InvalidInput(f"{who}: inputs must be finite numbers")
-    return inputs.astype(np.float32), labels.astype(np.int64)

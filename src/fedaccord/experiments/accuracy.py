@@ -139,7 +139,9 @@ def _contributions(preset: TrainingPreset) -> dict[str, Column]:
 
 def _size(preset: TrainingPreset, scale: float) -> int:
     """Images of each client."""
-    return round(preset.setting.samples * scale)
+    from fedaccord.data.scale import examples_for
+
+    return int(examples_for(preset.setting.samples, scale))
 
 
 def simple_course(

@@ -1,7 +1,7 @@
-"""The protocol, the training and the bookkeeping across machines, on Flower.
+"""The protocol, the training and the ledger across machines, on Flower.
 
-`ledger` keeps what happened, `protocol` decides what happens next and knows no Flower; the modules
-here join the two to Flower's apps.
+`ledger` records what happened, and `protocol` decides what happens next; neither knows Flower. The
+modules here connect the two to Flower's apps.
 """
 
 from importlib.util import find_spec

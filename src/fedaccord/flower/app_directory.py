@@ -1,9 +1,15 @@
-"""Writes a directory that is a Flower app: the terms for all, a private file for each client."""
+"""From a consortium, in which all is known, to a Flower app: terms for all, private files for each.
+
+The app is a directory. Nothing in the terms is secret; what only one client may know is in a file
+of its own, which is no part of the app.
+"""
 
 import json
 import re
+import shlex
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -12,12 +18,56 @@ from typing import Any
 
 import numpy as np
 
+from fedaccord.checks import normalised
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.own import check_names
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.participant import Private
 from fedaccord.protocol.terms import Terms
+
+Slips = Mapping[str, Mapping[int, int]]
+"""What some clients contribute in some slots instead of what they are asked for."""
+
+
+def shared_terms(consortium: Consortium) -> dict[str, Any]:
+    """The part of the terms that comes from the consortium."""
+    return {
+        "name": consortium.name,
+        "clients": list(consortium.names),
+        "rounds": consortium.rounds,
+        "discount_factor": _usual_discount_factor(consortium),
+    }
+
+
+def _usual_discount_factor(consortium: Consortium) -> float:
+    """The most frequent discount factor: clients that have another one report it."""
+    return float(Counter(consortium.discount_factor.tolist()).most_common(1)[0][0])
+
+
+def privates_of(consortium: Consortium, slips: Slips | None = None) -> list[Private]:
+    """What each client of a consortium knows about itself."""
+    usual = _usual_discount_factor(consortium)
+    broken = [client.name for client in consortium if client.samples != int(client.samples)]
+    if broken:
+        raise InvalidInput(f"{broken[0]}: samples must be a whole number")
+    for name in slips or {}:
+        consortium.index(name)
+    planned = {normalised(name): amounts for name, amounts in (slips or {}).items()}
+    return [
+        Private(
+            name=client.name,
+            valuation=client.valuation,
+            cost_per_sample=client.cost_per_sample,
+            samples=int(client.samples),
+            discount_factor=float(client.discount_factor or 0.0),
+            communication_cost=client.communication_cost,
+            tells_discount_factor=client.discount_factor != usual,
+            slips=dict(planned.get(client.name, {})),
+        )
+        for client in consortium
+    ]
 
 
 def write_app(
@@ -25,7 +75,7 @@ def write_app(
 ) -> None:
     """Write the directory, whole or not at all.
 
-    With a dataset each client gets as many of its examples as it has samples, to rehearse with.
+    With a dataset, each client gets as many of its examples as it has samples, for a rehearsal.
     """
     _check_free(directory)
     check_names(terms.clients)
@@ -46,19 +96,19 @@ def write_app(
 
 
 def _check_free(directory: Path) -> None:
-    """Refuse a place that is taken, or where nothing can be."""
+    """Refuse a path that is taken, or where nothing can be written."""
     try:
         directory.stat()
     except FileNotFoundError:
         return
-    except OSError as error:  # too long a name, or a link to itself
+    except OSError as error:  # a name that is too long, or a link to itself
         raise FedaccordError(f"{directory}: cannot be written: {error.strerror}") from None
     if not directory.is_dir() or any(directory.iterdir()):
         raise FedaccordError(f"{directory}: exists already, and is not empty")
 
 
 def _put(made: Path, directory: Path) -> None:
-    """Move what was made to its place; an empty directory stays, someone may stand in it."""
+    """Move the app to its place; an empty directory is kept, as someone may be in it."""
     if not directory.exists():
         made.rename(directory)
         return
@@ -67,7 +117,7 @@ def _put(made: Path, directory: Path) -> None:
 
 
 def folder_names(clients: tuple[str, ...]) -> dict[str, str]:
-    """A directory's name for each client: letters and digits, and no two alike."""
+    """The name of each client's directory: letters and digits, all different."""
     result: dict[str, str] = {}
     for name in clients:
         plain = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "client"
@@ -82,7 +132,7 @@ def folder_names(clients: tuple[str, ...]) -> dict[str, str]:
 def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Path) -> None:
     app = made / "fedaccord_app"
     register = "\n".join(
-        f"       flwr supernode register clients/{folder}/node.pub --name {_shell(name)}"
+        f"       flwr supernode register clients/{folder}/node.pub --name {shlex.quote(name)}"
         for name, folder in folders.items()
     )
     certificates = json.dumps(str(home.resolve() / "keys" / "ca.pem"))
@@ -108,10 +158,10 @@ def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Pa
 
 
 def terms_text(terms: Terms) -> str:
-    """The terms as a TOML file, with what is left out as a comment."""
+    """The terms as a TOML file; a rule that is left out is a comment."""
     given = terms.model_dump(mode="json")
     training = given.pop("training")
-    lines = ["# What everyone in the consortium has signed. Nothing here is anyone's secret.", ""]
+    lines = ["# What everyone in the consortium has signed. Nothing in here is secret.", ""]
     lines += [_line(key, value) for key, value in given.items()]
     lines += ["", "[training]", *(_line(key, value) for key, value in training.items())]
     return "\n".join(lines) + "\n"
@@ -121,31 +171,31 @@ def _write_client(folder: Path, private: Private, terms: Terms) -> None:
     """A client's own file, and the terms for it to sign."""
     tells = "true" if private.tells_discount_factor else "false"
     text = f"""\
-# Private: this file stays with {private.name}. The server learns its ratio,
-# valuation / cost_per_sample, and its samples.
+# Private: this file stays with {private.name}. The server learns only the ratio
+# valuation / cost_per_sample, and samples.
 name = {_toml(private.name)}
 valuation = {private.valuation!r}
 cost_per_sample = {private.cost_per_sample!r}
 samples = {private.samples}
 communication_cost = {private.communication_cost!r}
 discount_factor = {private.discount_factor!r}
-# Whether the server learns the discount factor, too, and may offer accordingly.
+# Whether the server also learns the discount factor, and can take it into account in its offer.
 tell_discount_factor = {tells}
 
-# Paths are relative to this file. The terms are what this client signed: it takes part in slots
+# Paths are relative to this file. The terms are the ones that this client signed: it takes part
 # under no others. The data is a directory with {private.name}.npz (or .csv) and
-# test.npz; the ledger is this client's own copy; the model of each slot is put where you say.
+# test.npz. The ledger is this client's own copy. The model of each slot is stored under "model".
 terms = "terms.toml"
 data = "data"
 ledger = "ledger.db"
 model = "model.npz"
 
-# To rehearse a slip, in slot 2 to 0 samples:
+# To rehearse a slip to 0 samples in slot 2:
 # [slips]
 # 2 = 0
 """
     folder.parent.mkdir(exist_ok=True)
-    folder.mkdir(mode=0o700)  # its data, its copy and its models will be there, too
+    folder.mkdir(mode=0o700)  # its data, its copy and its models will be there as well
     path = folder / "client.toml"
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
@@ -155,11 +205,11 @@ model = "model.npz"
 def _write_data(
     clients: Path, folders: Mapping[str, str], privates: list[Private], dataset: Dataset
 ) -> None:
-    """Examples to rehearse with, none of them with two clients if there are enough."""
+    """Examples for a rehearsal; no two clients have the same one if there are enough."""
     drawn = RandomPartition(dataset, [private.samples for private in privates]).draw(1)
     for private, share in zip(privates, drawn, strict=True):
         if "/" in private.name or "\\" in private.name:
-            raise InvalidInput(f"{private.name}: no file can have this name")
+            raise InvalidInput(f"{private.name}: cannot be the name of a file")
         folder = clients / folders[private.name] / "data"
         folder.mkdir()
         own, test = (dataset.inputs[share], dataset.labels[share]), dataset
@@ -168,7 +218,7 @@ def _write_data(
 
 
 def _filled(name: str, /, **words: str) -> str:
-    text = resources.files("fedaccord.flower.app_files").joinpath(f"{name}.txt").read_text("utf-8")
+    text = (resources.files("fedaccord.flower") / "app_files" / f"{name}.txt").read_text("utf-8")
     return Template(text).substitute(words) if words else text.replace("$$", "$")
 
 
@@ -179,9 +229,5 @@ def _line(key: str, value: Any) -> str:
 
 
 def _toml(value: Any) -> str:
-    """JSON's texts, numbers and lists are TOML's as well."""
+    """JSON strings, numbers and lists are valid TOML."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _shell(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,9 +1,9 @@
-"""A client as a Flower app. What goes wrong here is told here, not to the server."""
+"""A client as a Flower app. Errors are logged at the client; the server learns none of them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -12,15 +12,30 @@ from fedaccord.errors import FedaccordError
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.protocol.asked import Refusal
 from fedaccord.protocol.parameters import Arrays
-from fedaccord.protocol.participant import Participant
-from fedaccord.protocol.terms import load_terms
+from fedaccord.protocol.participant import Private
 
 LOG = logging.getLogger("fedaccord")
 
-ClientOf = Callable[[Context], Participant]
+
+class Client(Protocol):
+    """Whoever answers for a client: a `Participant`, or a `FileClient`."""
+
+    @property
+    def private(self) -> Private:
+        """The client's numbers; only its name is used here."""
+        ...
+
+    def answer(
+        self, asked: Mapping[str, Any], parameters: Arrays | None
+    ) -> tuple[dict[str, Any], Arrays | None]:
+        """The reply to a question of the server's."""
+        ...
+
+
+ClientOf = Callable[[Context], Client]
 """The client that a node stands for, given Flower's context of the node."""
 Keeper = Callable[[Context, Arrays], None]
-"""Puts a slot's model where a client wants it."""
+"""Stores a slot's model where a client wants it."""
 
 
 def client_app(client_of: ClientOf, keep_model: Keeper | None = None) -> ClientApp:
@@ -61,7 +76,7 @@ def client_app(client_of: ClientOf, keep_model: Keeper | None = None) -> ClientA
 def _answer(
     client_of: ClientOf, context: Context, asked: dict[str, Any], arrays: Arrays | None
 ) -> tuple[dict[str, Any], Arrays | None]:
-    """The client's answer, or a bare word: an error's text could tell what is private."""
+    """The client's answer, or one word: the text of an error could reveal something private."""
     place = {key: asked.get(key) for key in ("stage", "slot", "turn", "token")}
     try:
         return client_of(context).answer(asked, arrays)
@@ -76,7 +91,7 @@ def _answer(
 
 
 def _keep(keep_model: Keeper | None, context: Context, arrays: Arrays) -> None:
-    """A settlement is one also where the model cannot be stored, on a full disk for example."""
+    """A slot is settled even if the model cannot be stored, on a full disk for example."""
     try:
         if keep_model is not None:
             keep_model(context, arrays)
@@ -86,12 +101,15 @@ def _keep(keep_model: Keeper | None, context: Context, arrays: Arrays) -> None:
 
 def app_of_files(terms_file: Path) -> ClientApp:
     """The app for a node whose configuration names the client's own file (`client-file`)."""
-    from fedaccord.flower.client_file import client_of_file, keep_model
+    from fedaccord.flower.client_file import FileClient
 
-    def client_of(context: Context) -> Participant:
-        return client_of_file(str(context.node_config["client-file"]), load_terms(terms_file))
+    clients: dict[str, FileClient] = {}  # for as long as this process lasts
+
+    def client_of(context: Context) -> FileClient:
+        path = str(context.node_config["client-file"])
+        return clients.setdefault(path, FileClient(path, terms_file))
 
     def keep(context: Context, arrays: Arrays) -> None:
-        keep_model(str(context.node_config["client-file"]), arrays)
+        client_of(context).keep_model(arrays)
 
     return client_app(client_of, keep)

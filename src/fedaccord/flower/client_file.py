@@ -1,6 +1,13 @@
-"""A client's own file, `client.toml`: what only it knows, and where its things are."""
+"""A client on Flower by its own file, `client.toml`: what only it knows, and where its data is.
 
+The files (`client.toml`, the terms, the data) are read when a slot begins, and not again in that
+slot while the process lasts. Flower's SuperNode (1.41) starts a process for every message, so there
+each message reads what it needs once: `client.toml` and the terms, and the data to report or train.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
-from fedaccord.ledger.chain import Entry, Fact
-from fedaccord.ledger.store import open_ledger
+from fedaccord.flower.copies import FileCopy
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.terms import (
@@ -26,12 +32,12 @@ if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition
     from fedaccord.flower.local import LocalTraining
 
-_PATIENCE = 30.0
-"""Seconds to wait for a copy that another message is being written to."""
+_MID_SLOT = ("rank", "offer", "train", "settle")
+"""Questions that are answered from what was read when the slot began."""
 
 
 class ClientFile(BaseModel):
-    """What is in the file. Paths are relative to it."""
+    """The contents of the file. Paths are relative to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     name: ClientName
@@ -42,7 +48,7 @@ class ClientFile(BaseModel):
     communication_cost: float = Field(default=0.0, ge=0)
     tell_discount_factor: bool = False
     terms: str = "terms.toml"
-    """The terms that this client signed, which the app must have, too."""
+    """The terms that this client signed; the app must have the same."""
     data: str = "data"
     ledger: str = "ledger.db"
     model: str | None = None
@@ -67,7 +73,7 @@ class ClientFile(BaseModel):
 
 
 def load_client_file(path: str | Path) -> ClientFile:
-    """A client's file, or every mistake in it."""
+    """The contents of a client's file, or every mistake in it."""
     try:
         found = ClientFile.model_validate(load_toml(path))
     except ValidationError as error:
@@ -88,18 +94,61 @@ def load_client_file(path: str | Path) -> ClientFile:
     return found
 
 
-def client_of_file(path: str | Path, terms: Terms) -> Participant:
-    """The client of a file, ready to answer."""
-    file, folder = load_client_file(path), Path(path).parent
-    _check_signed(folder / file.terms, terms)
-    if file.name not in terms.clients:
-        raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(path))
-    copy, training = _Copy(folder / file.ledger), _Training(file, folder, terms)
-    return Participant(file.private, terms, copy, training, look=training.examples)
+class FileClient:
+    """The client of a file, which answers like any other."""
+
+    def __init__(self, path: str | Path, terms_file: Path) -> None:
+        """`terms_file` has the terms of the server's app, which must be those that were signed."""
+        self.path, self.terms_file = Path(path), terms_file
+        self._slot: object = None
+        self._read: tuple[ClientFile, Participant] | None = None
+
+    @property
+    def private(self) -> Private:
+        """The client's numbers, as they are in the file now."""
+        return self._reread(slot=None)[0].private
+
+    def answer(
+        self, asked: Mapping[str, Any], parameters: Arrays | None
+    ) -> tuple[dict[str, Any], Arrays | None]:
+        """The reply to a question of the server's."""
+        slot = asked.get("slot")
+        fresh = self._read is None or slot != self._slot or asked.get("stage") not in _MID_SLOT
+        _, participant = self._reread(slot) if fresh else self._known
+        return participant.answer(asked, parameters)
+
+    def keep_model(self, arrays: Arrays) -> None:
+        """Put a slot's model where the client wants it, if it does; whole or not at all."""
+        file, _ = self._known
+        if file.model is not None:
+            write_whole(self.path.parent / file.model, to_bytes(arrays), private=True)
+
+    @property
+    def _known(self) -> tuple[ClientFile, Participant]:
+        return self._read or self._reread(slot=None)
+
+    def _reread(self, slot: object) -> tuple[ClientFile, Participant]:
+        self._read = None  # whatever is wrong now, nothing old is used
+        self._slot, self._read = slot, self._from_files()
+        return self._read
+
+    def _from_files(self) -> tuple[ClientFile, Participant]:
+        file, folder, terms = (
+            load_client_file(self.path),
+            self.path.parent,
+            load_terms(self.terms_file),
+        )
+        _check_signed(folder / file.terms, terms)
+        if file.name not in terms.clients:
+            raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(self.path))
+        copy, training = FileCopy(folder / file.ledger), _Training(file, folder, terms)
+        return file, Participant(
+            file.private, terms, copy, training, look=lambda: training.examples
+        )
 
 
 def _check_signed(path: Path, terms: Terms) -> None:
-    """The app comes from the server, and so do its terms: are they those of the client's file?"""
+    """Compare the signed terms with those of the app, which comes from the server."""
     signed, given = _lines(load_terms(path)), _lines(terms)
     if others := [
         f"{key}: {value} was signed, but the server's app has {given[key]}"
@@ -116,49 +165,28 @@ def _lines(terms: Terms) -> dict[str, Any]:
     return rules | {f"training.{key}": value for key, value in training.items()}
 
 
-def keep_model(path: str | Path, arrays: Arrays) -> None:
-    """Put the model of a slot where the client wants it, if it does; whole or not at all."""
-    file = load_client_file(path)
-    if file.model is not None:
-        write_whole(Path(path).parent / file.model, to_bytes(arrays), private=True)
-
-
-class _Copy:
-    """The client's ledger, open only while it is written or read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def append(self, facts: list[Fact]) -> None:
-        with open_ledger(self.path, wait=_PATIENCE) as ledger:
-            ledger.append(facts)
-
-    def entries(self, *, slot: int, kind: str) -> list[Entry]:
-        with open_ledger(self.path, wait=_PATIENCE) as ledger:
-            return list(ledger.entries(slot=slot, kind=kind))
-
-    def last(self) -> Entry | None:
-        with open_ledger(self.path, wait=_PATIENCE) as ledger:
-            return ledger.last()
-
-
 class _Training:
-    """Loads the data, and PyTorch, when there is something to train, and not before."""
+    """Loads the data, and PyTorch, when they are first needed."""
 
     def __init__(self, file: ClientFile, folder: Path, terms: Terms) -> None:
         self.file, self.folder, self.terms = file, folder, terms
 
     def __call__(self, slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
-        return self._local()(slot, turn, amount, parameters)
+        return self._local(slot, turn, amount, parameters)
 
+    @cached_property
     def examples(self) -> "OwnPartition":
-        """The client's own data, if it is of the form that the terms say, and as much as told."""
+        """The client's own data, if it has the form in the terms, and as many examples as said."""
         from fedaccord.data.own import load_folder
 
         file, training = self.file, self.terms.training
         seed = training.seed + self.position
         own = load_folder(self.folder / file.data, [file.name], seed)
         shape = own.dataset.shape
+        if own.dataset.label_names:
+            raise InvalidInput(
+                "labels: must be 0, 1, 2, ... on Flower, where no client sees the others' labels"
+            )
         if shape != training.shape or own.dataset.classes > training.classes:
             raise InvalidInput(f"its examples have the shape {shape}, the terms {training.shape}")
         if own.sizes[0] < file.samples:
@@ -167,13 +195,14 @@ class _Training:
 
     @property
     def position(self) -> int:
-        """The client's among all."""
+        """The client's position among all."""
         return self.terms.clients.index(self.file.name)
 
+    @cached_property
     def _local(self) -> "LocalTraining":
         from fedaccord.flower.local import LocalTraining, local_steps
         from fedaccord.training.task import Model, find_task
 
-        own, training, steps = self.examples(), self.terms.training, local_steps(self.terms)
+        own, training, steps = self.examples, self.terms.training, local_steps(self.terms)
         model = Model(find_task(training.task), replace(own.dataset, classes=training.classes))
         return LocalTraining(model, steps, own, position=self.position, seed=training.seed)

@@ -1,9 +1,12 @@
-"""Puts messages to nodes and collects the replies, so that a bad reply harms only its sender.
+"""Sends messages to nodes and collects the replies, so that a bad reply harms only its sender.
 
-Flower's own `send_and_receive` unpacks all replies in one go: one that cannot be unpacked ends the
-server, one whose objects never arrive holds up all others, and each counts as coming from whatever
-node its own bytes name. Here every message is waited for separately, with a deadline and a limit on
-size, and a reply belongs to the node that the message was sent to.
+Flower's own `send_and_receive` unpacks all replies together: one that cannot be unpacked ends the
+server, one whose objects never arrive delays all others, and each counts as coming from whatever
+node its own bytes name. Here every reply is waited for separately, with a deadline and a size
+limit, and belongs to the node that the message was sent to.
+
+Only the server needs this module, and importing it takes about a second. So it is separate from
+`wire`, which a client imports in a new process for every message.
 """
 
 import json
@@ -36,20 +39,20 @@ from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
 
 Pull = Callable[[str, float], Message | None]
-"""Pulls the reply to the message with this id, before this moment; None: it is not there yet."""
+"""Pulls the reply to the message with this id before a deadline; None if it is not there yet."""
 
 _BODY_BYTES = 64 * 1024
-"""What a reply may take without its parameters."""
+"""The size of a reply without its parameters."""
 _ARRAY_BYTES = 4 * 1024
-"""What an array may take beside its numbers: its name, its header, its form."""
+"""The size of an array without its numbers: its name, header and form."""
 _PAUSES = 0.1, 3.0
-"""Seconds between two looks for a reply, when it was just asked for and after a while."""
+"""Seconds between two attempts to pull a reply, at first and after a while."""
 _GRACE = 2.0
-"""Seconds that a reply which is being unpacked at the deadline has to become a fault."""
+"""Seconds after the deadline for replies that are just being unpacked."""
 
 
 def room_for(model: Arrays | None) -> int:
-    """How many bytes a reply may take, packed and unpacked; a model may come along if given."""
+    """How many bytes a reply may take, packed and unpacked; with a model, if one is given."""
     numbers = sum(array.nbytes + _ARRAY_BYTES for array in (model or {}).values())
     return _BODY_BYTES + numbers + numbers // 8
 
@@ -57,7 +60,7 @@ def room_for(model: Arrays | None) -> int:
 def exchange(
     grid: Grid, messages: Mapping[int, Message], seconds: float, room: int
 ) -> dict[int, Message | Unreadable]:
-    """Send a message to each node, and return the replies that came in time, by node."""
+    """Send a message to each node, and return the replies that arrived in time, by node."""
     if not messages:
         return {}
     end = time.monotonic() + seconds
@@ -73,7 +76,7 @@ def exchange(
 
 
 def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
-    """For a grid in this process, where no pull waits for anyone."""
+    """For a grid in this process, where pulling a reply never blocks."""
     found: dict[int, Message | Unreadable] = {}
     while True:
         for node in ids.keys() - found.keys():
@@ -84,7 +87,7 @@ def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
 
 
 def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
-    """A thread for each message: whoever is slow is waited for by its own thread only."""
+    """A thread for each message: a slow node delays only its own thread."""
     found: dict[int, Message | Unreadable] = {}
     stopped: list[RunNotRunningException] = []
 
@@ -103,24 +106,24 @@ def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
         thread.start()
     for thread in threads:
         thread.join(max(0.0, end + _GRACE - time.monotonic()))
-    if stopped:  # by whoever started the run; no node's doing
+    if stopped:  # by whoever started the run, not by a node
         raise stopped[0]
-    return dict(found)  # a copy: whatever a late thread still adds is not in it
+    return dict(found)  # a copy: what a late thread still adds is not in it
 
 
 def _look(
     found: dict[int, Message | Unreadable], node: int, pull: Pull, message_id: str, end: float
 ) -> bool:
-    """Pull a reply if it is there. Whatever goes wrong with it is its node's."""
+    """Pull a reply if it is there. Whatever goes wrong with it is the fault of its node."""
     try:
         reply: Message | Unreadable | None = pull(message_id, end)
         if not isinstance(reply, Message | None):
             reply = Unreadable(Reason.NO_MESSAGE)
     except Unreadable as problem:
         reply = problem
-    except httpx.TransportError:  # the SuperLink could not be reached, which is no node's doing
+    except httpx.TransportError:  # the SuperLink could not be reached, which is no node's fault
         reply = None
-    except Exception:  # the bytes are somebody else's: Flower raises whatever they lead to
+    except Exception:  # a node chose the bytes: Flower may raise anything
         reply = Unreadable(Reason.NOT_UNPACKED)
     if reply is not None:
         found[node] = reply
@@ -135,11 +138,11 @@ def _pull_locally(grid: Grid, message_id: str) -> Message | None:
 
 
 def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> Message | None:
-    """What the grid's own `pull_messages` does, for one message and within limits."""
+    """Like the grid's own `pull_messages`, for one message and within limits."""
     client, run_id = grid._runtime_client, grid.run.run_id
     answer = client.PullMessages(PullAppMessagesRequest(message_ids=[message_id]))
     both = zip(answer.messages_list, answer.message_object_trees, strict=True)
-    # nodes can send the server messages that answer nothing: they come along with any pull
+    # nodes can send messages that answer nothing, and any pull returns those as well
     replies = [(m, tree) for m, tree in both if m.metadata.reply_to_message_id == message_id]
     if not replies:
         return None
@@ -176,13 +179,13 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
 
 
 def inflated(message_id: str, contents: dict[str, bytes], room: int) -> Message:
-    """The message that these objects are, if it takes no more than `room`."""
+    """The message that consists of these objects, if it takes no more than `room` bytes."""
     check_inflated(contents, room)
     return cast(Message, inflate_object_from_contents(message_id, contents))
 
 
 def _object_ids(tree: ObjectTree, room: int) -> list[str]:
-    """What a reply consists of, each part once."""
+    """The objects that a reply consists of, each once."""
     found = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
     if len(found) > room // 64:  # an object takes at least the 64 digits of its id
         raise Unreadable(Reason.TOO_LARGE)
@@ -190,7 +193,7 @@ def _object_ids(tree: ObjectTree, room: int) -> list[str]:
 
 
 def check_inflated(contents: Mapping[str, bytes], room: int) -> None:
-    """Refuse arrays that would be larger than `room` when unpacked: a chunk can be repeated."""
+    """Refuse arrays that would exceed `room` bytes when unpacked: a chunk can be repeated."""
     size = 0
     for content in contents.values():
         kind, children, _ = get_object_head_values_from_object_content(content)

@@ -1,6 +1,6 @@
-"""A grid in one process: every message is answered at once by the client app.
+"""A grid in one process: the client app answers every message at once.
 
-It does what Flower's own grids do, without Ray, threads or waiting: for engines and for tests.
+It does what Flower's own grids do, without Ray, threads or waiting: for simulations and tests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class InProcessGrid(Grid):  # type: ignore[misc,unused-ignore]
         group_id: str,
         ttl: float | None = None,
     ) -> Message:
-        """Flower's old way to make a message."""
+        """Flower's old way to create a message."""
         return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
 
     def get_node_ids(self) -> list[int]:
@@ -81,5 +81,5 @@ class InProcessGrid(Grid):  # type: ignore[misc,unused-ignore]
         *,
         timeout: float | None = None,  # noqa: ARG002
     ) -> list[Message]:
-        """Ask and take the answers."""
+        """Send messages and return the answers."""
         return self.pull_messages(self.push_messages(messages))

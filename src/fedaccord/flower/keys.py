@@ -1,6 +1,6 @@
 """Certificates and keys: TLS for the server, a node key for each client.
 
-The certificate authority signs one certificate and is forgotten: its key is never written down.
+The certificate authority signs one certificate; its key is never written to disk.
 """
 
 import ipaddress
@@ -19,20 +19,20 @@ from fedaccord.atomic import WholeFile, write_together
 from fedaccord.errors import FedaccordError, InvalidInput
 
 _CURVE = ec.SECP384R1
-"""What Flower's node authentication asks for."""
+"""The curve that Flower's node authentication requires."""
 _LONGEST_DAYS = 825
-"""Longer than this, some systems refuse a certificate."""
+"""Some systems refuse certificates that are valid for longer."""
 _LABEL = r"(?!-)[a-zA-Z0-9_-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z)({_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
-"""A host's name: labels with dots between. The last is no number, or else it is an address."""
+"""A host name: labels with dots in between. The last is no number, else it is an address."""
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:
-    """Write `ca.pem`, `server.pem` and `server.key` for a server that is reached by these names."""
+    """Write `ca.pem`, `server.pem` and `server.key` for a server with these names."""
     if not hosts:
-        raise InvalidInput("--host: the server needs a name or an address that clients reach it by")
+        raise InvalidInput("host: the server needs a name or an address at which clients reach it")
     if not 1 <= days <= _LONGEST_DAYS:
-        raise InvalidInput(f"--days: must be from 1 to {_LONGEST_DAYS}, got {days}")
+        raise InvalidInput(f"days: must be from 1 to {_LONGEST_DAYS}, got {days}")
     names = [_general_name(host) for host in hosts]
     authority, key = ec.generate_private_key(_CURVE()), ec.generate_private_key(_CURVE())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord consortium")])
@@ -64,11 +64,11 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
 
 
 def make_node_key(path: Path) -> Path:
-    """Write a client's node key, and beside it the public half, which goes to the server."""
+    """Write a client's node key, and next to it the public half, which goes to the server."""
     _check_free(path)
     public = path.with_suffix(".pub")
     if public == path:
-        raise InvalidInput(f"{path}: a private key needs another ending than .pub")
+        raise InvalidInput(f"{path}: a private key cannot end in .pub")
     _check_free(public)
     key = ec.generate_private_key(_CURVE())
     private_half = key.private_bytes(
@@ -84,12 +84,12 @@ def make_node_key(path: Path) -> Path:
 
 
 def copy_certificate(authority: Path, client: Path) -> None:
-    """Put the authority's certificate into a client's directory."""
+    """Copy the authority's certificate into a client's directory."""
     _write(WholeFile(client / "ca.pem", [authority.read_bytes()]))
 
 
 def _write(*files: WholeFile) -> None:
-    """Both halves of a key, or neither; one that is private is never seen by others."""
+    """Write all files or none; nobody else can ever read a private one."""
     try:
         write_together(files)
     except OSError as error:
@@ -98,27 +98,27 @@ def _write(*files: WholeFile) -> None:
 
 
 def _check_free(path: Path) -> None:
-    """Refuse to overwrite anything with a key, or to try where no file can be."""
+    """Refuse to overwrite anything with a key, and paths where no file can be."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
-    except OSError as error:  # too long a name, say
+    except OSError as error:  # a name that is too long, say
         raise FedaccordError(f"{path}: cannot be written: {error.strerror}") from None
     if stat.S_ISDIR(mode):
         raise InvalidInput(f"{path}: is a directory; a key goes into a file")
-    raise FedaccordError(f"{path}: exists already; a key is not overwritten")
+    raise FedaccordError(f"{path}: exists already; keys are not overwritten")
 
 
 def _make_folder(folder: Path) -> None:
-    """The server's, in which nothing stands where a file is to go."""
+    """Create the server's directory, and check that no directory is where a file should go."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FedaccordError(f"{folder}: cannot be made: {error.strerror or error}") from None
+        raise FedaccordError(f"{folder}: cannot be created: {error.strerror or error}") from None
     for name in ("server.key", "server.pem", "ca.pem"):
         if (folder / name).is_dir():
-            raise FedaccordError(f"{folder / name}: is a directory, where a file is to go")
+            raise FedaccordError(f"{folder / name}: is a directory, but should be a file")
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -128,7 +128,7 @@ def _general_name(host: str) -> x509.GeneralName:
         pass
     if _NAME.fullmatch(host) is None:
         raise InvalidInput(
-            f"--host: {host!r} is neither a name nor an address (without https:// or a port)"
+            f"host: {host!r} is neither a name nor an address (leave out https:// and the port)"
         )
     return x509.DNSName(host)
 

@@ -1,4 +1,4 @@
-"""Training at a client, on exactly as many samples as it contributes."""
+"""Training at a client, on as many examples as it contributes."""
 
 from math import prod
 
@@ -7,6 +7,7 @@ import torch
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Partition
+from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms
@@ -14,12 +15,12 @@ from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, Tr
 from fedaccord.training.task import Model, find_task
 
 _LARGEST_LAYER = 100_000_000
-"""Numbers of an example times classes: what softmax can learn on a usual machine."""
+"""Numbers per example times classes: what softmax can learn on an ordinary machine."""
 _NOTHING = np.array([], dtype=np.int64)
 
 
 class LocalTraining:
-    """The rounds of one client, the same as an engine in one process would have it do."""
+    """The rounds of one client, the same as those of an engine in one process."""
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class LocalTraining:
         seed: int = 0,
         scale: float = 1.0,
     ) -> None:
-        """`position` is the client's among all; its examples are the `drawn`-th of a draw."""
+        """`position` is the client's position among all; `drawn` its position in the partition."""
         self.model, self.local, self.partition = model, local, partition
         self.position, self.drawn, self.seed, self.scale = position, drawn, seed, scale
         self._slot, self._examples = 0, _NOTHING
@@ -41,17 +42,12 @@ class LocalTraining:
         """The client's parameters after its own steps from the global ones."""
         if self._slot != slot:
             self._slot, self._examples = slot, self.partition.draw(slot)[self.drawn]
-        share = self._examples[: scaled_amount(amount, self.scale)]
+        share = self._examples[: int(examples_for(amount, self.scale))]
         shares = [*[_NOTHING] * self.position, share]
         plan = TrainingPlan(self.model, shares, turn, self.local, self.seed, slot, first=turn)
         given = {name: torch.from_numpy(array) for name, array in parameters.items()}
         (after,) = PlainEngine().rounds(plan, given)
         return {name: value.numpy() for name, value in after.items()}
-
-
-def scaled_amount(amount: int, scale: float) -> int:
-    """On how many examples a client trains that contributes so many samples."""
-    return max(1, round(amount * scale)) if amount else 0
 
 
 def local_steps(terms: Terms) -> GradientStep | LocalEpochs:
@@ -63,12 +59,12 @@ def local_steps(terms: Terms) -> GradientStep | LocalEpochs:
 
 
 def empty_model(terms: Terms) -> Model:
-    """The terms' model for whoever has no data, as the server."""
+    """The terms' model for someone without data, like the server."""
     training = terms.training
     if prod(training.shape) * training.classes > _LARGEST_LAYER:
         raise InvalidInput(
-            "shape and classes: the numbers of an example times the classes must be "
-            f"{_LARGEST_LAYER:,} or less"
+            "shape and classes: the numbers per example times the classes must be at most "
+            f"{_LARGEST_LAYER:,}"
         )
     inputs, labels = np.zeros((1, *training.shape), np.float32), np.zeros(1, np.int64)
     nothing = Dataset(terms.name, inputs, labels, inputs, labels, training.classes)

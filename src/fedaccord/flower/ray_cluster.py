@@ -1,9 +1,9 @@
-"""The Ray cluster that a simulation runs on: its own, on this machine, closed to everyone else.
+"""The Ray cluster of a simulation: its own, on this machine, closed to everyone else.
 
-By itself Ray listens on all interfaces, and whoever reaches a port runs code. Here its ports are on
-the loopback interface and ask for a token that only this process and its children have, and its
-files are in a directory that only this user can enter. A cluster that runs already, of this user
-or another, is left alone.
+By default Ray listens on all interfaces, and anyone who reaches a port can run code. Here its ports
+are on the loopback interface and require a token that only this process and its children have, and
+its files are in a directory that only this user can enter. A cluster that is already running, of
+this user or another, is left alone.
 """
 
 import os
@@ -23,24 +23,24 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Where Ray is not made for clusters it uses the loopback interface; with "0", on Linux as well."""
+"""Where Ray supports no clusters it uses the loopback interface only; with "0", on Linux too."""
 _SHORT = "/tmp" if os.name == "posix" else None
-"""Paths of sockets must not be long, and TMPDIR may be."""
+"""Paths of sockets must be short, and TMPDIR may be long."""
 
 
 @contextmanager
 def closed_cluster() -> Iterator[dict[str, Any]]:
-    """Let Ray start a closed cluster with these arguments of `ray.init`.
+    """The arguments with which `ray.init` starts a closed cluster.
 
-    The settings are in the environment, which Ray's processes inherit, and are taken back after.
+    The settings are in the environment, which Ray's processes inherit, and are removed afterwards.
     """
     import ray
     from ray._private import ray_constants
 
     if ray.is_initialized():
         raise FedaccordError(
-            "Ray runs in this process already, and Flower would end it with the simulation: "
-            "call ray.shutdown() first"
+            "Ray is already running in this process, and Flower would shut it down after the "
+            "simulation: call ray.shutdown() first"
         )
     closed = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32), _LOOPBACK: "0"}
     quiet = {name: value for name, value in _QUIET.items() if name not in os.environ}
@@ -49,8 +49,8 @@ def closed_cluster() -> Iterator[dict[str, Any]]:
     try:
         with folder as place, _environment(quiet | closed):
             _read_settings_again(clusters=False)
-            # "local" is never a cluster that runs already, whatever RAY_ADDRESS says; Ray opens
-            # its own directory to everyone, so it is one within ours
+            # "local" is never a cluster that is running, whatever RAY_ADDRESS says; Ray opens its
+            # own directory to everyone, so it is a subdirectory of ours
             yield {"address": "local", "_temp_dir": str(Path(place, "ray"))}
     finally:
         _read_settings_again(clusters=usual)
@@ -58,7 +58,7 @@ def closed_cluster() -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables, and put back what was there before."""
+    """Set variables, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in values}
     try:
         os.environ.update(values)
@@ -72,7 +72,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _read_settings_again(*, clusters: bool) -> None:
-    """Ray reads them once, when it is imported; `clusters` says whether it may leave loopback."""
+    """Ray reads them only on import; `clusters` says whether it may use other interfaces."""
     from ray._private import ray_constants
     from ray._raylet import (  # type: ignore[attr-defined,unused-ignore]
         AuthenticationTokenLoader,

@@ -1,29 +1,32 @@
 """The server as a Flower app: puts the coordinator's questions to the clients' nodes."""
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 
+from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.exchange import exchange, room_for
-from fedaccord.flower.nodes import Directory
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.places import server_place
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.reasons import Reason
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, load_terms
 
 LOG = logging.getLogger("flwr")
-"""Flower's own: what is said there is in the stream of `flwr run`."""
+"""Flower's own logger: its messages are in the stream of `flwr run`."""
 
 Watcher = Callable[[State, Arrays], None]
-"""Told what is known, and the model, after everything that happens in a slot."""
+"""Called with the state and the model after everything that happens in a slot."""
 
 _KINDS = {
     "report": "query.report",
@@ -33,14 +36,16 @@ _KINDS = {
     "settle": "query.settle",
     "consent": "query.consent",
 }
-"""The type of Flower's messages for each stage."""
+"""The type of Flower's message for each stage."""
+_PAUSE = 1.0
+"""Seconds between two looks for new nodes."""
 
 
 def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None) -> ServerApp:
-    """The app for terms in a file; `start` makes the first model, the task's own by default.
+    """The app for terms in a file; `start` creates the first model, by default the task's own.
 
-    Its run configuration says in which file the ledger is, unless the environment does, and after
-    which slot to end.
+    The run configuration says in which file the ledger is, unless the environment does, and which
+    slot is the last.
     """
     app = ServerApp()
     LOG.addFilter(_without_traceback)
@@ -58,7 +63,7 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
 def run_slots(
     grid: Grid, coordinator: Coordinator, last_slot: int, watch: Watcher | None = None
 ) -> None:
-    """Ask and take until the slot `last_slot` is settled; a slot that was begun is finished."""
+    """Put questions and take replies until `last_slot` is settled; a slot under way is finished."""
     terms = coordinator.state.rules
     directory = Directory(grid, terms)
     directory.wait()
@@ -76,8 +81,91 @@ def run_slots(
             watch(coordinator.state, coordinator.model)
 
 
+def first_model(terms: Terms) -> Arrays:
+    """The parameters that the terms' task starts with."""
+    from fedaccord.flower.local import empty_model
+
+    start = empty_model(terms).start(terms.training.seed)
+    return {name: value.numpy() for name, value in start.items()}
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Let Flower log our own errors as one sentence: a traceback would be of no use."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, FedaccordError):
+        record.msg, record.args, record.exc_info = "%s", (str(error),), None
+    return True
+
+
+def _log(state: State, _: Arrays) -> None:
+    slot = state.current
+    if slot.told:
+        LOG.info("slot %d is settled; the next is %s", slot.number, state.phase)
+
+
+# --- Nodes and their replies ---------------------------------------------------------------
+
+
+class Directory:
+    """Which node is which client. Flower's node ids are random, so each is asked for its name."""
+
+    def __init__(self, grid: Grid, terms: Terms) -> None:
+        """No node is known yet."""
+        self.grid = grid
+        self.terms = terms
+        self._said: dict[int, str] = {}
+        """What each node says its name is."""
+        self.nodes: dict[int, str] = {}
+        """Who each node is."""
+
+    def wait(self) -> None:
+        """Wait until there are as many nodes as clients, or until it takes too long."""
+        end = time.monotonic() + self.terms.answer_seconds
+        while len(list(self.grid.get_node_ids())) < len(self.terms.clients):
+            if time.monotonic() >= end:
+                return
+            time.sleep(_PAUSE)
+
+    def refresh(self) -> list[Reply]:
+        """Ask new nodes who they are, and return what is wrong with any node."""
+        there = {info.node_id: normalised(info.name) for info in self.grid.get_nodes()}
+        self._said = {node: name for node, name in self._said.items() if node in there}
+        self._ask([node for node in there if node not in self._said])
+        # a node with another client's key does not count: it could lock the right one out
+        claims = Counter(name for node, name in self._said.items() if there[node] in ("", name))
+        problems = {
+            node: problem
+            for node, name in self._said.items()
+            if (problem := self._problem(name, there[node], claims)) is not None
+        }
+        self.nodes = {node: name for node, name in self._said.items() if node not in problems}
+        return [Reply(node, None, problem=problem) for node, problem in sorted(problems.items())]
+
+    def _ask(self, nodes: list[int]) -> None:
+        messages = {node: Message(pack({}), node, "query.name") for node in sorted(nodes)}
+        replies = exchange(self.grid, messages, self.terms.answer_seconds, room_for(None))
+        for node, reply in replies.items():
+            try:
+                if isinstance(reply, Unreadable):
+                    raise reply
+                body, _ = unpack(reply, most=0)
+                self._said[node] = normalised(str(body["name"]))
+            except (Unreadable, KeyError, TypeError):
+                continue  # it is asked again before the next slot
+
+    def _problem(self, name: str, registered: str, claims: Counter[str]) -> str | None:
+        """Why a node cannot be the client that it says it is."""
+        if name not in self.terms.clients:
+            return Reason.NOBODYS_NODE
+        if registered not in ("", name):
+            return Reason.ANOTHERS_KEY.format(client=name)
+        if claims[name] > 1:
+            return Reason.SEVERAL_NODES.format(client=name)
+        return None
+
+
 def put(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[Reply]:
-    """Put a question to every client that has a node, and wait for what comes back."""
+    """Put a question to every client that has a node, and wait for the replies."""
     arrays = pack_arrays(ask.parameters)
     messages = {
         node: Message(
@@ -96,7 +184,7 @@ def put(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[
 
 
 def _reply(node: int, client: str, message: Message | Unreadable, most: int) -> Reply:
-    """The reply to a message is of the node that it was sent to, whatever it says itself."""
+    """A reply belongs to the node that the message was sent to, whatever the reply says."""
     try:
         if isinstance(message, Unreadable):
             raise message
@@ -104,25 +192,3 @@ def _reply(node: int, client: str, message: Message | Unreadable, most: int) -> 
     except Unreadable as problem:
         return Reply(node, client, problem=str(problem))
     return Reply(node, client, body, arrays)
-
-
-def first_model(terms: Terms) -> Arrays:
-    """The parameters that the terms' task begins with."""
-    from fedaccord.flower.local import empty_model
-
-    start = empty_model(terms).start(terms.training.seed)
-    return {name: value.numpy() for name, value in start.items()}
-
-
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """Let Flower log what we refuse as one sentence; where in the code it was is of no use."""
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, FedaccordError):
-        record.msg, record.args, record.exc_info = "%s", (str(error),), None
-    return True
-
-
-def _log(state: State, _: Arrays) -> None:
-    slot = state.current
-    if slot.told:
-        LOG.info("slot %d is settled; the next is %s", slot.number, state.phase)

@@ -37,13 +37,14 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.data.partition import Indices, Partition
+from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.app_directory import Slips, privates_of, shared_terms
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.local import LocalTraining, scaled_amount
-from fedaccord.flower.memory import StateCopy
+from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.ray_cluster import closed_cluster
-from fedaccord.flower.rules import Slips, privates_of, shared_terms
 from fedaccord.flower.server_app import run_slots
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.chain import Fact
@@ -53,12 +54,24 @@ from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms
+from fedaccord.repeated.match import Match
 from fedaccord.training.course import AfterRound, Course, Score, SlotRecord, TrainingRun
 from fedaccord.training.engine import LocalEpochs
 
 
+def slips_in(match: Match) -> Slips:
+    """The slips of a match, in whole samples, to train what was played."""
+    found: dict[str, dict[int, int]] = {}
+    for event in match.events:
+        if event.kind == "deviation" and event.client is not None:
+            last = int(min(event.slot + event.lasted - 1, match.slots))
+            for slot in range(event.slot, last + 1):
+                found.setdefault(event.client, {})[slot] = int(event.contributed or 0)
+    return found
+
+
 def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
-    """The terms of a consortium that trains this course; `rules` as in a file of terms."""
+    """The terms of a consortium that trains this course; `rules` are fields of the terms."""
     dataset, local = course.model.dataset, course.local
     epochs = isinstance(local, LocalEpochs)
     training = {
@@ -89,9 +102,9 @@ def simulate(
 ) -> TrainingRun:
     """Run slots until `slots` are settled, in Flower's simulation with a node for each client.
 
-    With a ledger that has some slots already it goes on after them, and returns the others. A slot
-    that was begun is finished; if some of its rounds were over, only its end is measured. With
-    `in_process` there is no Ray: the same messages, without what it takes to start it.
+    If the ledger has some slots already, it continues after them and returns only the new ones. A
+    slot that was begun is finished; if some of its rounds were over, only its end is measured. With
+    `in_process` the messages are the same, but Ray is not started.
     """
     privates = privates_of(consortium, slips)
     with TemporaryDirectory() as folder, open_ledger(ledger or Path(folder, "ledger.db")) as book:
@@ -101,7 +114,7 @@ def simulate(
         if state.between_slots and state.settled >= slots:
             raise FedaccordError(
                 f"{book.name}: has {state.settled} slots already; "
-                "ask for more slots, or name another ledger"
+                "ask for more slots, or use another ledger"
             )
         diary = _Diary(course, progress, 0 if state.between_slots else state.current.rounds)
         cast = Cast(course, terms, privates, seed, _accepted(book, state))
@@ -119,10 +132,10 @@ def simulate(
 
 
 def _accepted(ledger: Ledger, state: State) -> dict[str, list[Fact]]:
-    """What the clients' copies must have of a slot that was begun, in which they train.
+    """What the clients' copies must contain of a slot that was begun.
 
-    The copies of a simulation end with its process, so they are made again from the ledger: the
-    offers that were answered, and the answers. All else a client says again as it did before.
+    The copies of a simulation end with its process, so they are recreated from the ledger: the
+    offers that were answered, and the answers. Everything else a client answers as it did before.
     """
     found: dict[str, list[Fact]] = {}
     if state.between_slots:
@@ -143,14 +156,14 @@ def _accepted(ledger: Ledger, state: State) -> dict[str, list[Fact]]:
 
 @dataclass
 class Cast:
-    """The clients of a simulation, whose nodes Flower numbers from 0."""
+    """The clients of a simulation; Flower numbers their nodes from 0."""
 
     course: Course
     terms: Terms
     privates: list[Private]
     seed: int
     known: dict[str, list[Fact]] = field(default_factory=dict)
-    """What clients agreed to before this simulation was started."""
+    """What clients agreed to before this simulation started."""
     _partition: Partition | None = field(default=None, init=False, repr=False)
 
     def client(self, context: Context) -> Participant:
@@ -173,14 +186,14 @@ class Cast:
 
     @property
     def partition(self) -> Partition:
-        """Who has which examples, drawn once a slot."""
+        """Who has which examples, drawn once per slot."""
         if self._partition is None:
             self._partition = _Remembering(self.course.partition(self.seed))
         return self._partition
 
 
 class _Remembering:
-    """A partition that remembers its last draw: every client asks for it."""
+    """A partition that remembers its last draw: every client needs it."""
 
     def __init__(self, partition: Partition) -> None:
         self.dataset = partition.dataset
@@ -194,17 +207,17 @@ class _Remembering:
 
 
 class _Diary:
-    """Measures the model after each round, as `train` in one process does."""
+    """Measures the model after each round, like `train` in one process."""
 
     def __init__(self, course: Course, progress: AfterRound | None, done: int) -> None:
-        """`done` rounds of the first slot are over already, and were measured elsewhere."""
+        """`done` rounds of the first slot are over already, and were measured before."""
         self.course, self.progress = course, progress
         self.slots: list[SlotRecord] = []
         self._rounds: list[Score] = []
         self._done, self._missed = done, done > 0
 
     def watch(self, state: State, arrays: Arrays) -> None:
-        """Look at what has just happened."""
+        """Measure what has just happened."""
         slot = state.current
         if slot.rounds > self._done:
             self._done = slot.rounds
@@ -213,8 +226,7 @@ class _Diary:
                 self.progress(slot.number, slot.rounds, self._rounds[-1])
         if slot.told:
             final = self._rounds[-1] if self._rounds else self._score(arrays)
-            given = slot.least.values()
-            total = sum(scaled_amount(amount, self.course.scale) for amount in given)
+            total = int(examples_for(list(slot.least.values()), self.course.scale).sum())
             rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
             self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final))
             self._rounds, self._done, self._missed = [], 0, False
@@ -229,7 +241,7 @@ class _Diary:
 
 
 def _run_on_ray(serve: Callable[[Grid], None], cast: Cast, folder: Path) -> None:
-    """Flower's own simulation: each message is answered in one of Ray's processes."""
+    """Flower's own simulation: one of Ray's processes answers each message."""
     import cloudpickle
 
     server = ServerApp()
@@ -238,7 +250,7 @@ def _run_on_ray(serve: Callable[[Grid], None], cast: Cast, folder: Path) -> None
     def main(grid: Grid, context: Context) -> None:  # noqa: ARG001  Flower passes it
         serve(grid)
 
-    # Flower sends the app with every message: the data goes through a file, once a process.
+    # Flower sends the app with every message, so each process reads the data from a file, once.
     place = folder / "cast.pickle"
     place.write_bytes(cloudpickle.dumps(cast))
     with closed_cluster() as init_args, _quiet():
@@ -261,14 +273,14 @@ def _app_of(place: str) -> ClientApp:
 
 @lru_cache(maxsize=1)
 def _cast_at(place: str) -> Cast:
-    torch.set_num_threads(1)  # one process for each core already
+    torch.set_num_threads(1)  # there is already one process per core
     cast: Cast = pickle.loads(Path(place).read_bytes())
     return cast
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Flower's log only says what goes wrong."""
+    """Let Flower log errors only."""
     logger = logging.getLogger("flwr")
     before = logger.level
     logger.setLevel(logging.ERROR)

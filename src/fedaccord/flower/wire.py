@@ -1,4 +1,4 @@
-"""Bodies and parameters as records of Flower's messages, and back."""
+"""Converts bodies and parameters to the records of Flower's messages, and back."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _BODY, _ARRAYS = "fedaccord", "arrays"
 
 
 class Unreadable(Exception):
-    """A message that does not have the form of ours."""
+    """A message that does not have the form of our messages."""
 
 
 def pack(body: Mapping[str, Any], arrays: ArrayRecord | None = None) -> RecordDict:
@@ -27,16 +27,16 @@ def pack(body: Mapping[str, Any], arrays: ArrayRecord | None = None) -> RecordDi
 
 
 def pack_arrays(arrays: Arrays | None) -> ArrayRecord | None:
-    """Parameters for a message; one record may go into many."""
+    """Parameters for a message; one record can be part of many messages."""
     if arrays is None:
         return None
     return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
 
 def unpack(message: Message, most: int | None = None) -> tuple[Any, Arrays | None]:
-    """The body and the parameters of a message, whatever they are worth.
+    """The body and the parameters of a message, as they came: they are not checked yet.
 
-    There may be at most `most` parameters; None: any number.
+    There may be at most `most` arrays of parameters; None: any number.
     """
     if message.has_error():
         raise Unreadable(Reason.FLOWER_FAILED.format(code=message.error.code))

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.data.inputs import scale_note
 from fedaccord.data.partition import skew_of
+from fedaccord.data.scale import rounding_note
 from fedaccord.numbers import count
 from fedaccord.summaries.match import account_of
 
@@ -63,25 +65,24 @@ def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
 
 
 def training_notes(trial: "Trial") -> list[str]:
-    """What to know about the contributions: which agreement does not exist, who slipped, and so on.
+    """What to know about the runs: which agreement does not exist, who slipped, and so on.
 
-    A model that was trained on nothing says nothing about data, so that is told, too.
+    A model that was trained on nothing, or on rather more or less than agreed, says little about
+    the data, so that is noted as well.
     """
     notes = [f"{profile.name}: {line}" for profile in trial.played for line in _course_of(profile)]
     for profile in trial.played:
         run = trial.of(profile.name)[0]
         idle = [slot.slot for slot in run.slots if slot.total == 0]
         if idle:
-            scaled = trial.course.scale * float(profile.contributions[idle[0] - 1].sum())
-            why = (
-                f"all contributions together make {scaled:.2g} examples at this scale"
-                if scaled
-                else "nobody contributes"
-            )
             notes.append(
                 f"{profile.name}: nothing was trained on in {len(idle):,} of "
-                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: {why})"
+                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: nobody contributes)"
             )
+        if coarse := rounding_note(profile.contributions[0], trial.course.scale):
+            notes.append(f"{profile.name}: {coarse}")
+    if uneven := scale_note(trial.course.model.dataset):
+        notes.append(uneven)
     return notes
 
 

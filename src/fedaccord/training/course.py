@@ -27,7 +27,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.data.partition import Indices, Partition, whole_contributions
+from fedaccord.data.partition import Indices, Partition
+from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.training.engine import (
     Engine,
@@ -181,7 +182,7 @@ def _plan(
     course: Course, drawn: list[Indices], amounts: npt.NDArray[np.float64], seed: int, slot: int
 ) -> TrainingPlan | None:
     """Who trains on which examples in a slot; None if nobody contributes."""
-    whole = whole_contributions(amounts * course.scale)
+    whole = examples_for(amounts, course.scale)
     if len(drawn) != len(whole):
         raise InvalidInput(f"{len(whole)} contributions, but {len(drawn)} clients with data")
     for n, (own, amount) in enumerate(zip(drawn, whole, strict=True)):

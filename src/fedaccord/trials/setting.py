@@ -8,11 +8,10 @@ client's share of the total stays the same.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedaccord.data.dataset import Dataset, load_dataset
-from fedaccord.data.own import OwnPartition, load_folder
+from fedaccord.data.own import OwnPartition, read_data
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
 from fedaccord.data.scale import fitting_scale, scaled_sizes
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -82,13 +81,14 @@ def build_course(
     from fedaccord.training.task import Model
 
     if dataset is not None and data is not None:
-        raise InvalidInput("dataset: cannot be combined with data, where each client has its own")
+        raise InvalidInput("dataset: cannot be combined with data, which is another one")
     if rounds is not None and rounds < 1:
         raise InvalidInput(f"rounds: must be 1 or more, got {rounds}")
-    if data is None:
-        partition, scale = _drawn(clients, _dataset(dataset, progress), skew, scale)
+    source = _dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
+    if isinstance(source, Dataset):
+        partition, scale = _drawn(clients, source, skew, scale)
     else:
-        partition, scale = _own(clients, data, skew, scale, progress)
+        partition, scale = _own(clients, source, skew, scale)
     return Course(
         model=Model(_task(task), partition(0).dataset),
         partition=partition,
@@ -128,6 +128,15 @@ def _dataset(dataset: str | Dataset | None, progress: Progress | None) -> Datase
     return load_dataset(dataset or "digits", tell)
 
 
+def _given(data: Any, names: Sequence[str], progress: Progress | None) -> OwnPartition | Dataset:
+    """Data of each client's own, or one dataset for all, in any form that `read_data` accepts."""
+    if isinstance(data, OwnPartition):
+        return data
+    if progress is not None:
+        progress(0, 0, "Reading")
+    return read_data(data, names)
+
+
 def _drawn(
     clients: Clients, dataset: Dataset, skew: float | None, scale: float | None
 ) -> tuple[Callable[[int], Partition], float]:
@@ -149,18 +158,11 @@ def _drawn(
 
 
 def _own(
-    clients: Clients,
-    data: Any,
-    skew: float | None,
-    scale: float | None,
-    progress: Progress | None,
+    clients: Clients, own: OwnPartition, skew: float | None, scale: float | None
 ) -> tuple[Callable[[int], Partition], float]:
     """Every client brings its own examples: at least as many as it has samples."""
     if skew is not None:
         raise InvalidInput("skew: cannot be combined with data, where each client has its own")
-    if progress is not None:
-        progress(0, 0, "Reading")
-    own = data if isinstance(data, OwnPartition) else load_folder(Path(data), clients.names)
     scale = 1.0 if scale is None else scale
     needed = scaled_sizes(clients.samples, scale)
     if problems := [

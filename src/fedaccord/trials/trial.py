@@ -94,7 +94,8 @@ def train(
             and the last by default), or a mapping as above, in which these names may occur.
         dataset: `digits` (the default), `breast-cancer`, `mnist`, one that another package adds, or
             a `Dataset`.
-        data: your own data instead: a folder with a file for each client, or an `OwnPartition`.
+        data: your own data instead, for each client or for all: a folder, arrays, a frame, a
+            PyTorch dataset and more; see `fedaccord.data.read_data`.
         task: `softmax`, `mlp`, `cnn`, one that another package adds, or a `Task`.
         local: what a client does in a round: `GradientStep()` (the default) or `LocalEpochs()`.
         rounds: rounds in a slot; those of the consortium by default, 50 without one.
@@ -322,8 +323,7 @@ def _run_on_flower(
     progress: Progress | None,
 ) -> "TrainingRun":
     """Report, rank, offer, train and settle, slot after slot."""
-    from fedaccord.flower.rules import slips_in
-    from fedaccord.flower.simulation import simulate, terms_for
+    from fedaccord.flower.simulation import simulate, slips_in, terms_for
 
     match, agreement = profile.match, profile.agreement
     if match is None or agreement is None:

@@ -1,4 +1,4 @@
-"""`fedaccord flower`: a Flower app for a consortium, and its keys."""
+"""`fedaccord flower`: write a Flower app for a consortium, and its keys."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ def new(
         typer.Option(
             "--tolerance",
             show_default=False,
-            help="Part of what was agreed that may be missing unpunished (0).",
+            help="Share of the agreed contribution that may be missing unpunished (default 0).",
         ),
     ] = 0.0,
     quorum: Annotated[
@@ -36,7 +36,7 @@ def new(
         typer.Option(
             "--quorum",
             callback=from_one,
-            help="How many clients a slot needs (more than half of them).",
+            help="How many clients a slot needs (default: more than half of them).",
         ),
     ] = None,
     on_refusal: Annotated[
@@ -44,46 +44,53 @@ def new(
         typer.Option(
             "--on-refusal",
             show_default=False,
-            help="When a client refuses: agree without it, or play the equilibrium.",
+            help="If a client refuses: agree without it (default), or play the equilibrium.",
         ),
     ] = "without",
     task: Annotated[
         str,
-        typer.Option("--task", show_default=False, help="What is trained: softmax, mlp, cnn."),
+        typer.Option(
+            "--task", show_default=False, help="What is trained: softmax (default), mlp or cnn."
+        ),
     ] = "softmax",
     rate: Annotated[
-        float, typer.Option("--rate", show_default=False, help="Of the local steps (0.5).")
+        float,
+        typer.Option(
+            "--rate", show_default=False, help="Learning rate of the local steps (default 0.5)."
+        ),
     ] = 0.5,
     batch: Annotated[
         int | None,
         typer.Option(
             "--batch",
             callback=from_one,
-            help="Train in epochs of batches of this size, not by one gradient step a round.",
+            help="Train in epochs with batches of this size, not one gradient step per round.",
         ),
     ] = None,
     shape: Annotated[
         str | None,
-        typer.Option("--shape", metavar="A,B,...", help="Of one example, unless --dataset says."),
+        typer.Option(
+            "--shape", metavar="A,B,...", help="Shape of one example, unless --dataset is used."
+        ),
     ] = None,
     classes: Annotated[
         int | None,
         typer.Option(
-            "--classes", callback=from_one, help="How many labels, unless --dataset says."
+            "--classes", callback=from_one, help="Number of labels, unless --dataset is used."
         ),
     ] = None,
     dataset: Annotated[
         str | None,
         typer.Option(
             "--dataset",
-            help="Give each client examples to rehearse with: digits, breast-cancer, mnist.",
+            help="Write examples for a rehearsal: digits, breast-cancer or mnist.",
         ),
     ] = None,
 ) -> None:
     """Write a Flower app for the consortium of FILE into the new directory DIR.
 
-    Each client's private numbers go into a file of its own, which is no part of the app. README.md
-    in DIR has the five commands that take it from there.
+    Each client's private numbers go into a file of its own, which is not part of the app. README.md
+    in DIR lists the five commands that come next.
     """
     from fedaccord.flower import check_installed
 
@@ -91,17 +98,20 @@ def new(
     from fedaccord.data.dataset import load_dataset
     from fedaccord.errors import InvalidInput
     from fedaccord.files.consortium import load_consortium
-    from fedaccord.flower.app_directory import write_app
+    from fedaccord.flower.app_directory import privates_of, shared_terms, write_app
     from fedaccord.flower.local import empty_model, local_steps
-    from fedaccord.flower.rules import privates_of, shared_terms
     from fedaccord.protocol.terms import read_terms
 
     consortium = load_consortium(file)
     data = load_dataset(dataset) if dataset is not None else None
     if data is not None and (shape or classes):
-        raise InvalidInput("--shape and --classes: not together with --dataset, which has its own")
+        raise InvalidInput(
+            "--shape and --classes: cannot be combined with --dataset, which determines them"
+        )
     if data is None and not (shape and classes):
-        raise InvalidInput("what is an example like? Say --shape and --classes, or --dataset")
+        raise InvalidInput(
+            "the shape of an example is missing: use --shape and --classes, or --dataset"
+        )
     training = {
         "task": task,
         "shape": list(data.shape) if data else _numbers(shape or ""),
@@ -127,7 +137,7 @@ def new(
     write_app(directory, terms, privates_of(consortium), data)
     typer.echo(
         f"Wrote {directory}: an app for {consortium.size} clients. "
-        f"Go on with the five commands in {directory / 'README.md'}."
+        f"Continue with the five commands in {directory / 'README.md'}."
     )
 
 
@@ -137,7 +147,7 @@ def keys(
     host: Annotated[
         list[str] | None,
         typer.Option(
-            "--host", help="A name or address that clients reach the server by. Repeatable."
+            "--host", help="A name or address at which clients reach the server. Repeatable."
         ),
     ] = None,
     days: Annotated[
@@ -146,14 +156,14 @@ def keys(
             "--days",
             callback=from_one,
             show_default=False,
-            help="How long the certificate is good (365).",
+            help="How many days the certificate is valid (default 365).",
         ),
     ] = 365,
 ) -> None:
-    """Make the TLS certificates and the node keys for the app in DIR.
+    """Create the TLS certificates and the node keys for the app in DIR.
 
-    Into DIR/keys goes what the server needs, into each client's directory its node key and the
-    certificate to know the server by. A client that has a node key keeps it.
+    The server's files go into DIR/keys. Each client's directory gets a node key, and the
+    certificate that identifies the server. A client that already has a node key keeps it.
     """
     from fedaccord.errors import InvalidInput
     from fedaccord.flower import check_installed
@@ -162,8 +172,12 @@ def keys(
     from fedaccord.flower.keys import copy_certificate, make_certificates, make_node_key
 
     if not (directory / "fedaccord_app" / "terms.toml").is_file():
-        raise InvalidInput(f"{directory}: is no directory that `fedaccord flower new` wrote")
-    make_certificates(directory / "keys", host or [], days)
+        raise InvalidInput(f"{directory}: is not a directory that `fedaccord flower new` wrote")
+    try:
+        make_certificates(directory / "keys", host or [], days)
+    except InvalidInput as error:
+        places = ["host", "days"]
+        raise InvalidInput([_blame(one, places, directory) for one in error.problems]) from None
     authority = directory / "keys" / "ca.pem"
     made = 0
     for client in sorted(path.parent for path in directory.glob("clients/*/client.toml")):
@@ -182,7 +196,7 @@ def keys(
 def key(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
 ) -> None:
-    """Make one node key in FILE, at the client itself; only FILE.pub need leave it."""
+    """Create a node key in FILE, at the client; only the public half has to leave it."""
     from fedaccord.flower import check_installed
 
     check_installed("cryptography")
@@ -193,7 +207,7 @@ def key(
 
 
 def _blame(problem: str, places: list[str], file: Path) -> str:
-    """A problem with the terms, at the option that it comes from, or at the file."""
+    """A problem with the option that it comes from, or else with the file."""
     place, _, words = problem.partition(": ")
     if place not in places:
         return f"{file}: {problem}"

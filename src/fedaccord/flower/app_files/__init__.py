@@ -1,1 +1,0 @@
-"""The files of a Flower app directory, some to be filled in."""

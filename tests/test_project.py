@@ -1,0 +1,27 @@
+"""Files about the project agree with the project."""
+
+import re
+from pathlib import Path
+
+import fedaccord
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def test_citation_has_the_current_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [fedaccord.__version__]
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    contents = (DOCS / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"^- \[[^]]+\]\(([^)]+)\)", contents, re.MULTILINE)
+    pages = {
+        path.relative_to(DOCS).as_posix()
+        for path in [*DOCS.glob("*/*.md"), *DOCS.glob("*/*.ipynb")]
+        if path.name != "README.md"
+    }
+
+    assert sorted(linked) == sorted(pages)
