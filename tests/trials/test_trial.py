@@ -124,6 +124,8 @@ def test_data_of_other_forms() -> None:
     }
     apart = train(CONSORTIUM, ["individual"], data=own, scale=0.5, seeds=1)
     assert apart.scores[0].accuracy.mean > 0.8
+    with pytest.raises(fa.InvalidInput, match="skew: cannot be combined with data, where each"):
+        train(CONSORTIUM, ["individual"], data=own, scale=0.5, skew=5.0)
 
 
 def test_features_on_very_different_scales_are_noted() -> None:
@@ -168,7 +170,6 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         ({"rounds": 0}, "rounds: must be 1 or more, got 0"),
         ({"engine": "flower"}, "engine: must be one of vectorised, plain, got 'flower'"),
         ({"dataset": "digits", "data": "."}, "dataset: cannot be combined with data"),
-        ({"data": ".", "skew": 0.1}, "skew: cannot be combined with data"),
         ({"resume": True}, "resume: there must be a checkpoint folder"),
         ({"ledger": "x.db"}, "ledger: is kept on Flower only"),
         ({"task": "svm"}, "there is no task called 'svm': choose one of softmax, mlp, cnn"),
