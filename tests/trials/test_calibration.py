@@ -53,7 +53,7 @@ def test_without_a_price_there_is_no_number(tmp_path: Path) -> None:
         ({"chip": 1.0, "hertz": 1.0, "price_per_second": 1.0}, "price_per_second: must be given"),
         ({"price_per_second": 0.0}, "price_per_second: must be more than 0 and finite, got 0"),
         ({"value_of_loss": -1.0}, "value_of_loss: must be more than 0"),
-        ({"seeds": 0}, "seeds: must be 1 or more"),
+        ({"seeds": 0}, "seeds: must be a whole number, 1 or more"),
         ({"rounds": 3}, "rounds: must be 4 or more to fit the law"),
     ],
 )

@@ -166,8 +166,10 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": 0}, "seeds: must be 1 or more, got 0"),
-        ({"rounds": 0}, "rounds: must be 1 or more, got 0"),
+        ({"seeds": 0}, "seeds: must be a whole number, 1 or more, got 0"),
+        ({"seeds": 2.5}, "seeds: must be a whole number, 1 or more, got 2.5"),
+        ({"seed": -1}, "seed: must be a whole number, 0 or more, got -1"),
+        ({"rounds": 0}, "rounds: must be a whole number, 1 or more, got 0"),
         ({"engine": "flower"}, "engine: must be one of vectorised, plain, got 'flower'"),
         ({"dataset": "digits", "data": "."}, "dataset: cannot be combined with data"),
         ({"resume": True}, "resume: there must be a checkpoint folder"),

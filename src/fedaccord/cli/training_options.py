@@ -152,7 +152,7 @@ def flags_in_messages() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput([_flagged(each) for each in error.problems], error.source) from None
+        raise InvalidInput([_flagged(str(each)) for each in error.problems], error.source) from None
 
 
 def _flagged(problem: str) -> str:

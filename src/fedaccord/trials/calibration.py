@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fedaccord.data.dataset import Dataset
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.consortium import load_consortium
-from fedaccord.trials.setting import Progress, check_installed, find_model
+from fedaccord.trials.setting import Progress, check_installed, check_whole, find_model
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses, Speed
@@ -104,7 +104,7 @@ class Calibration:
 
 
 def calibrate(
-    dataset: str | Dataset | None = None,
+    dataset: "str | Dataset | None" = None,
     *,
     task: "str | Task" = "softmax",
     local: "GradientStep | LocalEpochs | None" = None,
@@ -114,8 +114,8 @@ def calibrate(
     hertz: float | None = None,
     value_of_loss: float | None = None,
     seeds: int = 3,
-    progress: Progress | None = None,
-) -> Calibration:
+    progress: "Progress | None" = None,
+) -> "Calibration":
     """Measure what a sample costs on this machine, and what data is worth to a model.
 
     Args:
@@ -139,8 +139,8 @@ def calibrate(
 
     price = _price(price_per_second, chip, hertz)
     _check_positive("value_of_loss", value_of_loss)
-    if seeds < 1:
-        raise InvalidInput(f"seeds: must be 1 or more, got {seeds}")
+    check_whole("rounds", rounds, least=1)
+    check_whole("seeds", seeds, least=1)
     steps = local or GradientStep()
     model = find_model(dataset, task, progress)
 

@@ -19,6 +19,7 @@ from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.numbers import FloatArray
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import AnyStrategy
+from fedaccord.trials.setting import check_whole
 
 KINDS = ("equilibrium", "uniform", "individual")
 """Profiles that a consortium has by name."""
@@ -166,9 +167,10 @@ def _slots(profiles: Mapping[str, Any], slots: int | None) -> int:
         if wanted is not None and wanted != own:
             raise InvalidInput(f"slots: {name} has contributions for {own}, not {wanted}")
         wanted = own
-    if wanted is not None and not (isinstance(wanted, int) and wanted >= 1):
-        raise InvalidInput(f"slots: must be a whole number, 1 or more, got {slots}")
-    return wanted or 1
+    if wanted is None:
+        return 1
+    check_whole("slots", wanted, least=1)
+    return int(wanted)
 
 
 def _own_slots(profile: Any) -> int | None:

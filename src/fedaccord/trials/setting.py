@@ -8,6 +8,7 @@ client's share of the total stays the same.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedaccord.data.dataset import Dataset, load_dataset
@@ -48,6 +49,12 @@ def clients_of(consortium: Consortium) -> Clients:
     )
 
 
+def check_whole(field: str, value: object, least: int) -> None:
+    """Reject a value that is not a whole number, or is too small."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InvalidInput(f"{field}: must be a whole number, {least} or more, got {value}")
+
+
 def is_installed() -> bool:
     """Whether PyTorch and scikit-learn, the extra `train`, are installed."""
     return all(find_spec(name) is not None for name in ("torch", "sklearn"))
@@ -82,8 +89,8 @@ def build_course(
 
     if dataset is not None and data is not None:
         raise InvalidInput("dataset: cannot be combined with data, which is another one")
-    if rounds is not None and rounds < 1:
-        raise InvalidInput(f"rounds: must be 1 or more, got {rounds}")
+    if rounds is not None:
+        check_whole("rounds", rounds, least=1)
     source = _dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
     if isinstance(source, Dataset):
         partition, scale = _drawn(clients, source, skew, scale)

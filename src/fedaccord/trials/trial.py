@@ -36,6 +36,7 @@ from fedaccord.trials.setting import (
     Progress,
     build_course,
     check_installed,
+    check_whole,
     clients_of,
 )
 
@@ -59,37 +60,37 @@ class Trial(Comparison):
 
 def train(
     agreement: "Agreement | Consortium | Equilibrium | Match | Mapping[str, Any] | npt.ArrayLike",
-    profiles: Sequence[str] | Mapping[str, Any] | None = None,
+    profiles: "Sequence[str] | Mapping[str, Any] | None" = None,
     *,
-    dataset: str | Dataset | None = None,
+    dataset: "str | Dataset | None" = None,
     data: Any = None,
     task: "str | Task" = "softmax",
     local: "GradientStep | LocalEpochs | None" = None,
     rounds: int | None = None,
     slots: int | None = None,
-    strategies: Strategies | None = None,
+    strategies: "Strategies | None" = None,
     punishment_slots: int | None = None,
     skew: float | None = None,
     scale: float | None = None,
     seeds: int | None = None,
     seed: int = 0,
     engine: "str | Engine" = "vectorised",
-    checkpoint: str | Path | None = None,
+    checkpoint: "str | Path | None" = None,
     resume: bool = False,
     flower: bool = False,
-    ledger: str | Path | None = None,
-    progress: Progress | None = None,
-) -> Trial:
+    ledger: "str | Path | None" = None,
+    progress: "Progress | None" = None,
+) -> "Trial":
     """Train a real model under one profile or several, and compare their test accuracies.
 
     In each slot every client's data is redrawn and the model carries over. For a given seed all
     profiles have the same data and the same initial model, so they are compared seed by seed.
 
     Args:
-        agreement: what to train. An `Agreement` is compared with its equilibrium. A `Consortium`
-            is trained under `profiles`. A mapping has any profiles by name: agreements, equilibria,
-            matches that were played, or contributions, which are numbers, one per client or one
-            row per slot. Any of these will also do by itself.
+        agreement: what to train under. An `Agreement` is compared with its equilibrium. For a
+            `Consortium`, `profiles` says which. A mapping has any profiles by name: agreements,
+            equilibria, matches that were played, or contributions as numbers, one per client or
+            one row per slot. Each of these may also be given by itself.
         profiles: for a consortium: some of `equilibrium`, `uniform` and `individual` (the first
             and the last by default), or a mapping as above, in which these names may occur.
         dataset: `digits` (the default), `breast-cancer`, `mnist`, one that another package adds, or
@@ -100,7 +101,8 @@ def train(
         local: what a client does in a round: `GradientStep()` (the default) or `LocalEpochs()`.
         rounds: rounds in a slot; those of the consortium by default, 50 without one.
         slots: how many slots to train; 1 by default.
-        strategies: what clients do instead of keeping to the agreement, as in `fedaccord.play`.
+        strategies: what clients do instead of keeping to the agreement, as in
+            `fedaccord.repeated.play`.
         punishment_slots: for a consortium: how many slots a slip is punished; for ever by default.
         skew: gives each client its own mixture of labels: alpha of a Dirichlet distribution.
         scale: examples of the dataset per sample of a client. By default 1, or as many as fit if a
@@ -122,8 +124,8 @@ def train(
         raise InvalidInput("ledger: is kept on Flower only")
     if seeds is None:
         seeds = 1 if flower else _SEEDS
-    if seeds < 1:
-        raise InvalidInput(f"seeds: must be 1 or more, got {seeds}")
+    check_whole("seeds", seeds, least=1)
+    check_whole("seed", seed, least=0)
     folder = _checkpoint_folder(checkpoint, resume)
     _tell(progress, 0, 0, "Solving")
     consortium, named = read_profiles(agreement, profiles, punishment_slots)
