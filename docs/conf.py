@@ -32,6 +32,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 # Notebooks are stored without outputs. They are executed here, and again when their code changes.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "notebooks")
+nb_execution_in_temp = True  # one of them writes a page
 nb_execution_timeout = 600
 nb_execution_show_tb = True
 

@@ -1,4 +1,4 @@
-"""Consortia for the tests: some well known, and Hypothesis strategies for all others."""
+"""Consortia for the tests: some fixed ones, and Hypothesis strategies for all others."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray
 
 NEARLY_ONE = 0.9999999999999999
-"""The largest discount factor there is."""
+"""The largest valid discount factor."""
 
 SIZES = st.sampled_from([1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 60])
 FEW = st.integers(2, 8)
@@ -101,7 +101,7 @@ def changed(consortium: Consortium, change: Callable[[FloatArray], FloatArray]) 
 
 
 def with_patience(consortium: Consortium, discount_factor: FloatArray | float) -> Consortium:
-    """The same clients, more or less patient."""
+    """The same clients with other discount factors."""
     return Consortium(
         valuation=consortium.valuation,
         cost_per_sample=consortium.cost_per_sample,

@@ -1,4 +1,4 @@
-"""The game written once more, slowly and straight from the paper, for tests to compare with.
+"""A slow implementation of the game, straight from the paper, for tests to compare with.
 
 Nothing here calls a solver or shares a formula with one. Amounts and costs are in units of a
 client's own cost per sample: F_n / E_n = r_n / sqrt(X G) + x_n, less what cancels (eq. 5).
@@ -22,7 +22,7 @@ def pulls(consortium: Consortium) -> FloatArray:
 def accuracy_gained(
     pull: FloatArray, before: FloatArray, after: FloatArray, change: FloatArray | None = None
 ) -> FloatArray:
-    """pull/sqrt(before) - pull/sqrt(after), with nothing lost to cancellation.
+    """pull/sqrt(before) - pull/sqrt(after), without cancellation.
 
     `change` is after - before where that is known better than by subtraction.
     """
@@ -36,13 +36,13 @@ def accuracy_gained(
 def slip_gain(
     pull: FloatArray, amount: FloatArray, others: FloatArray, slip: FloatArray
 ) -> FloatArray:
-    """What giving `slip` instead of `amount` saves in one slot, when the others give `others`."""
+    """What contributing `slip` instead of `amount` saves in a slot."""
     gained = accuracy_gained(pull, others + amount, others + slip, slip - amount)
     return np.asarray(gained + amount - slip)
 
 
 def best_slip_gain(pull: FloatArray, amount: FloatArray, others: FloatArray) -> FloatArray:
-    """The most that giving less than `amount` saves in one slot.
+    """The most that contributing less than `amount` saves in one slot.
 
     A cost that is convex in the slip is least at 0, at `amount`, or where its slope is 0.
     """
@@ -55,13 +55,13 @@ def best_slip_gain(pull: FloatArray, amount: FloatArray, others: FloatArray) -> 
 def gain_by_more(
     pull: FloatArray, amount: FloatArray, others: FloatArray, samples: FloatArray
 ) -> FloatArray:
-    """The most that giving more than `amount` saves in a slot, which is not punished."""
+    """The most that contributing more than `amount` saves in a slot, which is not punished."""
     more = np.clip((pull / 2.0) ** (2.0 / 3.0) - others, amount, samples)
     return np.asarray(np.maximum(slip_gain(pull, amount, others, more), 0.0))
 
 
 def excess(consortium: Consortium, profile: FloatArray, alone: FloatArray) -> FloatArray:
-    """(1 - delta) gain - delta saving: more than 0 for clients who would slip (Theorem 5).
+    """(1 - delta) gain - delta saving: positive for clients that would deviate (Theorem 5).
 
     What giving more gains counts in full, for it is had in every slot; and who gives nothing has
     nothing to slip from. `profile` may be many profiles, one a row; `alone` is the punishment.
@@ -88,7 +88,7 @@ def enforceable(
 def largest_amounts(
     consortium: Consortium, alone: FloatArray, totals: FloatArray, halvings: int = 60
 ) -> FloatArray:
-    """u_n(T), one row a total: the largest amounts that the raw condition allows.
+    """u_n(T), one row per total: the largest amounts that the condition allows.
 
     The interval [0, D_n] is scanned from above on a grid for the first amount that holds, and the
     edge is then bisected: this assumes nothing about the condition's shape beyond the grid.
@@ -120,6 +120,6 @@ def largest_amounts(
 
 
 def whole_profiles(samples: FloatArray) -> FloatArray:
-    """Every profile of whole samples in which anyone trains, one a row."""
+    """Every profile of whole samples in which anyone contributes, one per row."""
     ranges = [range(int(data) + 1) for data in samples]
     return np.array(list(itertools.product(*ranges))[1:], dtype=np.float64)

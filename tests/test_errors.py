@@ -1,22 +1,36 @@
 import pytest
 
 import fedaccord as fa
+from fedaccord.errors import Problem
 
 
-def test_one_mistake_is_one_sentence() -> None:
-    error = fa.InvalidInput("rounds: must be more", source="a.toml")
+def test_one_problem_is_one_sentence() -> None:
+    error = fa.InvalidInput("must be more", source="a.toml", field="rounds")
     assert str(error) == "a.toml: rounds: must be more"
-    assert error.problems == ("rounds: must be more",)
+    assert error.problems == (Problem("rounds", "must be more"),)
     assert error.source == "a.toml"
 
 
-def test_more_are_a_list() -> None:
+def test_a_problem_names_its_place_if_it_has_one() -> None:
+    problem = Problem("samples", "must be more", "clients[3].samples")
+    assert str(fa.InvalidInput(problem)) == "clients[3].samples: must be more"
+    assert str(problem.inside("a.csv")) == "a.csv: clients[3].samples: must be more"
+    assert str(Problem("", "is empty").inside("a.csv")) == "a.csv: is empty"
+
+
+def test_text_is_a_problem_of_no_field_and_is_not_parsed() -> None:
+    assert fa.InvalidInput("rounds: what is that?").problems == (
+        Problem("", "rounds: what is that?"),
+    )
+
+
+def test_several_problems_are_a_list() -> None:
     error = fa.InvalidInput(["one", "two"])
     assert str(error) == "2 mistakes:\n  one\n  two"
-    assert error.problems == ("one", "two")
+    assert error.problems == (Problem("", "one"), Problem("", "two"))
 
 
-def test_very_many_are_counted() -> None:
+def test_very_many_problems_are_counted_only() -> None:
     error = fa.InvalidInput([f"mistake {n}" for n in range(1, 63)])
     first, *lines = str(error).splitlines()
     assert first == "62 mistakes:"
@@ -25,5 +39,5 @@ def test_very_many_are_counted() -> None:
 
 
 @pytest.mark.parametrize("error", [fa.InvalidInput("x"), fa.NotConverged("x")])
-def test_all_are_fedaccords(error: Exception) -> None:
+def test_all_errors_are_fedaccord_errors(error: Exception) -> None:
     assert isinstance(error, fa.FedaccordError)

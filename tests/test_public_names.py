@@ -1,6 +1,7 @@
 """`import fedaccord` gives the public names, lazily, and type checkers see the same ones."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,18 @@ def test_each_name_is_declared_where_it_is_defined() -> None:
     assert homes == {name: getattr(fedaccord, name).__module__ for name in fedaccord.__all__}
 
 
-def test_names_that_are_not() -> None:
+@pytest.mark.parametrize("name", fedaccord.__all__)
+def test_help_shows_short_types(name: str) -> None:
+    """`help(fa.solve_batch)` says npt.ArrayLike, not the union of 300 characters behind it."""
+    value = getattr(fedaccord, name)
+    functions = [value, *vars(value).values()] if isinstance(value, type) else [value]
+    for function in functions:
+        if inspect.isfunction(function):
+            parameters = inspect.signature(function).parameters.values()
+            assert max((len(str(parameter)) for parameter in parameters), default=0) < 100
+
+
+def test_unknown_names_raise() -> None:
     with pytest.raises(AttributeError, match="fedaccord attribute nothing"):
         getattr(fedaccord, "nothing")  # noqa: B009
     assert set(dir(fedaccord)) == set(fedaccord.__all__)

@@ -25,6 +25,8 @@ from .game.equilibrium import solve_equilibrium as solve_equilibrium
 from .game.paper import paper_consortium as paper_consortium
 from .game.social_optimum import price_of_anarchy as price_of_anarchy
 from .game.social_optimum import solve_social_optimum as solve_social_optimum
+from .repeated.match import Match as Match
+from .repeated.match import play as play
 from .trials.calibration import calibrate as calibrate
 from .trials.trial import train as train
 

@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, also on a full disk.
+"""Writing files atomically: each is complete or unchanged, even if the disk is full.
 
-Each is written under another name, down to the disk, and renamed when all are there. What is
-private can be read by its owner only, from the first moment.
+A file is written under a temporary name, flushed to disk, and renamed once all of its group are
+there. A private file is readable by its owner alone from the moment it is created.
 """
 
 import os
@@ -26,13 +26,13 @@ class WholeFile(NamedTuple):
 def write_whole(
     path: Path, content: bytes | Iterable[bytes | memoryview], *, private: bool = False
 ) -> None:
-    """Write a file; one that is there is replaced, and keeps its permissions unless private."""
+    """Write a file. An existing one is replaced and keeps its permissions, unless private."""
     parts = [content] if isinstance(content, bytes) else content
     write_together([WholeFile(path, parts, private)])
 
 
 def write_together(files: Sequence[WholeFile]) -> None:
-    """Write files of which none is of use without the others."""
+    """Write files that are of no use without one another."""
     written: list[Path] = []
     try:
         for file in files:
@@ -41,17 +41,17 @@ def write_together(files: Sequence[WholeFile]) -> None:
         for fresh, file in zip(list(written), files, strict=True):
             fresh.replace(file.path)
     finally:
-        for fresh in written:  # those that were renamed are not there any more
+        for fresh in written:  # those that were renamed no longer exist
             fresh.unlink(missing_ok=True)
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file for a program that would make it readable by anyone, if there is none."""
+    """Create an empty file, unless it exists, for a program that would make it world-readable."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, _PRIVATE))
 
 
 def _write(fresh: Path, file: WholeFile) -> None:
-    # the system takes off what the process's umask says, as for any new file
+    # the process's umask applies, as to any new file
     mode = _PRIVATE if file.private else 0o666
     with os.fdopen(os.open(fresh, _NEW, mode), "wb") as opened:
         opened.writelines(file.parts)

@@ -1,13 +1,143 @@
-"""Checks that are made in many places, each written once: names, choices, values in messages."""
+"""Checks that are made in many places, each written once, and how values appear in messages.
+
+The `wrong_*` functions return what is wrong, or None; the `check_*` functions raise it.
+"""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
+from math import inf, isfinite
+from numbers import Integral, Real
 from typing import Any
+
+from fedaccord.errors import FedaccordError, InvalidInput
+
+LARGEST_COUNT = 2**53
+"""Of rounds or slots: a float holds every whole number up to this one."""
+
+# --- Numbers -------------------------------------------------------------------------------
+
+
+def wrong_whole(value: object, least: int = 1, most: int | None = None) -> str | None:
+    """What is wrong with a value that should be a whole number from `least` to `most`.
+
+    >>> wrong_whole(3), wrong_whole(2.5)
+    (None, 'must be a whole number, 1 or more, got 2.5')
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least:  # type: ignore[call-overload]
+        return f"must be a whole number, {least} or more, got {shown(value)}"
+    if most is not None and int(value) > most:  # type: ignore[call-overload]
+        return f"must be {most:,} or less"
+    return None
+
+
+def check_whole(field: str, value: object, least: int = 1, most: int | None = None) -> None:
+    """Refuse a value that is not a whole number from `least` to `most`."""
+    if wrong := wrong_whole(value, least, most):
+        raise InvalidInput(wrong, field=field)
+
+
+def wrong_number(
+    value: object,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+) -> str | None:
+    """What is wrong with a value that should be a finite number within these bounds.
+
+    >>> wrong_number(0.0, above=0), wrong_number(1, least=0, below=1)
+    ('must be more than 0, got 0.0', 'must be from 0 to less than 1, got 1')
+    >>> wrong_number(float("inf"), least=0)
+    'must be 0 or more and finite, got inf'
+    """
+    if is_number(value):
+        number = float(value)  # type: ignore[arg-type]
+        large = number > above if above is not None else least is None or number >= least
+        if large and number < (inf if below is None else below) and isfinite(number):
+            return None
+    finite = " and finite" if below is None and _infinite(value) else ""
+    return f"must be {_bounds(above, least, below)}{finite}, got {shown(value)}"
+
+
+def check_number(
+    field: str,
+    value: object,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Refuse a value that is not a finite number within these bounds."""
+    if wrong := wrong_number(value, above=above, least=least, below=below):
+        raise InvalidInput(wrong, field=field)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one real number that a float can hold; a truth value is not."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def _infinite(value: object) -> bool:
+    return is_number(value) and not isfinite(float(value))  # type: ignore[arg-type]
+
+
+def _bounds(above: float | None, least: float | None, below: float | None) -> str:
+    """The bounds in words."""
+    if above is not None:
+        return f"more than {above:g}" if below is None else f"between {above:g} and {below:g}"
+    if least is not None:
+        return f"{least:g} or more" if below is None else f"from {least:g} to less than {below:g}"
+    return "a number" if below is None else f"less than {below:g}"
+
+
+# --- Words ---------------------------------------------------------------------------------
+
+_MOST_COMPARED = 1000
+"""Among more words than this, looking for a similar one would take too long."""
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was meant, perhaps."""
+    known = list(known)
+    if len(word) > _LONGEST_SHOWN or len(known) > _MOST_COMPARED:
+        return None
+    return next(iter(get_close_matches(word, known, n=1)), None)
+
+
+def unknown(word: str, known: Iterable[str]) -> str:
+    """What to say about a word that should be one of `known`.
+
+    >>> unknown("unifrom", ["individual", "uniform"]), unknown("x", ["individual", "uniform"])
+    ("did you mean 'uniform'?", 'choose one of individual, uniform')
+    """
+    known = list(known)
+    close = closest(word, known)
+    return f"did you mean {close!r}?" if close is not None else f"choose one of {', '.join(known)}"
+
+
+def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices, and say which one was meant, perhaps."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        close = closest(value, choices) if isinstance(value, str) else None
+        hint = f"; did you mean {close!r}?" if close is not None else ""
+        raise InvalidInput(f"must be one of {listed}, got {shown(value)}{hint}", field=field)
+
+
+# --- Clients' names ------------------------------------------------------------------------
 
 
 def normalised(name: str) -> str:
-    """A client's name in Unicode's composed form (NFC): its spellings are one and the same.
+    """A client's name in Unicode's composed form (NFC), so that its spellings are equal.
 
     >>> normalised("Ame\u0301lie") == "Am\u00e9lie"
     True
@@ -16,7 +146,7 @@ def normalised(name: str) -> str:
 
 
 def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterator[tuple[int, str]]:
-    """Positions of names that are empty or taken, `where` says how to point at the first."""
+    """Positions of names that are empty or taken, and why; `where` points at the first bearer."""
     if len(set(names)) == len(names) and all(isinstance(n, str) and n.strip() for n in names):
         return  # the common case, quickly
     seen: dict[str, int] = {}
@@ -27,18 +157,51 @@ def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterato
             yield n, f"{name!r} is the name of {where(seen[name])} already"
 
 
+def no_such_client(name: str, names: Sequence[str]) -> str:
+    """What to say about a name that is none of the clients'.
+
+    >>> print(no_such_client("Saint Mary", ["Riverside", "St Mary"]))
+    there is no client called 'Saint Mary'; did you mean 'St Mary'?
+    """
+    close = closest(name, names)
+    hint = f"did you mean {close!r}?" if close is not None else f"the first is {shown(names[0])}"
+    return f"there is no client called {shown(name)}; {hint}"
+
+
+# --- Extras --------------------------------------------------------------------------------
+
+_EXTRAS = {
+    "torch": ("PyTorch", "train"),
+    "sklearn": ("scikit-learn", "train"),
+    "flwr": ("Flower", "flower"),
+    "sqlalchemy": ("SQLAlchemy", "flower"),
+    "alembic": ("Alembic", "flower"),
+    "cryptography": ("cryptography", "flower"),
+    "pyod": ("PyOD", "detection"),
+}
+"""Modules that need not be installed: what each is called, and the extra that installs it."""
+
+
+def is_installed(*modules: str) -> bool:
+    """Whether all these optional modules are installed; none of them is imported."""
+    return all(find_spec(module) is not None for module in modules)
+
+
+def check_installed(what: str, *modules: str) -> None:
+    """Refuse `what` if a module that it needs is missing, and say how to install it."""
+    missing = [_EXTRAS[module] for module in modules if not is_installed(module)]
+    if missing:
+        names = " and ".join(name for name, _ in missing)
+        extras = ",".join(dict.fromkeys(extra for _, extra in missing))
+        raise FedaccordError(f"{what} needs {names}: pip install 'fedaccord[{extras}]'")
+
+
+# --- Values in messages --------------------------------------------------------------------
+
 _LONGEST_SHOWN = 40
 """Characters of a value in a message."""
 _LONGEST_PLACE = 120
-"""Of a name, or of the keys that lead to a value."""
-
-
-def unknown(word: str, known: Iterable[str]) -> str:
-    """What to say about a word that should be one of `known`."""
-    known = list(known)
-    near = len(word) <= _LONGEST_SHOWN  # for a long word it would take long
-    close = get_close_matches(word, known, n=1) if near else []
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
+"""Characters of a name, or of the keys that lead to a value."""
 
 
 def shown(value: Any) -> str:
@@ -49,9 +212,11 @@ def shown(value: Any) -> str:
         return "a table"
     if isinstance(value, list):
         return "a list"
+    if isinstance(value, float):
+        return float.__repr__(value)  # NumPy's own would name its type
     try:
-        text = repr(value)
-    except ValueError:  # an integer of more digits than Python likes to print
+        text = str(int(value)) if isinstance(value, Integral) else repr(value)
+    except ValueError:  # an integer of more digits than Python is willing to print
         return "a number of too many digits"
     return in_brief(text, _LONGEST_SHOWN)
 

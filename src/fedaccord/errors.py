@@ -1,30 +1,81 @@
-"""The few errors that fedaccord raises on purpose.
+"""The errors that fedaccord raises on purpose.
 
 Each message is a sentence that a user can act on; the command line prints it and exits with 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 LISTED_PROBLEMS = 50
-"""How many mistakes a message spells out; past that the rest are only counted."""
+"""How many problems a message spells out; any more are only counted."""
 
 
 class FedaccordError(Exception):
     """Anything that fedaccord refuses or cannot do."""
 
 
-class InvalidInput(FedaccordError):
-    """Input that is wrong, with every mistake found in it, each with its place."""
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with the input; `str(problem)` is the line that a user reads.
 
-    def __init__(self, problems: str | Sequence[str], source: str | None = None) -> None:
-        """Keep the `problems` found in `source` (a file's name, say)."""
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+    >>> str(Problem("samples", "must be more than 0, got 0", place="clients[3].samples"))
+    'clients[3].samples: must be more than 0, got 0'
+    """
+
+    field: str
+    """The argument, key or column in question; empty if it is the input as a whole."""
+    message: str
+    """What is wrong with it."""
+    place: str = ""
+    """Where it stands in the input, if the field alone does not say so."""
+
+    @property
+    def where(self) -> str:
+        """What the line begins with: the place, or else the field."""
+        return self.place or self.field
+
+    def inside(self, outer: str) -> "Problem":
+        """The same problem, of a part of `outer`.
+
+        >>> str(Problem("name", "is missing", "line 3, name").inside("clients.csv"))
+        'clients.csv: line 3, name: is missing'
+        """
+        place = f"{outer}: {self.where}" if self.where else outer
+        return Problem(self.field, self.message, place)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class InvalidInput(FedaccordError):
+    """Input that is wrong, with every problem found in it.
+
+    >>> raise InvalidInput("must be 1 or more, got 0", field="rounds")
+    Traceback (most recent call last):
+    fedaccord.errors.InvalidInput: rounds: must be 1 or more, got 0
+    """
+
+    def __init__(
+        self,
+        problems: str | Problem | Iterable[str | Problem],
+        source: str | None = None,
+        *,
+        field: str = "",
+    ) -> None:
+        """Keep the `problems` found in `source` (a file's name, say).
+
+        A problem that is only text is about `field`.
+        """
+        found = [problems] if isinstance(problems, str | Problem) else problems
+        self.problems = tuple(
+            each if isinstance(each, Problem) else Problem(field, each) for each in found
+        )
         self.source = source
         lead = f"{source}: " if source else ""
         if len(self.problems) == 1:
-            message = lead + self.problems[0]
+            message = f"{lead}{self.problems[0]}"
         else:
-            lines = list(self.problems[:LISTED_PROBLEMS])
+            lines = [str(problem) for problem in self.problems[:LISTED_PROBLEMS]]
             if len(self.problems) > LISTED_PROBLEMS:
                 lines.append(f"and {len(self.problems) - LISTED_PROBLEMS:,} more")
             listed = "\n".join(f"  {line}" for line in lines)

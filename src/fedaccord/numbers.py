@@ -1,50 +1,56 @@
 """Arrays of numbers, and how numbers are written for people."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
+SUMS_DIFFER = 1e-12
+"""Relative: two sums of the same numbers, added in different orders, may differ by this much. A
+sum of a million numbers is off by some 1e-13 at worst, and numbers worked out of it by little
+more."""
+
 
 def read_only(values: npt.ArrayLike, length: int, field: str) -> FloatArray:
-    """A read-only float array of `length`; one number stands for all clients."""
+    """A read-only float array of this length; a single number is repeated for all clients."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"{field}: must be numbers, got {values!r}") from None
+        raise InvalidInput(f"must be numbers, got {values!r}", field=field) from None
     if array.ndim == 0:
         array = np.full(length, array)
     if array.shape != (length,):
-        raise InvalidInput(f"{field}: must have one number for each of {length} clients")
+        raise InvalidInput(f"must have one number for each of {length} clients", field=field)
     array.flags.writeable = False
     return array
 
 
 def as_profile(values: npt.ArrayLike, samples: FloatArray, field: str = "profile") -> FloatArray:
-    """`values` as a read-only profile: one contribution a client, each in [0, samples]."""
+    """`values` as a read-only profile: one contribution per client, each in [0, samples]."""
     profile = read_only(values, samples.size, field)
     wrong = ~((profile >= 0) & (profile <= samples))
     if wrong.any():
         n = int(np.argmax(wrong))
-        raise InvalidInput(
-            f"{field}[{n}]: must be from 0 to {samples[n]:.15g}, got {plain(profile[n])}"
-        )
+        message = f"must be from 0 to {as_text(samples[n])}, got {as_text(profile[n])}"
+        raise InvalidInput(Problem(field, message, f"{field}[{n}]"))
     return profile
 
 
-def plain(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A number as a person would write it, for messages."""
     return f"{float(value):.15g}"
 
 
 _LARGE, _SMALL = 1e15, 1e-9
-"""Beyond these a number has more zeros than anyone counts."""
+"""Outside these bounds a number is written with a power of ten."""
 
 
 def count(number: int, noun: str) -> str:
@@ -53,7 +59,7 @@ def count(number: int, noun: str) -> str:
 
 
 def write(values: Sequence[float] | FloatArray, digits: int = 4) -> list[str]:
-    """Numbers that stand together, with as many decimals as the largest needs for `digits`.
+    """Numbers of one column or list, with as many decimals as the largest needs for `digits`.
 
     Whole numbers have none. Very large and very small ones are written with a power of ten.
 
@@ -68,10 +74,10 @@ def write(values: Sequence[float] | FloatArray, digits: int = 4) -> list[str]:
         return [f"{v:.{digits}g}" if np.isfinite(v) else "–" for v in array]
     whole = largest == 0 or bool((array == np.round(array)).all())
     decimals = 0 if whole else max(0, digits - 1 - int(np.floor(np.log10(largest))))
-    # adding 0 turns a negative zero into a plain one
+    # adding 0 turns a negative zero into a positive one
     return [f"{round(v, decimals) + 0.0:,.{decimals}f}" if np.isfinite(v) else "–" for v in array]
 
 
 def patience(value: float) -> str:
-    """A discount factor or a threshold; infinite means that none is enough."""
+    """A discount factor or a threshold; infinity means that none is high enough."""
     return f"{value:.3f}" if np.isfinite(value) else "none is enough"

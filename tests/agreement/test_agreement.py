@@ -7,7 +7,7 @@ import fedaccord as fa
 from tests.consortia import with_satiation
 
 
-def test_what_a_record_says_about_itself() -> None:
+def test_properties_of_an_agreement() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(), "uniform")
     assert agreement.consortium is agreement.equilibrium.consortium
     assert agreement.total == pytest.approx(agreement.profile.sum())
@@ -18,7 +18,7 @@ def test_what_a_record_says_about_itself() -> None:
     assert (agreement.saving > 0).all()
 
 
-def test_the_profile_cannot_be_written_to() -> None:
+def test_the_profile_is_read_only() -> None:
     for agreement in (
         fa.solve_agreement(fa.paper_consortium()),
         fa.agreement_on(fa.paper_consortium(3), [1.0, 2.0, 3.0]),
@@ -36,7 +36,7 @@ def test_an_agreement_on_any_profile() -> None:
 
 
 @pytest.mark.parametrize("slots", [0, -1, True, 2.5])
-def test_a_punishment_lasts_whole_slots(slots: Any) -> None:
+def test_punishment_slots_must_be_whole(slots: Any) -> None:
     with pytest.raises(fa.InvalidInput, match="punishment_slots: must be a whole number"):
         fa.agreement_on(fa.paper_consortium(2), 1.0, punishment_slots=slots)
 
@@ -49,6 +49,6 @@ def test_a_punishment_lasts_whole_slots(slots: Any) -> None:
         ([1.0, float("nan"), 2.0], r"profile\[1\]: must be from 0 to 20, got nan"),
     ],
 )
-def test_what_is_no_profile(profile: list[float], problem: str) -> None:
+def test_invalid_profiles_are_refused(profile: list[float], problem: str) -> None:
     with pytest.raises(fa.InvalidInput, match=problem):
         fa.agreement_on(with_satiation([5.0, 25.0, 60.0], 20.0), profile)

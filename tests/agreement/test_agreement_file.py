@@ -1,4 +1,4 @@
-"""An agreement is read back as it was written, or not at all."""
+"""Agreement files: read back as they were written, or refused."""
 
 import json
 from dataclasses import fields, replace
@@ -64,7 +64,9 @@ def test_the_length_of_the_punishment_is_part_of_it(short: tuple[fa.Agreement, P
     assert fa.load_agreement(path, agreement.consortium, 3).punishment_slots == 3
 
 
-def test_another_length_than_the_agreement_s_is_refused(short: tuple[fa.Agreement, Path]) -> None:
+def test_a_length_that_contradicts_the_agreement_is_refused(
+    short: tuple[fa.Agreement, Path],
+) -> None:
     agreement, path = short
     with pytest.raises(fa.InvalidInput, match="punishes a slip for 3 slots, and not for 5 slots"):
         fa.load_agreement(path, agreement.consortium, 5)
@@ -82,7 +84,7 @@ def test_another_length_than_the_agreement_s_is_refused(short: tuple[fa.Agreemen
         ("reason", 7, "must be text or null, got 7"),
     ],
 )
-def test_what_is_wrong_with_an_agreement(
+def test_problems_in_an_agreement_file(
     short: tuple[fa.Agreement, Path], field: str, value: Any, problem: str
 ) -> None:
     agreement, path = short
@@ -96,7 +98,7 @@ def test_what_is_wrong_with_an_agreement(
         fa.load_agreement(path, agreement.consortium)
 
 
-def test_contributions_alone_are_given(tmp_path: Path) -> None:
+def test_contributions_alone_make_an_agreement_of_kind_given(tmp_path: Path) -> None:
     consortium = fa.paper_consortium(2)
     (tmp_path / "p.csv").write_text("name,contribution\nclient-1,0\nclient-2,10\n")
     (tmp_path / "p.json").write_text('{"client-1": 0, "client-2": 10}')

@@ -32,7 +32,7 @@ def test_rows_are_consortia(kind: Any) -> None:
     assert (batch.first_converted is None) == (kind == "individual")
 
 
-def test_where_there_is_none_the_equilibrium_stands() -> None:
+def test_without_an_agreement_the_row_holds_the_equilibrium() -> None:
     batch = solve(kind="uniform", discount_factor=[[0.5], [0.8]], rounds=50)
     assert batch.exists.tolist() == [False, True]
     assert batch.total[0] == batch.equilibrium_total[0]
@@ -59,7 +59,7 @@ WRONG = [
     ({"rounds": [[0]]}, r"rounds\[0, 0\]: must be more than 0"),
     ({"rounds": [[50], [0.37]]}, r"rounds\[1, 0\]: must be a whole number, 1 or more, got 0.37"),
     ({"rounds": 1e20}, r"rounds\[0, 0\]: must be 9,007,199,254,740,992 or less"),
-    ({"rounds": np.arange(1, 101)}, "rounds: must be one number a consortium, as a column"),
+    ({"rounds": np.arange(1, 101)}, "rounds: must be one number per consortium, as a column"),
     ({"samples": np.ones(7)}, "broadcast to consortia x clients"),
     ({"punishment_slots": 0}, "punishment_slots: must be"),
     ({"kind": "unanimous"}, "kind: must be one of"),
@@ -71,6 +71,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changed", "problem"), WRONG)
-def test_what_is_refused(changed: dict[str, Any], problem: str) -> None:
+def test_invalid_input_is_refused(changed: dict[str, Any], problem: str) -> None:
     with pytest.raises(fa.InvalidInput, match=problem):
         solve(**changed)

@@ -7,7 +7,7 @@ from tests.consortia import with_patience, with_satiation
 
 @pytest.fixture
 def three() -> fa.Consortium:
-    """One contributor of 20 who gives it all, and two who would ride for free: S = 20."""
+    """One contributor with 20 samples, and two free riders: S = 20."""
     return with_satiation([16.0, 18.0, 30.0], [20.0, 20.0, 20.0], 0.9)
 
 
@@ -22,7 +22,7 @@ def test_by_hand(three: fa.Consortium) -> None:
     np.testing.assert_allclose(certificate.cost_agreement, kept, rtol=1e-14)
     np.testing.assert_allclose(certificate.cost_equilibrium, alone, rtol=1e-14)
     np.testing.assert_allclose(certificate.cost_deviation, slipped, rtol=1e-12)
-    # the satiation point of the third is 30, and it has no more to give
+    # the satiation point of the third is 30, and it has no more samples
     assert certificate.deviation.tolist() == pytest.approx([0.0, 0.0, 20.0])
     expected = (kept - slipped)[:2] / (alone - slipped)[:2]
     np.testing.assert_allclose(certificate.threshold[:2], expected, rtol=1e-9)
@@ -52,7 +52,7 @@ def test_a_shorter_punishment_takes_more_patience(three: fa.Consortium) -> None:
     assert edges[-2] == pytest.approx(edges[-1], abs=1e-9)
 
 
-def test_the_worst_is_among_those_who_slip(three: fa.Consortium) -> None:
+def test_the_worst_client_is_among_those_that_deviate(three: fa.Consortium) -> None:
     patience = np.array([0.999, 0.3, 0.0])
     certificate = fa.certify(fa.agreement_on(with_patience(three, patience), [2.0, 2.0, 20.0]))
     assert certificate.keeps.tolist() == [True, False, True]
@@ -60,7 +60,7 @@ def test_the_worst_is_among_those_who_slip(three: fa.Consortium) -> None:
     assert not certificate.holds
 
 
-def test_no_patience_is_enough_for_an_agreement_that_is_dearer_than_none(
+def test_no_discount_factor_sustains_a_profile_that_costs_more_than_the_equilibrium(
     three: fa.Consortium,
 ) -> None:
     certificate = fa.certify(fa.agreement_on(three, [20.0, 0.0, 20.0]))
@@ -68,21 +68,21 @@ def test_no_patience_is_enough_for_an_agreement_that_is_dearer_than_none(
     assert not certificate.keeps[0]
 
 
-def test_giving_less_than_alone_is_no_agreement_either() -> None:
-    """The contributor, with h far above the total, would rather give all it has."""
+def test_contributing_less_than_at_the_equilibrium_does_not_hold() -> None:
+    """The contributor, with h far above the total, prefers to contribute all it has."""
     consortium = with_satiation([5.0, 90.0], [20.0, 20.0], 0.1)
     certificate = fa.certify(fa.agreement_on(consortium, [0.0, 10.0]))
     assert certificate.deviation[1] == pytest.approx(20.0)
     assert not certificate.keeps[1]
 
 
-def test_a_profile_of_nobody_is_refused_quietly(three: fa.Consortium) -> None:
+def test_a_profile_of_zeros_is_refuted_without_warnings(three: fa.Consortium) -> None:
     certificate = fa.certify(fa.agreement_on(three, [0.0, 0.0, 0.0]))
     assert not certificate.holds
     assert np.isfinite(certificate.cost_deviation).all()
 
 
-def test_a_punishment_that_is_no_equilibrium_is_refused(three: fa.Consortium) -> None:
+def test_a_punishment_that_is_not_an_equilibrium_is_refuted(three: fa.Consortium) -> None:
     """The certificate does not take the solver's word for the punishment."""
     good = fa.solve_agreement(three)
     assert good.exists
@@ -101,7 +101,7 @@ def test_a_punishment_that_is_no_equilibrium_is_refused(three: fa.Consortium) ->
 
 
 def test_the_tolerance_is_what_it_says() -> None:
-    """A billionth of the bill: a client at its bound may not be asked for 1e-7 more."""
+    """A billionth of the cost: a client at its bound may not be asked for 1e-7 more."""
     agreement = fa.solve_agreement(fa.paper_consortium(), "uniform")
     profile = agreement.profile.copy()
     first = 1
@@ -127,8 +127,8 @@ def test_communication_and_fee_cancel(three: fa.Consortium) -> None:
     np.testing.assert_allclose(added, [14.0, 111.0, 18.0], rtol=1e-12)
 
 
-def test_whoever_would_give_more_keeps_to_nothing() -> None:
-    """Giving more is no slip, so client 3 gives all it has for ever and nobody answers."""
+def test_a_client_that_would_contribute_more_does_not_keep_to_the_agreement() -> None:
+    """Contributing more is not a slip, so client 3 does so for ever and nobody punishes it."""
     consortium = fa.Consortium(
         valuation=[707, 544, 4750],
         cost_per_sample=1,
@@ -144,16 +144,16 @@ def test_whoever_would_give_more_keeps_to_nothing() -> None:
     assert fa.certify(fa.agreement_on(consortium, [23, 8, 37])).keeps[2]
 
 
-def test_less_than_the_equilibrium_s_total_is_never_kept() -> None:
-    """Somebody gives less than alone there, and would rather give more."""
+def test_a_total_below_the_equilibrium_s_never_holds() -> None:
+    """Somebody contributes less than at the equilibrium, and prefers to contribute more."""
     consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
     certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
     assert certificate.gives_more.tolist() == [False, True]
     assert not certificate.holds
 
 
-def test_without_patience_keeping_and_threshold_agree() -> None:
-    """Client 1 gives what suits it best in the slot, but being punished would suit it better."""
+def test_keeps_and_threshold_agree_at_a_discount_factor_of_0() -> None:
+    """Client 1 plays its best response, but would be better off being punished."""
     consortium = with_satiation([90.0, 60.0], [20.0, 20.0], [0.0, 0.9])
     certificate = fa.certify(fa.agreement_on(consortium, [20.0, 10.0]))
     assert (certificate.cost_equilibrium - certificate.cost_agreement)[0] < -5
@@ -173,8 +173,10 @@ def test_the_equilibrium_with_nine_decimals_holds() -> None:
 
 @pytest.mark.parametrize("samples", [1e3, 1e34, 1e60, 1e280])
 @pytest.mark.parametrize("asked", [0.5, 1e-3, 1e3])
-def test_the_search_finds_the_best_deviation_of_a_giant(samples: float, asked: float) -> None:
-    """Alone with a satiation point of 1, a client gives 1, whatever it has or is asked for."""
+def test_the_search_finds_the_best_deviation_of_a_very_large_client(
+    samples: float, asked: float
+) -> None:
+    """Alone with a satiation point of 1, a client contributes 1, whatever it is asked for."""
     consortium = with_satiation([1.0, 1e-60], [samples, 1.0], 0.5)
     certificate = fa.certify(fa.agreement_on(consortium, [asked, 0.0]))
     # a smooth minimum is found to the square root of the precision of its depth, here 1e-13

@@ -42,33 +42,33 @@ def test_effective_discount_factor_weighs_the_same(delta: float, slots: int) -> 
     assert effective <= delta
 
 
-def test_effective_discount_factor_at_its_ends() -> None:
+def test_effective_discount_factor_at_its_limits() -> None:
     assert float(effective_discount_factor(0.0, 5)) == 0.0
-    # next to 1, T slots of punishment weigh T against 1
+    # close to 1, T slots of punishment weigh T against 1
     assert float(effective_discount_factor(0.9999999999999999, 4)) == pytest.approx(0.8, rel=1e-12)
     assert effective_discount_factor([0.1, 0.9], None).tolist() == [0.1, 0.9]
 
 
 @pytest.mark.parametrize("slots", [0, -1, True])
-def test_slots_that_are_none(slots: int) -> None:
+def test_invalid_punishment_slots_are_refused(slots: int) -> None:
     with pytest.raises(fa.InvalidInput, match="punishment_slots"):
         effective_discount_factor(0.5, slots)
 
 
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
-def test_margins_that_are_none(margin: float) -> None:
+def test_invalid_margins_are_refused(margin: float) -> None:
     with pytest.raises(fa.InvalidInput, match="margin: must be from 0 to less than 1"):
         effective_patience(fa.paper_consortium(2).discount_factor, margin)
 
 
-def test_a_margin_takes_patience_away_down_to_none() -> None:
+def test_a_margin_reduces_the_discount_factor_to_no_less_than_0() -> None:
     consortium = fa.Consortium(
         valuation=[1, 2], cost_per_sample=1, samples=1, rounds=1, discount_factor=[0.05, 0.8]
     )
     assert effective_patience(consortium.discount_factor, 0.1).tolist() == pytest.approx([0.0, 0.7])
 
 
-def test_threshold_of_every_kind() -> None:
+def test_thresholds_of_every_kind() -> None:
     gain = np.array([0.0, 1.0, 1.0, 1.0, 2.0])
     saving = np.array([5.0, 3.0, 0.0, -2.0, -1.0])
     # nothing to gain; a quarter; only the infinitely patient; none; dearer than the punishment

@@ -21,7 +21,7 @@ def crowd(size: int, seed: int, patience: float = 0.8) -> fa.Consortium:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_both_ways_to_the_largest_total_agree(seed: int) -> None:
+def test_both_methods_find_the_same_largest_total(seed: int) -> None:
     """Newton's method, for small clients only, and the search over intervals, for any."""
     game = scale_one(fa.solve_equilibrium(crowd(40 + 10 * seed, seed)))
     share = (1.0 - (1.0 - game.patience) ** 0.4) * game.alone_total
@@ -34,7 +34,7 @@ def test_both_ways_to_the_largest_total_agree(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bounds_are_those_of_the_raw_condition(seed: int) -> None:
+def test_bounds_are_roots_of_the_condition(seed: int) -> None:
     """Also for clients that are most of the total, and continuous in the total."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 7))
@@ -53,8 +53,8 @@ def test_bounds_are_those_of_the_raw_condition(seed: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * data.max())
 
 
-def test_the_bound_never_jumps_for_a_client_with_any_patience() -> None:
-    """In steps of the total ten times smaller it moves ten times less."""
+def test_bounds_are_continuous_for_positive_discount_factors() -> None:
+    """In steps of the total ten times smaller, it changes ten times less."""
     consortium = with_satiation([100.0, 96.0, 90.0], [99.0, 300.0, 5.0], [0.05, 0.1, 0.9])
     equilibrium = fa.solve_equilibrium(consortium)
     bounds = individual.Bounds(scale_one(equilibrium))
@@ -66,12 +66,12 @@ def test_the_bound_never_jumps_for_a_client_with_any_patience() -> None:
     assert largest[1] < 0.11 * largest[0]
 
 
-def test_with_no_patience_a_contributor_falls_off_a_cliff() -> None:
+def test_bounds_jump_to_0_at_a_discount_factor_of_0() -> None:
     """delta = 0: all it has up to its satiation point, nothing above; the total stops there."""
     consortium = with_satiation([26.0, *[24.0] * 30], [25.0, *[9.0] * 30], [0.0, *[0.9] * 30])
     agreement = fa.solve_agreement(consortium)
     assert fa.certify(agreement).holds
-    # without it the others manage no more than that
+    # without it the others reach no larger total
     patient = with_patience(consortium, np.array([0.9] * 31))
     assert fa.solve_agreement(patient).total > agreement.total
     assert agreement.total >= 26.0 * (1 - 1e-12)
@@ -89,7 +89,7 @@ HANGED = [
 def test_only_the_critical_client_has_anything_left(
     valuation: list[float], samples: list[float], patience: list[float] | float
 ) -> None:
-    """The bounds touch the total at S, to second order: a search must not crawl up to it."""
+    """The bounds touch the total at S, to second order: the search must not converge slowly."""
     consortium = fa.Consortium(
         valuation=valuation,
         cost_per_sample=1.0,
@@ -103,7 +103,7 @@ def test_only_the_critical_client_has_anything_left(
     assert fa.certify(agreement).holds
 
 
-def test_one_client_alone_has_nobody_to_agree_with() -> None:
+def test_a_single_client_has_no_agreement() -> None:
     assert not fa.solve_agreement(with_satiation([7.0], 10.0)).exists
     assert not fa.solve_agreement(with_satiation([70.0], 10.0)).exists
 
@@ -128,7 +128,7 @@ def test_a_million_clients() -> None:
     assert agreement.free_riders == 0
     assert agreement.total > 1.01 * equilibrium.total
     assert fa.certify(agreement).holds
-    # and nothing more could be had: everyone is at its bound
+    # and no larger total is feasible: everyone is at its bound
     game = scale_one(equilibrium)
     bounds = individual.Bounds(game).at(np.array([[agreement.total * (1 + 1e-9)]]))
     assert bounds.sum() < agreement.total * (1 + 1e-9)

@@ -12,7 +12,7 @@ from tests.consortia import with_satiation
 
 @pytest.fixture
 def consortium() -> fa.Consortium:
-    """Free riders at two costs per sample; the cheap ones want no more than the dear ones."""
+    """Free riders with two costs per sample and the same ratio."""
     return with_satiation(
         [30.0, *[24.0] * 8],
         [25.0, *[20.0] * 8],
@@ -21,19 +21,19 @@ def consortium() -> fa.Consortium:
     )
 
 
-def test_least_total_cost_asks_the_cheap_first(consortium: fa.Consortium) -> None:
+def test_least_total_cost_uses_the_cheapest_samples_first(consortium: fa.Consortium) -> None:
     agreement = fa.solve_agreement(consortium, objective="least total cost")
     assert agreement.exists
     most = Bounds(scale_one(agreement.equilibrium)).at(np.array([[agreement.total]]))[0]
     if (agreement.profile[5:] > 0).any():
         np.testing.assert_allclose(agreement.profile[1:5], most[1:5], rtol=1e-9)
-    # alike clients are asked for the same
+    # identical clients are asked for the same
     assert np.ptp(agreement.profile[1:5]) < 1e-9
     assert np.ptp(agreement.profile[5:]) < 1e-9
 
 
 def test_least_total_cost_against_a_grid_of_levels(consortium: fa.Consortium) -> None:
-    """Clients are of two kinds, so a grid over both kinds' levels sees the least cost."""
+    """There are two kinds of client, so a grid over the levels of both finds the least cost."""
     agreement = fa.solve_agreement(consortium, objective="least total cost")
     best = np.inf
     for cheap in np.linspace(0.0, 20.0, 41):
@@ -71,7 +71,7 @@ OFTEN_WRONG_ONCE = [
 
 @pytest.mark.parametrize("objective", ["least total cost", "fairest"])
 @pytest.mark.parametrize(("valuation", "samples", "patience"), OFTEN_WRONG_ONCE)
-def test_where_there_is_no_agreement_no_objective_makes_one(
+def test_no_objective_creates_an_agreement_where_none_exists(
     valuation: list[float], samples: list[float], patience: list[float] | float, objective: str
 ) -> None:
     """The critical client's satiation point is the total: it must not be asked for everything."""
@@ -85,7 +85,9 @@ def test_where_there_is_no_agreement_no_objective_makes_one(
 
 
 @pytest.mark.parametrize("objective", ["least total cost", "fairest"])
-def test_those_who_give_all_anyway_must_not_exceed_the_total(objective: str) -> None:
+def test_clients_that_contribute_everything_anyway_must_not_exceed_the_total(
+    objective: str,
+) -> None:
     consortium = fa.Consortium(
         valuation=[10.70, 73.75, 66.11],
         cost_per_sample=1,
@@ -97,8 +99,8 @@ def test_those_who_give_all_anyway_must_not_exceed_the_total(objective: str) -> 
     assert fa.certify(agreement).holds
 
 
-def test_in_whole_samples_those_who_would_give_all_are_asked_for_all() -> None:
-    """Clients 3 and 4 have next to no patience, and satiation points just above the total."""
+def test_in_whole_samples_clients_that_would_contribute_everything_are_asked_for_it() -> None:
+    """Clients 3 and 4 have discount factors near 0, and satiation points just above the total."""
     nearly = 0.9999999999999999
     consortium = fa.Consortium(
         valuation=[
@@ -144,7 +146,7 @@ def test_in_whole_samples_those_who_would_give_all_are_asked_for_all() -> None:
 def test_amounts_below_one_sample_round_down_to_nothing(
     objective: Objective, valuation: float, samples: list[float], patience: list[float]
 ) -> None:
-    """Then the total falls below the equilibrium's, where no agreement is looked for."""
+    """Then the total falls below the equilibrium's, where no agreement is searched for."""
     consortium = fa.Consortium(
         valuation=np.full(4, valuation),
         cost_per_sample=1.0,
@@ -157,8 +159,8 @@ def test_amounts_below_one_sample_round_down_to_nothing(
     assert not agreement.exists
 
 
-def test_totals_that_no_profile_reaches_do_not_upset_the_search() -> None:
-    """The client without patience makes gaps between the totals that can be had."""
+def test_totals_without_a_profile_do_not_break_the_search() -> None:
+    """The client with a discount factor of 0 causes gaps between the feasible totals."""
     consortium = with_satiation(
         [50.0] * 4 + [40.0] * 3, [10.0] * 7, [0.05, 0.05, 0.05, 0.0, 0.327, 0.35, 0.655]
     )

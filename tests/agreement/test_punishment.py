@@ -41,7 +41,7 @@ def test_it_is_the_fewest_slots_that_the_certificate_accepts(
     consortium=consortia(FEW, PATIENCE, extreme=False),
     parts=st.lists(st.floats(0.0, 1.0), min_size=8, max_size=8),
 )
-def test_of_any_profile(consortium: fa.Consortium, parts: list[float]) -> None:
+def test_shortest_punishment_of_any_profile(consortium: fa.Consortium, parts: list[float]) -> None:
     profile = consortium.samples * parts[: consortium.size]
     assume(profile.any())
     agreement = fa.agreement_on(consortium, profile)
@@ -53,15 +53,15 @@ def test_of_any_profile(consortium: fa.Consortium, parts: list[float]) -> None:
         assert shortest == 1 or not enforced(agreement, shortest - 1)
 
 
-def test_not_even_for_ever() -> None:
+def test_none_if_not_even_a_punishment_without_end_is_enough() -> None:
     consortium = with_patience(fa.paper_consortium(20, cost_per_sample=4e-8), 0.1)
     agreement = fa.agreement_on(consortium, consortium.samples)
     assert not fa.certify(agreement).holds
     assert fa.shortest_punishment(agreement) is None
 
 
-def test_for_ever_only() -> None:
-    """With the most data and no margin someone is indifferent, so no slot may be left out."""
+def test_none_if_only_a_punishment_without_end_is_enough() -> None:
+    """With the most data and no margin, someone is indifferent, so every slot is needed."""
     for kind in ("individual", "uniform"):
         agreement = fa.solve_agreement(fa.paper_consortium(), kind)
         assert fa.certify(agreement).holds
@@ -75,13 +75,13 @@ def test_nothing_to_enforce_takes_one_slot() -> None:
     assert fa.shortest_punishment(alone) == 1
 
 
-def test_a_profile_of_nobody() -> None:
+def test_a_profile_of_zeros() -> None:
     assert fa.shortest_punishment(fa.agreement_on(fa.paper_consortium(5), np.zeros(5))) is None
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 5, 8, 13, 30, 60])
 @pytest.mark.parametrize("kind", ["individual", "uniform"])
-def test_solved_for_a_length_it_needs_just_that(kind: Any, slots: int) -> None:
+def test_an_agreement_solved_for_a_length_needs_exactly_that_length(kind: Any, slots: int) -> None:
     """The largest agreement for T slots leaves no slack: T slots enforce it, T - 1 do not.
 
     (From 60 slots of 0.8 on, what the last one adds is less than the certificate looks at.)
@@ -106,13 +106,13 @@ def test_longer_punishments_enforce_more(consortium: fa.Consortium, lengths: lis
         assert fa.certify(agreement).holds
         totals.append(agreement.total)
     assert all(b >= a * (1.0 - 1e-6) for a, b in pairwise(totals))
-    assert totals[-2] == pytest.approx(totals[-1], rel=1e-6)  # 500 slots are for ever
+    assert totals[-2] == pytest.approx(totals[-1], rel=1e-6)  # 500 slots are as good as for ever
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1, 0.8, 0.999, 1.0 - 1e-12])
 @pytest.mark.parametrize("slots", [1, 2, 7, 1_000])
-def test_the_discount_factor_that_counts(delta: float, slots: int) -> None:
-    """Punishing for ever with it weighs as much as T slots: delta + ... + delta^T."""
+def test_the_effective_discount_factor(delta: float, slots: int) -> None:
+    """A punishment without end at this factor weighs as much as T slots: delta + ... + delta^T."""
     effective = float(effective_discount_factor(delta, slots))
     weighs = sum(delta**k for k in range(1, slots + 1))
     assert effective / (1.0 - effective) == pytest.approx(weighs, rel=1e-9)
@@ -132,7 +132,7 @@ def test_the_threshold_of_a_length_is_the_root_of_its_polynomial() -> None:
 
 
 def test_the_punishment_itself_is_an_equilibrium() -> None:
-    """Nobody gains by leaving it, whatever its length; the certificate looks."""
+    """Nobody gains by leaving it, whatever its length; the certificate checks that."""
     agreement = fa.solve_agreement(fa.paper_consortium(), punishment_slots=6)
     assert fa.certify(agreement).punishment_holds.all()
     wrong = replace(agreement.equilibrium, profile=0.9 * agreement.equilibrium.profile)
@@ -141,10 +141,8 @@ def test_the_punishment_itself_is_an_equilibrium() -> None:
 
 @pytest.mark.parametrize("delta", [0.8, 0.9, 0.95])
 @pytest.mark.parametrize("margin", [1e-9, 1e-8, 1e-6])
-def test_nearly_no_slack_takes_as_many_slots_as_the_formula_says(
-    delta: float, margin: float
-) -> None:
-    """The certificate accepts a few slots less, within its tolerance; that makes none shorter."""
+def test_with_hardly_any_slack_the_formula_still_holds(delta: float, margin: float) -> None:
+    """The certificate accepts a few slots less, within its tolerance, but the answer is exact."""
     agreement = fa.solve_agreement(fa.paper_consortium(discount_factor=delta), margin=margin)
     game = scale_one(agreement.equilibrium)
     rows = agreement.profile[np.newaxis], np.array([[agreement.total]])

@@ -20,7 +20,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("options", "problem"), WRONG)
-def test_options_that_are_none(options: dict[str, Any], problem: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(fa.InvalidInput, match=problem):
         fa.solve_agreement(fa.paper_consortium(5), **options)
 
@@ -31,7 +31,7 @@ def test_options_of_the_smallest_discount_factor(options: dict[str, Any]) -> Non
         fa.smallest_discount_factor(fa.paper_consortium(5), **options)
 
 
-def test_an_equilibrium_serves_as_well_as_a_consortium() -> None:
+def test_an_equilibrium_is_accepted_in_place_of_a_consortium() -> None:
     consortium = fa.paper_consortium(60)
     equilibrium = fa.solve_equilibrium(consortium)
     for kind in ("individual", "uniform"):
@@ -58,14 +58,14 @@ def test_the_record_names_its_options() -> None:
     assert (agreement.level, agreement.largest_level, agreement.first_converted) == (None,) * 3
 
 
-def test_a_margin_leaves_everyone_that_much_slack() -> None:
+def test_a_margin_leaves_every_client_that_much_slack() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(), margin=0.1)
     slack = fa.certify(agreement).slack
     assert slack.min() == pytest.approx(0.1, abs=1e-6)
     assert agreement.total < fa.solve_agreement(fa.paper_consortium()).total
 
 
-def test_a_shorter_punishment_buys_less() -> None:
+def test_a_shorter_punishment_enforces_a_smaller_total() -> None:
     totals = [
         fa.solve_agreement(fa.paper_consortium(), punishment_slots=slots).total
         for slots in (1, 2, 5, 1_000, None)
@@ -76,7 +76,7 @@ def test_a_shorter_punishment_buys_less() -> None:
 
 
 REASONS = [
-    (fa.paper_consortium(1), {}, "everyone already gives all it has at the equilibrium"),
+    (fa.paper_consortium(1), {}, "everyone already contributes all it has at the equilibrium"),
     (fa.paper_consortium(1), {"kind": "uniform"}, "there is no free rider at the equilibrium"),
     (with_satiation([2.0, 30.0], 20.0), {}, "however patient the clients are, nobody could gain"),
     (
@@ -99,7 +99,9 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("consortium", "options", "reason"), REASONS)
-def test_why_there_is_none(consortium: fa.Consortium, options: Any, reason: str) -> None:
+def test_the_reason_why_there_is_no_agreement(
+    consortium: fa.Consortium, options: Any, reason: str
+) -> None:
     agreement = fa.solve_agreement(consortium, **options)
     assert not agreement.exists
     assert agreement.reason is not None
@@ -110,8 +112,8 @@ def test_why_there_is_none(consortium: fa.Consortium, options: Any, reason: str)
 
 
 @pytest.mark.parametrize("options", [{"margin": 0.2}, {"punishment_slots": 1}])
-def test_the_reason_reckons_with_margin_and_length(options: dict[str, Any]) -> None:
-    """These clients have 0.6, so it will not do to ask them for more than 0.5106."""
+def test_the_reason_accounts_for_margin_and_length(options: dict[str, Any]) -> None:
+    """These clients have 0.6, so the reason must not ask for more than 0.5106."""
     consortium = fa.paper_consortium(discount_factor=0.6)
     assert fa.solve_agreement(consortium, "uniform").exists
     agreement = fa.solve_agreement(consortium, "uniform", **options)
@@ -128,14 +130,14 @@ def test_whole_samples_of_tiny_consortia_may_leave_nothing() -> None:
     assert whole.reason == "in whole samples nothing is left of the agreement"
 
 
-def test_whole_samples_take_whole_data() -> None:
+def test_whole_samples_require_whole_data() -> None:
     consortium = with_satiation([18.0, 19.0, 30.0], [20.0, 20.5, 20.0])
     with pytest.raises(fa.InvalidInput, match=r"clients\[1\].samples: must be a whole number"):
         fa.solve_agreement(consortium, whole_samples=True)
 
 
 def test_smallest_discount_factor_of_the_papers_settings() -> None:
-    # case I: whatever patience, the critical client takes nearly all of it
+    # case I: at any discount factor, the critical client takes nearly all of it
     assert fa.smallest_discount_factor(fa.paper_consortium()) == 0.0
     second = fa.smallest_discount_factor(fa.paper_consortium(181))
     assert second is not None
@@ -144,7 +146,7 @@ def test_smallest_discount_factor_of_the_papers_settings() -> None:
     assert fa.smallest_discount_factor(fa.paper_consortium(1), "uniform") is None
 
 
-def test_zero_patience_is_the_equilibrium() -> None:
+def test_a_discount_factor_of_0_leads_to_the_equilibrium() -> None:
     for kind in ("individual", "uniform"):
         agreement = fa.solve_agreement(fa.paper_consortium(discount_factor=0.0), kind)
         assert not agreement.exists

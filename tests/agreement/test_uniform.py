@@ -9,7 +9,7 @@ from tests.oracles import enforceable, excess
 
 
 def scan(consortium: fa.Consortium, first: int, count: int = 20_000) -> tuple[float, BoolArray]:
-    """Algorithm 2 as the paper has it: the largest level of a grid at which all conditions hold."""
+    """Algorithm 2 as in the paper: the largest level of a grid at which all conditions hold."""
     alone = fa.solve_equilibrium(consortium).profile
     converted = (alone == 0) & (consortium.ratio >= consortium.ratio[first])
     levels = np.linspace(0.0, consortium.samples[converted].max(), count + 1)[1:]
@@ -19,7 +19,7 @@ def scan(consortium: fa.Consortium, first: int, count: int = 20_000) -> tuple[fl
 
 
 def big(patience: float) -> fa.Consortium:
-    """One big contributor, with h just above what it has, and many who ride for free."""
+    """One large contributor, with h just above its samples, and many free riders."""
     return with_satiation([26.5, *[24.0] * 30], [25.0, *[8.0] * 30], [patience, *[0.63] * 30])
 
 
@@ -27,7 +27,7 @@ PATIENCE = np.linspace(0.3, 0.5, 11).tolist()
 
 
 def test_contributors_thresholds_are_not_monotone_in_the_level() -> None:
-    """They rise and fall again: what holds at a level need not hold at a lower one."""
+    """They rise and fall again: an agreement may hold at a level but not at a lower one."""
     consortium = big(0.4)
     alone = fa.solve_equilibrium(consortium).profile
     profiles = [np.where(alone == 0, level, alone) for level in np.linspace(0.01, 8.0, 60)]
@@ -40,7 +40,7 @@ def test_contributors_thresholds_are_not_monotone_in_the_level() -> None:
 
 
 @pytest.mark.parametrize("patience", PATIENCE)
-def test_the_largest_level_is_found_where_a_contributor_forbids_some_below(
+def test_the_largest_level_is_found_above_levels_that_a_contributor_rules_out(
     patience: float,
 ) -> None:
     agreement = fa.solve_agreement(big(patience), "uniform")
@@ -51,8 +51,8 @@ def test_the_largest_level_is_found_where_a_contributor_forbids_some_below(
     assert fa.certify(agreement).holds
 
 
-def test_such_gaps_do_occur() -> None:
-    """Or else the test above would test nothing."""
+def test_gaps_between_levels_do_occur() -> None:
+    """Otherwise the test above would be vacuous."""
     scans = [scan(big(patience), 1, 2_000)[1].astype(int) for patience in PATIENCE]
     assert sum((np.diff(holds) > 0).any() for holds in scans) >= 2
 
@@ -67,8 +67,8 @@ def test_client_l_is_the_first_whose_ratio_exceeds_its_b(above: float, first: st
     assert agreement.first_converted == first
 
 
-def test_client_l_may_gain_again_past_its_own_data() -> None:
-    """Others go on giving where it has nothing left to give."""
+def test_client_l_may_gain_again_beyond_its_own_samples() -> None:
+    """Others contribute more at levels where it has no samples left."""
     consortium = with_satiation(
         (np.array([0.8, 1.8, 1.8, 4.0]) / 2.0) ** (2 / 3), [0.15, 10.0, 10.0, 1.0], 0.95
     )
@@ -82,7 +82,7 @@ def test_client_l_may_gain_again_past_its_own_data() -> None:
 
 
 @pytest.mark.slow
-def test_random_games_against_the_scan() -> None:
+def test_random_games_match_an_exhaustive_scan() -> None:
     """800 games of 2 to 11 clients, unequal in everything: no level above the solver's holds."""
     rng = np.random.default_rng(2024)
     found = 0
@@ -106,7 +106,7 @@ def test_random_games_against_the_scan() -> None:
             alone = agreement.equilibrium.profile
             over = excess(consortium, agreement.profile[np.newaxis], alone)
             assert (over <= 1e-12 * (agreement.profile + alone)).all()
-        else:  # nothing worth the name: less than 1e-6 of the total
+        else:  # no agreement: it would add less than 1e-6 of the total
             gave = (agreement.equilibrium.profile == 0) * np.minimum(best, data)
             assert gave.sum() <= 2e-6 * agreement.equilibrium.total
     assert found > 200
@@ -121,7 +121,7 @@ def test_whole_samples_round_the_level_down() -> None:
 
 
 def test_from_the_first_feasible_client() -> None:
-    """Below 0.5106 the paper's client l cannot be had, but later ones can."""
+    """Below 0.5106 the paper's client l is not feasible, but later ones are."""
     consortium = fa.paper_consortium(discount_factor=0.5)
     paper = fa.solve_agreement(consortium, "uniform")
     feasible = fa.solve_agreement(consortium, "uniform", first_converted="feasible")
@@ -132,7 +132,7 @@ def test_from_the_first_feasible_client() -> None:
 
 
 def carried_along() -> fa.Consortium:
-    """a and b have so little that they gain at high levels only, where others give much."""
+    """a and b have so few samples that they gain only at high levels."""
     return fa.Consortium(
         valuation=[379, 432, 1024, 1736, 2000],
         cost_per_sample=1,
@@ -143,7 +143,7 @@ def carried_along() -> fa.Consortium:
     )
 
 
-def test_the_first_feasible_client_may_be_carried_along() -> None:
+def test_the_first_feasible_client_may_hold_only_at_high_levels() -> None:
     agreement = fa.solve_agreement(carried_along(), "uniform", first_converted="feasible")
     assert agreement.exists
     assert agreement.first_converted == "a"
@@ -159,8 +159,8 @@ def test_the_first_feasible_client_may_be_carried_along() -> None:
 
 
 @pytest.mark.parametrize("first", ["paper", "feasible"])
-def test_a_whole_level_is_found_where_levels_near_nothing_fail(first: FirstConverted) -> None:
-    """Rounded down the others give less than S, so at a low level the total is below it."""
+def test_a_whole_level_is_found_where_levels_near_0_fail(first: FirstConverted) -> None:
+    """Rounded down, the others contribute less than S, so at a low level the total is below it."""
     consortium = fa.Consortium(
         valuation=[2679, 2150, 1296, 1242, 2314],
         cost_per_sample=1,

@@ -1,4 +1,4 @@
-"""Whole samples: every whole total that can be had is found, and nothing is given up."""
+"""Whole samples: every feasible whole total is found; the search has no cut-off."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.consortia import FEW, consortia, with_satiation
 
 
 def beside_a_large_one(size: int) -> fa.Consortium:
-    """Small clients that together want seven times what the one large contributor gives."""
+    """Small clients whose satiation points are seven times the large contributor's samples."""
     start = 1e5
     worth = 7 / size * np.random.default_rng(0).uniform(0.5, 1.5, size)
     satiation, samples = start * worth ** (2 / 3), np.full(size, 1e4)
@@ -39,8 +39,8 @@ def test_many_small_clients_beside_a_large_one(size: int, total: int) -> None:
     assert fa.solve_agreement(beside_a_large_one(size)).total - size < total
 
 
-def test_marginal_patience_at_a_large_total() -> None:
-    """14 free riders: what rounding takes away is as much as the bounds have to spare."""
+def test_barely_enough_patience_at_a_large_total() -> None:
+    """14 free riders: the amount lost to rounding is as large as the slack of the bounds."""
     start = 1e8
     consortium = with_satiation(
         [*[2 * start] * 10, *(start * np.linspace(0.2, 0.3, 14))],
@@ -52,7 +52,7 @@ def test_marginal_patience_at_a_large_total() -> None:
     assert fa.certify(agreement).holds
     real = fa.solve_agreement(consortium)
     assert start + 70_000 < agreement.total < real.total
-    # one total after another: none above it can be had
+    # one total after another: none above it is feasible
     bounds = Bounds(scale_one(agreement.equilibrium))
     totals = np.arange(agreement.total, np.floor(real.total) + 1)
     reached = np.floor(bounds.at(totals[:, np.newaxis]) * (1 + 1e-13)).sum(axis=-1) >= totals
@@ -61,7 +61,7 @@ def test_marginal_patience_at_a_large_total() -> None:
 
 @given(consortium=consortia(FEW, whole_data=True, extreme=False), upwards=st.booleans())
 def test_every_whole_total_is_found(consortium: fa.Consortium, upwards: bool) -> None:
-    """Against all of them, one after another."""
+    """Compared with all totals, checked one after another."""
     game = scale_one(fa.solve_equilibrium(consortium))
     low, high = lowest_worthwhile(game), consortium.samples.sum()
     totals = np.arange(low, high + 1)
@@ -72,8 +72,8 @@ def test_every_whole_total_is_found(consortium: fa.Consortium, upwards: bool) ->
 
 
 @given(consortium=consortia(FEW, st.integers(0, 999).map(lambda n: n / 1000), whole_data=True))
-def test_rounding_takes_at_most_a_sample_from_each(consortium: fa.Consortium) -> None:
-    """Where the real-valued bounds exceed a total by a sample for each client, it can be had."""
+def test_rounding_down_costs_at_most_one_sample_per_client(consortium: fa.Consortium) -> None:
+    """A total is feasible if the real-valued bounds exceed it by one sample per client."""
     agreement = fa.solve_agreement(consortium, whole_samples=True)
     game = scale_one(agreement.equilibrium)
     bottom = max(agreement.total, lowest_worthwhile(game) - 1) + 1
@@ -85,8 +85,8 @@ def test_rounding_takes_at_most_a_sample_from_each(consortium: fa.Consortium) ->
 
 @pytest.mark.parametrize("top", [1.0, 17.0, 1e6, 2.0**53 + 20, 2.0**60])
 @pytest.mark.parametrize("clients", [1, 100, 10**6])
-def test_the_search_ends_and_finds(top: float, clients: int) -> None:
-    """Also where a float holds no longer every whole number."""
+def test_the_search_terminates_with_a_result(top: float, clients: int) -> None:
+    """Also beyond 2^53, where a float does not hold every whole number."""
     wanted = np.floor(top * 0.7)
 
     def highest(lows: FloatArray, highs: FloatArray) -> FloatArray:

@@ -186,7 +186,10 @@ def test_the_files_it_writes(run: Run) -> None:
     ("words", "said"),
     [
         (["--mechanism", "auction"], "--mechanism: must be one of equilibrium, uniform"),
-        (["--contract-classes", "0"], "--contract-classes: must be 1 or more, got 0"),
+        (
+            ["--contract-classes", "0"],
+            "--contract-classes: must be a whole number, 1 or more, got 0",
+        ),
         (["--contract-delay-price", "nan"], "--contract-delay-price: must be 0 or more, got nan"),
         (["--contract-valuation", "1e308"], "--contract-valuation: must be less than 1e+290"),
         (

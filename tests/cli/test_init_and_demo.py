@@ -50,7 +50,7 @@ def test_demo_shows_that_accuracy_is_gained(run: Run) -> None:
 def test_demo_without_pytorch_leaves_that_step_out(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedaccord.trials.setting.is_installed", lambda: False)
+    monkeypatch.setattr("fedaccord.checks.is_installed", lambda *_: False)
     result = run("demo")
     assert result.exit_code == 0
     assert "This step needs PyTorch" in result.stdout

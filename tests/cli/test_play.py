@@ -184,7 +184,7 @@ def test_names_with_signs_in_them(run: Run) -> None:
 def test_a_client_called_all_is_one_client(run: Run) -> None:
     Path("odd.toml").write_text(ODD)
     said = run("play", "odd.toml", "--strategy", "all=selfish", "--strategy", "*=friedman").stdout
-    assert "Strategies: a@b:c=d, x@5:3 friedman; all selfish." in said
+    assert "Strategies: a@b:c=d, x@5:3 grim-trigger; all selfish." in said
 
 
 def test_a_client_s_own_strategy_goes_before_everyone_s(run: Run) -> None:
@@ -281,7 +281,7 @@ REFUSED = {
         "everyone has a strategy already (all=keep)",
     ),
     "negative noise": (["--noise", "-1"], "noise: must be 0 or more, got -1.0"),
-    "infinite noise": (["--noise", "inf"], "noise: must be 0 or more, got inf"),
+    "infinite noise": (["--noise", "inf"], "noise: must be 0 or more and finite, got inf"),
     "nobody ever there": (["--dropout", "1"], "dropout: must be from 0 to less than 1, got 1.0"),
     "nobody there to be misread": (["--dropout", "1", "--noise", "0.1"], "less than 1, got 1.0"),
     "everything tolerated": (["--tolerance", "1"], "tolerance: must be from 0 to less than 1"),

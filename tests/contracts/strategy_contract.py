@@ -1,4 +1,4 @@
-"""What every strategy must do, whoever wrote it: inherit from the class and say how to make one."""
+"""The tests that every strategy must pass: inherit from the class and define `make`."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ SLOTS = 12
 
 @cache
 def small_agreement(punishment_slots: int | None = 3) -> fa.Agreement:
-    """Six clients, no two alike, whose agreement leaves them some slack."""
+    """Six different clients, whose agreement leaves them some slack."""
     consortium = fa.Consortium(
         valuation=[10, 20, 35, 50, 80, 100],
         cost_per_sample=[1.2e-5, 0.8e-5, 1e-5, 1e-5, 1.5e-5, 1e-5],
@@ -37,7 +37,7 @@ def view_of(
     last: np.ndarray[Any, np.dtype[np.float64]] | None = None,
     clients: list[int] | None = None,
 ) -> View:
-    """What some clients (all, unless said otherwise) know when a slot begins."""
+    """What some clients (by default all) know when a slot begins."""
     consortium = agreement.consortium
     chosen = np.array(range(consortium.size) if clients is None else clients)
     return View(
@@ -55,7 +55,7 @@ def view_of(
 
 
 class StrategyContract:
-    """Inherited by the tests of each strategy; `make` returns a fresh one."""
+    """Inherited by the tests of each strategy; `make` returns a new one."""
 
     def make(self) -> Any:
         raise NotImplementedError
@@ -69,7 +69,7 @@ class StrategyContract:
         return as_strategy(self.make())
 
     def views(self) -> Iterator[View]:
-        """The first slot, and later ones in either phase, with different pasts."""
+        """The first slot, and later ones in either phase, with different histories."""
         agreed, alone = self.agreement.profile, self.agreement.equilibrium.profile
         yield view_of(self.agreement, 1)
         for slot in range(2, SLOTS):
@@ -78,13 +78,13 @@ class StrategyContract:
             yield view_of(self.agreement, slot, last_alarm=1, punishing=slot < 5, last=alone)
             yield view_of(self.agreement, slot, last_alarm=slot - 1, punishing=True, last=agreed)
 
-    def test_it_answers_with_what_each_client_could_give(self) -> None:
+    def test_answers_are_within_bounds(self) -> None:
         for view in self.views():
             answer = np.asarray(self.strategy.contribution(view))
             assert answer.shape == view.agreed.shape
             assert ((answer >= 0) & (answer <= view.samples)).all()
 
-    def test_a_client_alone_gets_the_answer_it_gets_in_a_group(self) -> None:
+    def test_the_answer_for_one_client_is_that_in_a_group(self) -> None:
         for view in self.views():
             together = self.strategy.contribution(view)
             for n in range(len(view.clients)):
@@ -98,20 +98,20 @@ class StrategyContract:
                 )
                 assert self.strategy.contribution(alone)[0] == together[n]
 
-    def test_asked_again_it_answers_the_same(self) -> None:
+    def test_the_same_view_gets_the_same_answer(self) -> None:
         strategy = self.strategy
         for view in self.views():
             first, second = strategy.contribution(view), strategy.contribution(view)
             np.testing.assert_array_equal(first, second)
 
-    def test_it_does_not_write_into_what_it_is_shown(self) -> None:
+    def test_it_does_not_modify_the_view(self) -> None:
         for view in self.views():
             for values in (view.agreed, view.alone, view.samples, view.satiation):
                 values.flags.writeable = False
             self.strategy.contribution(view)
 
-    def test_it_is_steady_for_as_long_as_it_says(self) -> None:
-        """Without an alarm, and in the same phase, it goes on with the same answer."""
+    def test_it_is_steady_for_as_long_as_it_claims(self) -> None:
+        """Without an alarm, and in the same phase, it repeats the same answer."""
         for view in self.views():
             until = self.strategy.steady_until(view)
             answer = self.strategy.contribution(view)
@@ -121,7 +121,7 @@ class StrategyContract:
                 assert self.strategy.steady_until(later) == until
 
     def test_asking_it_in_every_slot_changes_nothing(self) -> None:
-        """The same match, whether it is taken at its word or asked in each slot."""
+        """The match is the same, whether its claim is used or it is asked in each slot."""
         names = self.agreement.consortium.names
         quick = play(self.agreement, {names[0]: self.make(), names[3]: self.make()}, SLOTS)
         slow = play(
@@ -132,7 +132,7 @@ class StrategyContract:
         np.testing.assert_array_equal(quick.contributions, slow.contributions)
         np.testing.assert_array_equal(quick.punishing, slow.punishing)
 
-    def test_one_can_be_played_again_and_by_several_clients(self) -> None:
+    def test_one_instance_serves_several_matches_and_clients(self) -> None:
         one = self.make()
         names = self.agreement.consortium.names
         together = play(self.agreement, dict.fromkeys(names[:3], one), SLOTS)
@@ -153,7 +153,7 @@ class StrategyContract:
 
 
 class _AskedAlways:
-    """The same strategy, trusted for one slot at a time."""
+    """The same strategy, asked again in every slot."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy

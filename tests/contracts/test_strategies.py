@@ -1,4 +1,4 @@
-"""Every strategy, built in or a user's own, keeps the one contract; then what is special to it."""
+"""Every strategy, built in or custom, passes the contract, and has tests of its own."""
 
 from dataclasses import dataclass
 from math import inf
@@ -12,7 +12,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -28,7 +28,7 @@ class TestKeepAndPunish(StrategyContract):
     def make(self) -> KeepAndPunish:
         return KeepAndPunish()
 
-    def test_it_keeps_until_it_is_to_punish(self) -> None:
+    def test_it_keeps_to_the_agreement_until_it_punishes(self) -> None:
         agreement = self.agreement
         keeping = KeepAndPunish().contribution(view_of(agreement, 9, last_alarm=2))
         punishing = KeepAndPunish().contribution(
@@ -38,19 +38,19 @@ class TestKeepAndPunish(StrategyContract):
         np.testing.assert_array_equal(punishing, agreement.equilibrium.profile)
 
 
-class TestFriedman(StrategyContract):
-    def make(self) -> Friedman:
-        return Friedman()
+class TestGrimTrigger(StrategyContract):
+    def make(self) -> GrimTrigger:
+        return GrimTrigger()
 
     def test_it_never_forgives(self) -> None:
-        assert Friedman().punishes_for == inf
+        assert GrimTrigger().punishes_for == inf
 
 
 class TestForgiving(StrategyContract):
     def make(self) -> Forgiving:
         return Forgiving(slots=2)
 
-    def test_it_forgives(self) -> None:
+    def test_it_punishes_for_its_own_number_of_slots(self) -> None:
         assert Forgiving(7).punishes_for == 7
 
 
@@ -58,7 +58,7 @@ class TestSelfish(StrategyContract):
     def make(self) -> Selfish:
         return Selfish()
 
-    def test_it_is_at_the_equilibrium_in_every_slot(self) -> None:
+    def test_it_plays_the_equilibrium_in_every_slot(self) -> None:
         for view in self.views():
             np.testing.assert_array_equal(Selfish().contribution(view), view.alone)
 
@@ -67,7 +67,7 @@ class TestMyopic(StrategyContract):
     def make(self) -> Myopic:
         return Myopic()
 
-    def test_it_does_what_would_have_been_best_in_the_last_slot(self) -> None:
+    def test_it_plays_the_best_response_to_the_last_slot(self) -> None:
         agreement = small_agreement()
         last = np.array([0.0, 100.0, 300.0, 500.0, 900.0, 1000.0])
         answer = Myopic().contribution(view_of(agreement, 5, last=last))
@@ -79,7 +79,7 @@ class TestFreeRide(StrategyContract):
     def make(self) -> FreeRide:
         return FreeRide()
 
-    def test_it_gives_nothing(self) -> None:
+    def test_it_contributes_nothing(self) -> None:
         assert all((FreeRide().contribution(view) == 0).all() for view in self.views())
 
 
@@ -87,7 +87,7 @@ class TestLoyal(StrategyContract):
     def make(self) -> Loyal:
         return Loyal()
 
-    def test_it_gives_what_was_agreed_whatever_happens(self) -> None:
+    def test_it_contributes_what_was_agreed_whatever_happens(self) -> None:
         for view in self.views():
             np.testing.assert_array_equal(Loyal().contribution(view), view.agreed)
 
@@ -123,7 +123,7 @@ class TestDeviateTwice(StrategyContract):
     def make(self) -> DeviateOnce:
         return DeviateOnce(slot=8, amount=0.0, otherwise=DeviateOnce(3, otherwise=Forgiving(2)))
 
-    def test_it_forgives_as_it_does_otherwise(self) -> None:
+    def test_it_punishes_as_long_as_its_usual_strategy(self) -> None:
         assert self.make().punishes_for == 2
 
 
@@ -140,7 +140,7 @@ class TestFunction(StrategyContract):
     def make(self) -> Any:
         return half_hearted
 
-    def test_it_is_asked_for_one_client_at_a_time(self) -> None:
+    def test_the_function_is_called_for_one_client_at_a_time(self) -> None:
         sizes = []
 
         def watching(view: View) -> float:
@@ -152,7 +152,7 @@ class TestFunction(StrategyContract):
 
 
 class _Grudging:
-    """A user's own small class: `contribution` and nothing else."""
+    """A small custom class: `contribution` and nothing else."""
 
     def contribution(self, view: View) -> float:
         return float(view.agreed[0]) if view.last_alarm is None else 0.0
@@ -165,7 +165,7 @@ class TestSmallClass(StrategyContract):
 
 @dataclass(frozen=True)
 class _Shading(Steady):
-    """A user's own with parameters, that says it is steady."""
+    """A custom class with parameters that claims to be steady."""
 
     by: float
 
@@ -178,7 +178,7 @@ class TestSteadyClass(StrategyContract):
         return _Shading(by=0.02)
 
 
-def test_every_built_in_strategy_is_under_contract() -> None:
+def test_every_built_in_strategy_passes_the_contract() -> None:
     import fedaccord.repeated as module
 
     strategies = {
@@ -199,10 +199,13 @@ def test_every_built_in_strategy_is_under_contract() -> None:
         (lambda: DeviateOnce(0), "deviate once: slot must be a whole number, 1 or more, got 0"),
         (
             lambda: DeviateOnce(True),
-            "deviate once: slot must be a whole number, 1 or more, got True",
+            "deviate once: slot must be a whole number, 1 or more, got true",
         ),
         (lambda: DeviateOnce(1, -5.0), "deviate once: amount must be 0 or more, got -5.0"),
-        (lambda: DeviateOnce(1, float("nan")), "deviate once: amount must be 0 or more, got nan"),
+        (
+            lambda: DeviateOnce(1, float("nan")),
+            "deviate once: amount must be 0 or more and finite, got nan",
+        ),
         (lambda: as_strategy(3), "a strategy must be a function of a view, got 3"),
         (
             lambda: as_strategy(FreeRide),
@@ -215,11 +218,11 @@ def test_every_built_in_strategy_is_under_contract() -> None:
         ),
     ],
 )
-def test_what_is_no_strategy_is_refused(given: Any, message: str) -> None:
+def test_invalid_strategies_are_refused(given: Any, message: str) -> None:
     with pytest.raises(fa.InvalidInput) as refused:
         given()
     assert str(refused.value) == message
 
 
-def test_a_function_is_the_same_strategy_for_all_who_play_it() -> None:
+def test_a_function_is_one_strategy_for_all_clients_that_play_it() -> None:
     assert as_strategy(half_hearted) == OneByOne(half_hearted)

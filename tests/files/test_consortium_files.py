@@ -1,4 +1,4 @@
-"""Consortium files: what they mean, and every mistake with its place."""
+"""Consortium files: what they mean, and every problem with its place."""
 
 import re
 import tomllib
@@ -29,7 +29,7 @@ def problems(directory: Path, toml: str | bytes, csv: str | bytes | None = None)
     with pytest.raises(fa.InvalidInput) as caught:
         load(directory, toml, csv)
     assert caught.value.source == str(directory / "consortium.toml")
-    return list(caught.value.problems)
+    return list(map(str, caught.value.problems))
 
 
 # --- What is right -------------------------------------------------------------------------
@@ -61,12 +61,12 @@ def test_clients_in_a_csv_file_beside_it(tmp_path: Path) -> None:
         "1000,B,5,,2e-28,1e7,2e9,0.9\r\n",
     )
     assert consortium.names == ("A, and co", "B")
-    assert consortium.name == "consortium"  # the file's, for want of another
+    assert consortium.name == "consortium"  # the file's name, because it has no other
     np.testing.assert_allclose(consortium.cost_per_sample, [1e-6, 0.004])
     np.testing.assert_allclose(consortium.discount_factor, [0.8, 0.9])
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     csv = b"\xef\xbb\xbfname,valuation,cost_per_sample,samples\nA,1,1,1\n"
     toml = b'\xef\xbb\xbfrounds = 5\ndiscount_factor = 0.5\nclients = "clients.csv"\n'
     assert load(tmp_path, toml, csv).names == ("A",)
@@ -77,7 +77,7 @@ def test_a_discount_factor_for_each_client_is_enough(tmp_path: Path) -> None:
     assert consortium.discount_factor.tolist() == [0.7]
 
 
-def test_the_example_is_the_design_s_story() -> None:
+def test_the_example_consortium_has_free_riders_and_both_agreements() -> None:
     equilibrium = fa.solve_equilibrium(example_consortium())
     agreement = fa.solve_agreement(equilibrium)
     assert (equilibrium.consortium.size, equilibrium.free_riders) == (6, 3)
@@ -240,7 +240,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("toml", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_in_the_toml_file(tmp_path: Path, toml: str, expected: list[str]) -> None:
+def test_problems_in_the_toml_file(tmp_path: Path, toml: str, expected: list[str]) -> None:
     assert problems(tmp_path, toml) == expected
 
 
@@ -308,7 +308,7 @@ CSV_MISTAKES = {
 
 
 @pytest.mark.parametrize(("csv", "expected"), CSV_MISTAKES.values(), ids=CSV_MISTAKES.keys())
-def test_a_mistake_in_the_csv_file(tmp_path: Path, csv: str, expected: list[str]) -> None:
+def test_problems_in_the_csv_file(tmp_path: Path, csv: str, expected: list[str]) -> None:
     assert problems(tmp_path, 'clients = "clients.csv"\n' + HEAD, csv) == expected
 
 
@@ -320,7 +320,7 @@ def test_mistakes_in_both_files_are_reported_together(tmp_path: Path) -> None:
     ]
 
 
-def test_a_csv_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_csv_file(tmp_path: Path) -> None:
     toml = 'clients = "clients.csv"\n' + HEAD.replace("50", "0")
     assert problems(tmp_path, toml) == [
         "rounds: must be a whole number, 1 or more, got 0",
@@ -328,7 +328,7 @@ def test_a_csv_file_that_is_not_there(tmp_path: Path) -> None:
     ]
 
 
-def test_more_mistakes_than_anyone_reads_are_counted(tmp_path: Path) -> None:
+def test_very_many_problems_are_only_counted(tmp_path: Path) -> None:
     rows = "".join(f"client {n},1,1,0\n" for n in range(62))
     with pytest.raises(fa.InvalidInput) as caught:
         load(tmp_path, 'clients = "clients.csv"\n' + HEAD, CSV_HEADER + rows)
@@ -340,13 +340,13 @@ def test_more_mistakes_than_anyone_reads_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["rounds = \n", "rounds = 1\nrounds = 2\n"])
-def test_broken_toml(tmp_path: Path, text: str) -> None:
+def test_invalid_toml(tmp_path: Path, text: str) -> None:
     [problem] = problems(tmp_path, text)
     assert problem.startswith("is not TOML: ")
     assert re.search(r"line \d+, column \d+", problem)
 
 
-def test_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_not_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert problems(tmp_path, b"rounds = 1\nname = '\xff'\n") == ["line 2: is not UTF-8 text"]
     assert problems(tmp_path, "rounds = 1\n".encode("utf-16")) == ["line 1: is not UTF-8 text"]
     with pytest.raises(fa.InvalidInput, match="is a directory, not a file"):
@@ -367,7 +367,7 @@ def test_a_file_that_is_too_large_is_not_even_read(
 ) -> None:
     for name, size in (("huge.toml", 100_000_000), ("huge.csv", 65_000_000)):
         with (tmp_path / name).open("wb") as file:
-            file.truncate(size)  # sparse: takes no room
+            file.truncate(size)  # sparse: takes no space on the disk
     consortium = example_consortium()  # before opening is forbidden: it is a file too
     monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("it was opened"))
     with pytest.raises(fa.InvalidInput, match=r"too large: 100\.0 MB, at most 10 MB"):

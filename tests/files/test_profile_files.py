@@ -1,4 +1,4 @@
-"""Profile files: every form, and every mistake at once with its place."""
+"""Profile files: every form, and all problems together with their places."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ BAD_PROFILES = {
         [
             "line 2, contribution: must be from 0 to 500, got 600 (A)",
             "line 3, name: 'A' is the name of the client on line 2 already",
-            "line 4, name: no client is called 'agreemint'; did you mean 'agreement'?",
+            "line 4, name: there is no client called 'agreemint'; did you mean 'agreement'?",
             "line 5, contribution: must be a number, got 'x' (B)",
             "'agreement' has no contribution",
         ],
@@ -52,7 +52,7 @@ BAD_PROFILES = {
             "'A': must be from 0 to 500, got -1",
             "'B': must be a finite number, got nan",
             "'agreement': must be a finite number, got true",
-            "'Zürich': no client is called 'Zürich'",
+            "'Zürich': there is no client called 'Zürich'; the first is 'A'",
         ],
     ),
     "list": (
@@ -66,7 +66,11 @@ BAD_PROFILES = {
             "'agreement' has no contribution",
         ],
     ),
-    "a key twice": ("p.json", '{"A": 1, "A": 2}', ["is not usable JSON: 'A' is there twice"]),
+    "a key twice": (
+        "p.json",
+        '{"A": 1, "A": 2}',
+        ["is not usable JSON: the key 'A' appears twice"],
+    ),
     "a number": ("p.json", "3", ["must be a list or an object of the clients' contributions"]),
     "columns": ("p.csv", "name,amount\nA,1\n", None),
     "broken": ("p.json", '{"A": ', None),
@@ -78,7 +82,7 @@ BAD_PROFILES = {
 @pytest.mark.parametrize(
     ("name", "text", "expected"), BAD_PROFILES.values(), ids=BAD_PROFILES.keys()
 )
-def test_mistakes_in_a_profile(
+def test_problems_in_a_profile(
     tmp_path: Path, name: str, text: str, expected: list[str] | None
 ) -> None:
     (tmp_path / name).write_text(text)
@@ -86,4 +90,4 @@ def test_mistakes_in_a_profile(
         load_profile(tmp_path / name, THREE)
     assert caught.value.source == str(tmp_path / name)
     if expected is not None:
-        assert list(caught.value.problems) == expected
+        assert list(map(str, caught.value.problems)) == expected

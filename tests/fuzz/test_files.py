@@ -138,9 +138,9 @@ def check(read: Callable[[], Any]) -> bool:
     try:
         read()
     except FedaccordError as refused:
-        problems = getattr(refused, "problems", [str(refused)])
+        problems = getattr(refused, "problems", [refused])
         assert problems
-        for problem in problems:
+        for problem in map(str, problems):
             assert len(problem) <= LONGEST_PROBLEM, problem
             assert problem.isprintable(), problem
         return False

@@ -11,7 +11,7 @@ def test_ranks_ascend_from_one_and_ties_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("clients", [1, 7, 100, 181, 200])
-def test_it_reproduces_the_equilibrium_of_the_papers_setting(clients: int) -> None:
+def test_algorithm_1_reproduces_the_equilibrium_of_the_papers_setting(clients: int) -> None:
     consortium = fa.paper_consortium(clients)
     ranks = fa.rank_clients(consortium.ratio)
     told = [
@@ -22,19 +22,19 @@ def test_it_reproduces_the_equilibrium_of_the_papers_setting(clients: int) -> No
 
 
 @pytest.mark.parametrize("rank", [0, 4, -1])
-def test_a_rank_there_is_not(rank: int) -> None:
+def test_invalid_ranks_are_refused(rank: int) -> None:
     with pytest.raises(fa.InvalidInput, match=f"rank: must be from 1 to 3, got {rank}"):
         fa.own_contribution(5e9, samples=1, rounds=1, rank=rank, clients=3)
 
 
 @pytest.mark.parametrize("own", [{"ratio": -1e9}, {"samples": 0.0}, {"rounds": 0}])
-def test_numbers_that_no_client_has(own: dict[str, Any]) -> None:
+def test_invalid_numbers_are_refused(own: dict[str, Any]) -> None:
     fine: dict[str, Any] = {"ratio": 5e9, "samples": 1.0, "rounds": 1, "rank": 1, "clients": 3}
     with pytest.raises(fa.InvalidInput, match=next(iter(own))):
         fa.own_contribution(**(fine | own))
 
 
 @pytest.mark.parametrize("ratios", [[1.0, 0.0], [1.0, -2.0], [1.0, float("nan")], [[1.0]]])
-def test_ratios_that_are_none(ratios: list[float]) -> None:
+def test_invalid_ratios_are_refused(ratios: list[float]) -> None:
     with pytest.raises(fa.InvalidInput, match="ratios"):
         fa.rank_clients(ratios)

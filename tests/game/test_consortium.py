@@ -22,10 +22,10 @@ def build(**changed: Any) -> fa.Consortium:
 def mistakes(**changed: Any) -> tuple[str, ...]:
     with pytest.raises(fa.InvalidInput) as refused:
         build(**changed)
-    return refused.value.problems
+    return tuple(map(str, refused.value.problems))
 
 
-def test_one_number_stands_for_every_client() -> None:
+def test_a_single_number_applies_to_every_client() -> None:
     consortium = build(communication_cost=0.5)
     assert len(consortium) == consortium.size == 3
     assert consortium.cost_per_sample.tolist() == [1e-6] * 3
@@ -33,7 +33,7 @@ def test_one_number_stands_for_every_client() -> None:
     assert consortium.server_fee == 0.0
 
 
-def test_arrays_cannot_be_written_to_nor_fields_replaced() -> None:
+def test_a_consortium_is_immutable() -> None:
     given = np.array([500.0, 400.0, 900.0])
     consortium = build(samples=given)
     given[0] = -1.0
@@ -64,7 +64,7 @@ def test_names_are_counted_from_one_unless_given() -> None:
 def test_ratio_and_satiation() -> None:
     consortium = build()
     assert consortium.ratio.tolist() == pytest.approx([1e6, 2e6, 4e6])
-    # h = (r^2 / 4G)^(1/3), worked out another way; a few units in the last place
+    # h = (r^2 / 4G)^(1/3), computed in another way; a few units in the last place
     expected = (consortium.ratio / (2 * np.sqrt(50))) ** (2 / 3)
     np.testing.assert_allclose(consortium.satiation, expected, rtol=1e-14)
 
@@ -99,8 +99,8 @@ RULES = [
     ({"rounds": 2.5}, "rounds: must be a whole number, 1 or more, got 2.5"),
     ({"rounds": 10**400}, "rounds: must be 9,007,199,254,740,992 or less"),
     ({"samples": 10**400}, "samples: must be numbers that a float can hold"),
-    ({"rounds": True}, "rounds: must be a whole number, 1 or more, got True"),
-    ({"server_fee": 10**400}, f"server_fee: must be 0 or more, got {10**400}"),
+    ({"rounds": True}, "rounds: must be a whole number, 1 or more, got true"),
+    ({"server_fee": 10**400}, f"server_fee: must be 0 or more, got 1{'0' * 36}..."),
     ({"server_fee": -1}, "server_fee: must be 0 or more, got -1"),
     ({"names": ["a", "b", "a"]}, "clients[2].name: 'a' is the name of clients[0] already"),
     ({"names": ["a", " ", "c"]}, "clients[1].name: must not be empty"),
@@ -126,7 +126,7 @@ def test_discount_factors_of_0_and_just_under_1_are_fine() -> None:
     build(discount_factor=[0.0, 0.9999999999999999, 0.5])
 
 
-def test_all_mistakes_are_found_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     found = mistakes(
         valuation=[-1, 2, np.nan],
         samples=[0, 1, 1],
@@ -148,7 +148,7 @@ def test_all_mistakes_are_found_at_once() -> None:
     }
 
 
-def test_very_many_mistakes_are_counted() -> None:
+def test_very_many_problems_are_counted() -> None:
     with pytest.raises(fa.InvalidInput, match="120 mistakes:") as refused:
         fa.Consortium(**{**FINE, "valuation": -np.ones(120), "samples": 10})
     assert len(refused.value.problems) == 120
@@ -169,7 +169,7 @@ def test_wrong_shapes(changed: dict[str, Any], problem: str) -> None:
     assert mistakes(**changed) == (problem,)
 
 
-def test_all_wrong_shapes_are_found_at_once() -> None:
+def test_all_wrong_shapes_are_reported_together() -> None:
     found = mistakes(cost_per_sample=[1.0, 2.0], samples=[1.0])
     assert [text.split(":")[0] for text in found] == ["cost_per_sample", "samples"]
 
@@ -181,7 +181,7 @@ def test_a_consortium_needs_a_client() -> None:
         build(valuation=[], cost_per_sample=[], samples=[], discount_factor=[])
 
 
-def test_clients_without_a_discount_factor_take_the_consortiums() -> None:
+def test_clients_without_a_discount_factor_use_the_consortiums() -> None:
     clients = [fa.Client("a", 1, 1, 1), fa.Client("b", 1, 1, 1, discount_factor=0.3)]
     consortium = fa.Consortium.of(clients, rounds=1, discount_factor=0.9)
     assert consortium.discount_factor.tolist() == [0.9, 0.3]

@@ -24,7 +24,7 @@ def test_cost_by_hand(consortium: fa.Consortium) -> None:
     assert fa.cost(consortium, [20.0, 5.0]).tolist() == pytest.approx(expected, rel=1e-15)
 
 
-def test_the_total_may_be_given_for_what_if(consortium: fa.Consortium) -> None:
+def test_cost_accepts_a_total_for_what_if_questions(consortium: fa.Consortium) -> None:
     here = fa.cost(consortium, [20.0, 5.0], total=25.0)
     assert here.tolist() == fa.cost(consortium, [20.0, 5.0]).tolist()
     many = fa.cost(consortium, np.zeros((7, 2)), np.arange(1.0, 8.0)[:, np.newaxis])
@@ -32,16 +32,16 @@ def test_the_total_may_be_given_for_what_if(consortium: fa.Consortium) -> None:
     assert (np.diff(many, axis=0) < 0).all()
 
 
-def test_nobody_training_costs_everyone_infinitely_much(consortium: fa.Consortium) -> None:
+def test_costs_are_infinite_if_nobody_contributes(consortium: fa.Consortium) -> None:
     assert np.isinf(fa.cost(consortium, [0.0, 0.0])).all()
 
 
-def test_more_rounds_lose_less() -> None:
+def test_more_rounds_reduce_the_accuracy_loss() -> None:
     assert float(accuracy_loss(100.0, rounds=100)) == pytest.approx(0.01 + 0.01)
 
 
 @pytest.mark.parametrize("total", [1.0, 40.0, 250.0])
-def test_marginal_cost_is_the_slope(consortium: fa.Consortium, total: float) -> None:
+def test_marginal_cost_is_the_derivative(consortium: fa.Consortium, total: float) -> None:
     """Central differences with a step of 1e-5 X: the third derivative leaves about 1e-10."""
     step = 1e-5 * total
     above = fa.cost(consortium, np.array([50.0, 50.0]) + step, total + step)

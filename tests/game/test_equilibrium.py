@@ -17,20 +17,20 @@ def test_case_one_has_a_critical_client() -> None:
     assert equilibrium.free_riders == 1
 
 
-def test_case_two_has_none() -> None:
+def test_case_two_has_no_critical_client() -> None:
     equilibrium = fa.solve_equilibrium(with_satiation([5.0, 15.0, 60.0], 20.0))
     assert (equilibrium.case, equilibrium.critical_client) == ("II", None)
     assert equilibrium.total == 20.0
     assert equilibrium.profile.tolist() == [0.0, 0.0, 20.0]
 
 
-def test_everyone_gives_everything_which_theorem_1_leaves_out() -> None:
+def test_everyone_contributes_everything_which_theorem_1_leaves_out() -> None:
     equilibrium = fa.solve_equilibrium(with_satiation([61.0, 70.0, 80.0], 20.0))
     assert (equilibrium.case, equilibrium.free_riders) == ("all", 0)
     assert equilibrium.total == 60.0
 
 
-def test_a_tie_is_shared_and_said_to_be_one() -> None:
+def test_a_tie_is_shared_and_reported_as_not_unique() -> None:
     """The paper's footnote: h = 10, 10 and D = 10, 10 has (5, 5) and (4, 6)."""
     equilibrium = fa.solve_equilibrium(with_satiation([10.0, 10.0], 10.0))
     assert not equilibrium.unique
@@ -38,7 +38,7 @@ def test_a_tie_is_shared_and_said_to_be_one() -> None:
     assert equilibrium.total == pytest.approx(10.0, rel=1e-14)
     assert equilibrium.profile.tolist() == pytest.approx([5.0, 5.0], rel=1e-14)
     other = fa.certify(fa.agreement_on(equilibrium.consortium, [4.0, 6.0]))
-    # nobody gains by slipping there either, in that slot
+    # nobody gains by deviating there, either
     np.testing.assert_allclose(other.cost_deviation, other.cost_agreement, rtol=1e-14)
 
 
@@ -48,11 +48,11 @@ def test_a_tie_is_shared_in_proportion_to_the_data() -> None:
     assert equilibrium.case is None
 
 
-def test_ties_off_the_margin_leave_it_unique() -> None:
+def test_ties_away_from_the_margin_leave_the_equilibrium_unique() -> None:
     assert fa.solve_equilibrium(with_satiation([1.0, 1.0, 25.0, 90.0, 90.0], 10.0)).unique
 
 
-def test_one_client_alone() -> None:
+def test_a_single_client() -> None:
     small = fa.solve_equilibrium(with_satiation([7.0], 10.0))
     assert small.case == "I"
     assert small.total == pytest.approx(7.0)
@@ -60,7 +60,7 @@ def test_one_client_alone() -> None:
     assert (large.case, large.total, large.free_riders) == ("all", 10.0, 0)
 
 
-def test_a_huge_client_does_it_alone() -> None:
+def test_a_very_large_client_contributes_alone() -> None:
     data = [1e12, 5.0, 5.0, 5.0]
     equilibrium = fa.solve_equilibrium(with_satiation([1e9, 1e3, 1e8, 9e8], data))
     assert equilibrium.profile.tolist() == pytest.approx([1e9, 0.0, 0.0, 0.0])
@@ -76,7 +76,7 @@ def test_costs_are_those_of_the_profile() -> None:
     )
 
 
-def test_the_answer_cannot_be_written_to() -> None:
+def test_the_result_is_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         fa.solve_equilibrium(fa.paper_consortium()).profile[0] = 1.0
 
@@ -88,7 +88,7 @@ def test_best_response_is_lemma_1() -> None:
 
 
 def test_best_response_costs_least() -> None:
-    """Against a fine grid of slips, to the last place."""
+    """Compared with a fine grid of deviations, to the last place."""
     consortium = with_satiation([10.0, 12.0, 30.0], [8.0, 20.0, 20.0])
     for others in (0.5, 5.0, 11.0, 25.0):
         mine = fa.best_response(consortium, others)
@@ -97,7 +97,7 @@ def test_best_response_costs_least() -> None:
         assert (least <= fa.cost(consortium, slips, others + slips) * (1 + 1e-15)).all()
 
 
-def test_a_giant_s_small_share_is_not_rounding() -> None:
+def test_a_very_large_client_s_small_share_is_not_rounded_away() -> None:
     """900,000 of 1e18 samples is less than 1e-12 of them, and most of the total."""
     consortium = fa.Consortium(
         valuation=[2e9, 5656854249.5],

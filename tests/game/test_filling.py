@@ -1,4 +1,4 @@
-"""The quick way for very many clients against the plain one."""
+"""The fast method for very many clients, compared with the simple one."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def crowd(kind: str) -> tuple[FloatArray, FloatArray]:
         satiation = np.round(satiation, -4)
     elif kind == "all the same":
         satiation[:] = MANY / 5
-    elif kind == "misleading":  # what a regular sample sees is unlike the rest
+    elif kind == "misleading":  # a regular sample is unlike the rest
         step = MANY // 10_000
         samples[::step] *= 1e6
         satiation[::step] /= 1e3
@@ -52,7 +52,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_are_filled_as_few_are(kind: str) -> None:
+def test_very_many_clients_are_filled_like_few(kind: str) -> None:
     satiation, samples = crowd(kind)
     filling = fill(satiation[np.newaxis], samples[np.newaxis])
     # running sums of 60,000 numbers in two orders
@@ -60,7 +60,7 @@ def test_many_are_filled_as_few_are(kind: str) -> None:
     assert filling.profile.sum() == pytest.approx(filling.total.item(), rel=1e-11)
 
 
-def test_who_is_alone_at_the_margin_gives_however_little_it_is() -> None:
+def test_a_client_alone_at_the_margin_contributes_any_small_remainder() -> None:
     for tiny in (1e-11, 1e-13, 1e-200):
         filling = fill(np.array([[tiny, tiny / 2]]), np.array([[1e4, 1e4]]))
         assert filling.profile.tolist() == [[pytest.approx(tiny, rel=1e-14), 0.0]]
@@ -68,7 +68,7 @@ def test_who_is_alone_at_the_margin_gives_however_little_it_is() -> None:
     assert beside.profile[0, 1] == 0.0  # of which the second would owe a rounding's worth
 
 
-def test_rows_do_not_see_one_another() -> None:
+def test_rows_are_independent() -> None:
     rng = np.random.default_rng(3)
     satiation, samples = rng.random((40, 9)) * 9, rng.random((40, 9))
     together = fill(satiation, samples)

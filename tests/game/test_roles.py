@@ -4,13 +4,13 @@ import fedaccord as fa
 from fedaccord.game.roles import Role, roles
 
 
-def test_roles_alone() -> None:
+def test_roles_at_the_equilibrium() -> None:
     found = roles(np.array([0.0, 3.0, 5.0]), np.array([5.0, 5.0, 5.0]))
     assert found == (Role.FREE_RIDER, Role.PARTIAL_CONTRIBUTOR, Role.CONTRIBUTOR)
 
 
 def test_roles_under_an_agreement() -> None:
-    """Whoever gave nothing alone and gives anything now is converted, even with all it has."""
+    """A client that contributes nothing at the equilibrium but something now is converted."""
     found = roles(
         np.array([0.0, 3.0, 5.0, 3.0, 5.0]), np.full(5, 5.0), np.array([0.0, 0.0, 0.0, 3.0, 5.0])
     )

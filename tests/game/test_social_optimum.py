@@ -5,7 +5,7 @@ import fedaccord as fa
 
 
 def test_the_cheapest_samples_come_first() -> None:
-    """Two like clients but for their costs; sum rho / 2 sqrt(G) = 500, so X = (500/E)^(2/3)."""
+    """Two clients that differ only in cost; sum rho / 2 sqrt(G) = 500, so X = (500/E)^(2/3)."""
     consortium = fa.Consortium(
         valuation=[400.0, 600.0],
         cost_per_sample=[1.0, 8.0],
@@ -18,7 +18,7 @@ def test_the_cheapest_samples_come_first() -> None:
     assert optimum.total == 40.0
 
 
-def test_it_need_not_be_anyones_wish() -> None:
+def test_clients_may_be_worse_off_at_the_optimum() -> None:
     consortium = fa.paper_consortium()
     optimum = fa.solve_social_optimum(consortium)
     assert optimum.total == 1_000_000.0
@@ -41,12 +41,12 @@ def test_against_a_fine_grid_of_two_clients() -> None:
     profiles = np.stack(np.meshgrid(7 * grid, 9 * grid), axis=-1).reshape(-1, 2)[1:]
     costs = fa.cost(consortium, profiles, profiles.sum(axis=-1, keepdims=True)).sum(axis=-1)
     assert optimum.cost.sum() <= costs.min()
-    # the grid's cells are 0.02 wide, and the cost is flat at its least
+    # the grid's cells are 0.02 wide, and the cost is flat at its minimum
     assert optimum.cost.sum() == pytest.approx(costs.min(), rel=1e-4)
 
 
 def test_samples_that_cost_next_to_nothing_are_all_trained_on() -> None:
-    """What all gain over what they cost is then more than a float can hold."""
+    """The sum of valuations over the cost is then more than a float can hold."""
     consortium = fa.Consortium(
         valuation=[1e-320, 1.0],
         cost_per_sample=[1e-320, 1.0],

@@ -1,4 +1,4 @@
-"""What is true of every agreement, whatever the consortium: enforceable, and the largest."""
+"""Properties of every agreement, for any consortium: enforceable, and the largest."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_the_certificate_accepts_every_solver(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
 @given(consortium=consortia(whole_data=True), options=st.sampled_from(OPTIONS))
-def test_whole_samples_hold_too(
+def test_agreements_in_whole_samples_hold_too(
     kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
 ) -> None:
     agreement = fa.solve_agreement(consortium, **kind, **options, whole_samples=True)
@@ -110,7 +110,7 @@ def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> Non
 
 
 @given(consortium=consortia())
-def test_individual_is_no_less_than_uniform_is_no_less_than_nothing(
+def test_individual_totals_are_at_least_uniform_ones_and_those_at_least_the_equilibriums(
     consortium: fa.Consortium,
 ) -> None:
     least = fa.solve_equilibrium(consortium).total
@@ -158,7 +158,7 @@ def test_no_larger_total_can_be_enforced(consortium: fa.Consortium, options: Any
 @given(consortium=consortia(st.integers(2, 11)), first=st.sampled_from(["paper", "feasible"]))
 @settings(max_examples=80)
 def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) -> None:
-    """Algorithm 2 as the paper has it: scan the levels and keep the largest that holds."""
+    """Algorithm 2 as in the paper: scan the levels and keep the largest that holds."""
     agreement = fa.solve_agreement(consortium, "uniform", first_converted=first)
     assume(agreement.first_converted is not None)
     assert agreement.first_converted is not None
@@ -177,10 +177,10 @@ def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) 
 
 @given(consortium=consortia(st.integers(2, 8), SOME_PATIENCE, extreme=False))
 @settings(max_examples=150)
-def test_no_first_client_is_feasible_before_the_one_that_was_chosen(
+def test_no_earlier_client_than_the_chosen_one_is_feasible(
     consortium: fa.Consortium,
 ) -> None:
-    """Every free rider below it as the first, and the levels from it on in a scan."""
+    """Try every earlier free rider as the first, and scan the levels."""
     agreement = fa.solve_agreement(consortium, "uniform", first_converted="feasible")
     alone, ratio = agreement.equilibrium.profile, consortium.ratio
     chosen = (
@@ -192,13 +192,13 @@ def test_no_first_client_is_feasible_before_the_one_that_was_chosen(
         levels = np.concatenate([np.geomspace(1e-4 * top, top, 300), np.linspace(0, top, 300)[1:]])
         profiles = np.where(converted, np.minimum(levels[:, np.newaxis], consortium.samples), alone)
         worth_it = profiles.sum(axis=-1) > agreement.equilibrium.total * (1 + 2e-6)
-        # strictly: what holds by a hair may fall to either side
+        # strictly: rounding may decide what is exactly on the edge
         assert not (enforceable(consortium, profiles, alone, -1e-9) & worth_it).any()
 
 
 @st.composite
 def small_whole_consortia(draw: st.DrawFn, patience: st.SearchStrategy[float]) -> fa.Consortium:
-    """Two to four clients with a few whole samples, and satiation points where it matters."""
+    """Two to four clients with a few whole samples, and satiation points near their totals."""
     size = draw(st.integers(2, 4))
     most = {2: 12, 3: 9, 4: 6}[size]
     samples = np.array(draw(st.lists(st.integers(1, most), min_size=size, max_size=size)))
@@ -236,7 +236,7 @@ def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Conso
 def test_no_profile_of_whole_samples_is_better(
     consortium: fa.Consortium, prices: list[float], objective: Any
 ) -> None:
-    """By brute force over all whole profiles that would be called an agreement."""
+    """By brute force over all whole profiles that are worthwhile as an agreement."""
     price = np.array(prices[: consortium.size])
     consortium = with_satiation(
         consortium.satiation,
@@ -319,7 +319,7 @@ def test_fairest_has_the_largest_smallest_saving(consortium: fa.Consortium) -> N
 
 @pytest.mark.parametrize("kind", ["individual", "uniform"])
 @given(data=st.data())
-def test_a_batch_is_its_consortia_one_by_one(kind: Any, data: st.DataObject) -> None:
+def test_a_batch_equals_its_consortia_solved_one_by_one(kind: Any, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 8))
     row = consortia(st.just(size), extreme=False)
     chosen = data.draw(st.lists(row, min_size=1, max_size=4))

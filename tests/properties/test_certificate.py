@@ -1,4 +1,4 @@
-"""The certificate against the definition: discounted sums of costs, slot by slot."""
+"""The certificate compared with the definition: discounted sums of costs, slot by slot."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ SHARES = st.lists(st.floats(0.01, 1.0) | st.just(1.0), min_size=1, max_size=8)
 
 
 @given(consortia(FEW), SHARES)
-def test_thresholds_are_the_closed_form(consortium: fa.Consortium, shares: list[float]) -> None:
+def test_thresholds_match_the_closed_form(consortium: fa.Consortium, shares: list[float]) -> None:
     """The slip that is searched for is Lemma 1's.
 
     A search finds a smooth minimum to 1e-8 of its place and 1e-16 of its depth, so the gain is
@@ -40,7 +40,7 @@ def test_thresholds_are_the_closed_form(consortium: fa.Consortium, shares: list[
 
 
 @given(consortia(FEW, st.integers(0, 950).map(lambda n: n / 1000), extreme=False), SHARES, SLOTS)
-def test_keeping_is_what_costs_least_in_the_long_run(
+def test_a_client_keeps_to_the_agreement_if_that_costs_least_in_the_long_run(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
     """Slip once, be punished for `slots` slots or for ever, go back; or give more for ever.
@@ -78,7 +78,7 @@ def test_keeping_is_what_costs_least_in_the_long_run(
 
 
 @given(consortia(FEW, extreme=False), SHARES, SLOTS)
-def test_a_threshold_is_where_minds_change(
+def test_clients_switch_exactly_at_the_threshold(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
     profile = some_profile(consortium, shares)
@@ -93,7 +93,7 @@ def test_a_threshold_is_where_minds_change(
 
 
 @given(consortia())
-def test_the_equilibrium_holds_whatever_the_patience(consortium: fa.Consortium) -> None:
+def test_the_equilibrium_holds_at_any_discount_factor(consortium: fa.Consortium) -> None:
     equilibrium = fa.solve_equilibrium(consortium)
     certificate = fa.certify(fa.agreement_on(consortium, equilibrium.profile))
     assert certificate.holds
@@ -102,10 +102,10 @@ def test_the_equilibrium_holds_whatever_the_patience(consortium: fa.Consortium) 
 
 
 @given(consortia(FEW), SHARES, SLOTS)
-def test_keeping_and_threshold_say_the_same(
+def test_keeps_and_threshold_are_consistent(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
-    """But for the tolerance, which is a billionth of the cost of the samples in question."""
+    """Up to the tolerance, a billionth of the cost of the samples in question."""
     profile = some_profile(consortium, shares)
     certificate = fa.certify(fa.agreement_on(consortium, profile, slots))
     keeps, threshold, slack = certificate.keeps, certificate.threshold, certificate.slack
@@ -120,7 +120,7 @@ def test_keeping_and_threshold_say_the_same(
 def test_the_equilibrium_may_be_written_with_few_decimals(
     consortium: fa.Consortium, decimals: int
 ) -> None:
-    """Those who give nothing cannot give less, however little is missing from the total."""
+    """Clients that contribute nothing cannot contribute less."""
     profile = fa.solve_equilibrium(consortium).profile
     written = np.floor(profile * 10.0**decimals) / 10.0**decimals
     certificate = fa.certify(fa.agreement_on(consortium, written))

@@ -1,4 +1,4 @@
-"""What is true of every equilibrium, from the cost function and the potential alone."""
+"""Properties of every equilibrium, from the cost function and the potential alone."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 
 def sums_of_others(profile: FloatArray) -> FloatArray:
-    """What the others give, added up without the client rather than subtracted."""
+    """The others' contributions, added up without the client rather than by subtraction."""
     return np.array([np.delete(profile, n).sum() for n in range(profile.size)])
 
 
@@ -45,10 +45,10 @@ def test_the_total_solves_the_two_inequalities_that_define_it(consortium: fa.Con
 
 
 @given(consortia(FEW), st.integers(0, 7), st.floats(0.0, 20.0), st.floats(1.0, 10.0))
-def test_the_profile_adds_up_to_the_total_over_20_orders(
+def test_the_profile_adds_up_to_the_total_over_20_orders_of_magnitude(
     consortium: fa.Consortium, position: int, orders: float, beyond: float
 ) -> None:
-    """A giant at the margin gives so small a part of what it has that it looks like nothing."""
+    """A very large client at the margin contributes a tiny fraction of its samples."""
     giant = position % consortium.size
     samples = consortium.samples.copy()
     samples[giant] *= 10.0**orders
@@ -93,10 +93,10 @@ def test_the_equilibrium_maximises_the_potential(consortium: fa.Consortium, seed
 
 
 @given(consortia(FEW, extreme=False), st.integers(0, 2**32 - 1))
-def test_best_responses_one_after_another_end_at_the_equilibrium(
+def test_best_response_dynamics_converge_to_the_equilibrium(
     consortium: fa.Consortium, seed: int
 ) -> None:
-    """From any start. Near ties pass samples on in steps as small as the gap: leave them out."""
+    """From any start. Near ties, which converge in steps as small as the gap, are left out."""
     equilibrium = fa.solve_equilibrium(consortium)
     points = np.sort(consortium.satiation)
     distinct = points[np.append(True, np.diff(points) > 1e-12 * points[1:])]
@@ -141,7 +141,9 @@ def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> Non
 
 
 @given(consortia(st.integers(1, 3)))
-def test_brute_force_over_whole_samples_lands_next_to_it(consortium: fa.Consortium) -> None:
+def test_brute_force_over_whole_samples_finds_a_neighbouring_profile(
+    consortium: fa.Consortium,
+) -> None:
     """Where clients move in whole samples, the total at rest is within one sample of X*.
 
     One more sample pays for whoever has h_n >= X + 1 and data left, one less for whoever has
@@ -164,8 +166,8 @@ def test_brute_force_over_whole_samples_lands_next_to_it(consortium: fa.Consorti
 
 
 @given(consortia())
-def test_algorithm_1_reproduces_it_where_the_paper_applies(consortium: fa.Consortium) -> None:
-    """Equal data, distinct ratios: each client knows its rank, its own numbers and N only."""
+def test_algorithm_1_reproduces_the_equilibrium_for_equal_data(consortium: fa.Consortium) -> None:
+    """Equal data, distinct ratios: each client knows only its rank, its own numbers and N."""
     samples = float(consortium.samples[0])
     ratios = np.unique(consortium.ratio * (1.0 + 1e-6 * np.arange(consortium.size)))
     assume(ratios.size == consortium.size and (np.diff(ratios) > 1e-9 * ratios[1:]).all())

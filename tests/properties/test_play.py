@@ -1,4 +1,4 @@
-"""Certificate and play agree on who gains by not keeping to a profile."""
+"""The certificate and `play` agree on who gains by deviating from a profile."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -40,7 +40,7 @@ def deviations(agreement: fa.Agreement, n: int) -> list[AnyStrategy]:
     slots=st.sampled_from([None, 1, 4]),
 )
 @settings(max_examples=40)
-def test_who_gains_by_the_certificate_gains_in_play(
+def test_clients_that_gain_by_the_certificate_gain_in_play(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
     """Those who are within a millionth of a slot's bill of being indifferent are left out.
@@ -49,7 +49,7 @@ def test_who_gains_by_the_certificate_gains_in_play(
     certificate refuses it for the least patience that it might have.
     """
     profile = np.array(shares[: consortium.size]) * consortium.samples
-    profile[0] = max(profile[0], 0.1 * consortium.samples[0])  # somebody trains
+    profile[0] = max(profile[0], 0.1 * consortium.samples[0])  # somebody contributes
     agreement = fa.agreement_on(consortium, profile, slots)
     certificate = fa.certify(agreement)
     kept = play(agreement, slots=6, history=False).discounted_cost

@@ -54,8 +54,8 @@ def test_uniform_with_any_data(first: str, consortium: fa.Consortium) -> None:
     check(consortium, kind="uniform", first_converted=first)
 
 
-def test_a_client_with_little_data_may_be_carried_along() -> None:
-    """Client 1 would need 0.5 to give its part of a low level; of a high one it gives its all."""
+def test_a_client_with_few_samples_may_hold_only_at_high_levels() -> None:
+    """Client 1 would need 0.5 for a low level; at a high one it contributes all it has."""
     consortium = with_satiation(
         (np.array([0.8, 1.8, 1.8, 1.8, 4.0]) / 2.0) ** (2 / 3), [0.01, 10, 10, 10, 1], 0.3
     )

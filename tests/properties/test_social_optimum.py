@@ -1,4 +1,4 @@
-"""The cheapest profile for all together, against first-order conditions and another method."""
+"""The social optimum, compared with first-order conditions and another method."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_no_other_method_finds_a_cheaper_profile(consortium: fa.Consortium, seed
 
 
 @given(consortia())
-def test_selfishness_costs_something_or_nothing(consortium: fa.Consortium) -> None:
+def test_the_price_of_anarchy_is_at_least_1(consortium: fa.Consortium) -> None:
     equilibrium = fa.solve_equilibrium(consortium)
     price = fa.price_of_anarchy(equilibrium, fa.solve_social_optimum(consortium))
     # both costs are sums of up to 60 numbers, each off by 1e-16 of itself

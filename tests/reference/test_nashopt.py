@@ -1,4 +1,4 @@
-"""An oracle from elsewhere: NashOpt, which solves games given only their cost functions.
+"""An external oracle: NashOpt, which solves games from their cost functions alone.
 
 It needs tests/oracle-requirements.txt, and is skipped without. JAX is told to use 64 bits.
 """

@@ -1,4 +1,4 @@
-"""The paper's numbers, as printed there, and as they come out where the paper is off.
+"""The paper's numbers, as printed, and as computed where the paper is off.
 
 Printed percentages have three digits, so they are compared as printed: rounded. Other numbers
 were worked out by an independent script and are compared to all the digits given.
@@ -166,7 +166,7 @@ TABLE = [
 
 @pytest.mark.parametrize("row", TABLE)
 def test_the_table_of_agreements(row: Row) -> None:
-    """Totals to the sample."""
+    """Totals to within a sample."""
     consortium = fa.paper_consortium(row.clients, discount_factor=row.patience)
     equilibrium = fa.solve_equilibrium(consortium)
     assert round(equilibrium.total) == row.alone
@@ -216,7 +216,7 @@ def test_largest_level_solves_the_papers_implicit_equation(
 
 
 def test_theorem_5_at_the_papers_optimum() -> None:
-    """The first converted client is exactly indifferent, everyone else has patience to spare."""
+    """The first converted client is exactly indifferent, all others have some slack."""
     agreement = fa.solve_agreement(fa.paper_consortium(), "uniform")
     game = scale_one(agreement.equilibrium)
     thresholds = game.threshold(agreement.profile[np.newaxis], np.array([[agreement.total]]))[0]

@@ -1,4 +1,4 @@
-"""Agreements and strategies for the tests of play, and chance as `play` draws it."""
+"""Agreements and strategies for the tests of `play`, and the random numbers that it draws."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -27,12 +27,12 @@ LENGTHS = st.none() | st.integers(1, 6)
 
 @st.composite
 def agreements(draw: st.DrawFn) -> fa.Agreement:
-    """Solved ones, and any profile at all: more or less than selfish clients give, or nothing."""
+    """Solved agreements, and any profile: more or less than the equilibrium's, or nothing."""
     consortium = draw(consortia(st.integers(1, 5), PATIENCE, extreme=False))
     slots = draw(LENGTHS)
     if draw(st.booleans()):
         return fa.solve_agreement(consortium, margin=0.1, punishment_slots=slots)
-    part = st.floats(1e-9, 1.0) | st.sampled_from([0.0, 0.0, 1.0])  # less has too few digits
+    part = st.floats(1e-9, 1.0) | st.sampled_from([0.0, 0.0, 1.0])  # smaller ones lose digits
     parts = draw(st.lists(part, min_size=consortium.size, max_size=consortium.size))
     assume(any(parts))
     return fa.agreement_on(consortium, np.array(parts) * consortium.samples, slots)
@@ -41,7 +41,7 @@ def agreements(draw: st.DrawFn) -> fa.Agreement:
 @st.composite
 def any_strategy(draw: st.DrawFn, samples: float, slots: int, deep: bool = True) -> Any:
     """Any of the built-in ones, or a function."""
-    fixed = [KeepAndPunish(), Friedman(), Selfish(), FreeRide(), Loyal(), Myopic(), shading]
+    fixed = [KeepAndPunish(), GrimTrigger(), Selfish(), FreeRide(), Loyal(), Myopic(), shading]
     kinds = st.sampled_from(fixed) | st.builds(Forgiving, st.integers(1, 6))
     if deep and draw(st.booleans()):
         slot = draw(st.integers(1, slots))
@@ -51,7 +51,7 @@ def any_strategy(draw: st.DrawFn, samples: float, slots: int, deep: bool = True)
     return draw(kinds)
 
 
-def draw_chance(
+def draw_random_numbers(
     seed: int, slots: int, size: int, noise: float, dropout: float
 ) -> tuple[FloatArray, BoolArray]:
     """Errors and absences: the seed's two children, slot by slot and client by client."""

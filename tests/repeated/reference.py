@@ -1,4 +1,4 @@
-"""The repeated game once more, slowly and straight from the definitions, for tests to compare with.
+"""A slow reference of the repeated game, straight from the definitions, for tests to compare with.
 
 One slot after another, one client after another, in plain Python. After the last slot the game
 goes on, with nobody absent or misread, for so many slots that what is left out is less than
@@ -17,7 +17,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -29,13 +29,13 @@ HORIZON = 500
 
 
 def shading(view: Any) -> Any:
-    """A user's own: a little less than agreed, in every slot."""
+    """A custom strategy: a little less than agreed, in every slot."""
     return 0.97 * view.agreed
 
 
 @dataclass
 class Seat:
-    """Where a client sits in the repeated game: its phase."""
+    """A client of the repeated game, and its phase."""
 
     strategy: Any
     length: float
@@ -74,7 +74,7 @@ def stage_cost(consortium: fa.Consortium, n: int, own: float, total: float) -> f
 
 
 def best_response(consortium: fa.Consortium, n: int, others: float) -> float:
-    """Lemma 1: where the slope of F_n is 0, or as near as can be."""
+    """Lemma 1: where the derivative of F_n is 0, or as close to that as possible."""
     ratio = consortium.valuation[n] / consortium.cost_per_sample[n]
     wanted = (ratio / (2.0 * sqrt(consortium.rounds))) ** (2.0 / 3.0)
     missing = wanted - others if wanted - others > 1e-12 * wanted else 0.0
@@ -82,10 +82,10 @@ def best_response(consortium: fa.Consortium, n: int, others: float) -> float:
 
 
 def length_of(strategy: Any, agreement: fa.Agreement) -> float:
-    """For how many slots a client that plays it punishes."""
+    """For how many slots a client with this strategy punishes."""
     if isinstance(strategy, DeviateOnce):
         return length_of(strategy.otherwise, agreement)
-    if isinstance(strategy, Friedman):
+    if isinstance(strategy, GrimTrigger):
         return inf
     if isinstance(strategy, Forgiving):
         return strategy.slots
@@ -101,7 +101,7 @@ def amount(
     punishing: bool,
     last: list[float] | None,
 ) -> float:
-    """What a client means to contribute, in words of the issue rather than the code."""
+    """What a client intends to contribute, from the definition of each strategy."""
     consortium = agreement.consortium
     agreed, alone = float(agreement.profile[n]), float(agreement.equilibrium.profile[n])
     match strategy:
@@ -112,7 +112,7 @@ def amount(
             return alone if punishing else best_response(consortium, n, others)
         case DeviateOnce():
             return amount(strategy.otherwise, agreement, slot, n, punishing=punishing, last=last)
-        case KeepAndPunish():  # Friedman and Forgiving differ in how long
+        case KeepAndPunish():  # GrimTrigger and Forgiving differ in how long
             return alone if punishing else agreed
         case Selfish():
             return alone
@@ -129,7 +129,7 @@ def amount(
 
 
 def can_say(strategy: Any) -> bool:
-    """Whether what it does next follows from the phase alone."""
+    """Whether its next contribution follows from the phase alone."""
     if isinstance(strategy, DeviateOnce):
         return can_say(strategy.otherwise)
     return isinstance(strategy, KeepAndPunish | Selfish | FreeRide | Loyal)
@@ -144,7 +144,7 @@ def play_slowly(
     absent: Any,
     tolerance: float,
 ) -> Record:
-    """The match, and HORIZON slots more."""
+    """The match, and HORIZON more slots."""
     consortium, size = agreement.consortium, agreement.consortium.size
     delta = [float(value) for value in consortium.discount_factor]
     agreed = [float(value) for value in agreement.profile]

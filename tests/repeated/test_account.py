@@ -97,9 +97,9 @@ twice = st.builds(DeviateOnce, st.integers(1, 20), st.none(), slips)
     st.sampled_from([{}, {"noise": 0.05, "tolerance": 0.1}, {"dropout": 0.1}]),
 )
 def test_saved_and_lost_add_up(
-    strategies: dict[str, AnyStrategy], agreement: fa.Agreement, chance: dict[str, float]
+    strategies: dict[str, AnyStrategy], agreement: fa.Agreement, random: dict[str, float]
 ) -> None:
-    match = play(agreement, strategies, 20, **chance)  # type: ignore[arg-type]
+    match = play(agreement, strategies, 20, **random)  # type: ignore[arg-type]
     assert match.client_punishing is not None
     for n, strategy in enumerate(match.strategies):
         for slip in slips_of(strategy):  # in a punishment it is no slip, but may cost something
@@ -141,7 +141,7 @@ def paper_agreement() -> fa.Agreement:
     return fa.solve_agreement(fa.paper_consortium())
 
 
-def test_slips_that_come_to_nothing() -> None:
+def test_planned_slips_that_are_not_slips() -> None:
     account = told(
         {
             CLINIC: DeviateOnce(5),
@@ -183,7 +183,7 @@ def test_punishments_of_every_kind() -> None:
     assert unseen.chance[0].startswith("Unseen: 2 of 2 slips")
 
 
-def test_slips_that_cost_at_once_or_save_later() -> None:
+def test_slips_that_cost_at_once_and_slips_that_save_later() -> None:
     alone = fa.solve_agreement(fa.paper_consortium(clients=1))
     assert told({"client-1": DeviateOnce(2, 5.0)}, agreement=alone).slips == [
         "slot 2: client-1 trained on 5 instead of 10,000; it lost 6.18"
@@ -196,14 +196,14 @@ def test_slips_that_cost_at_once_or_save_later() -> None:
     assert slip.lost == pytest.approx(-slip.saved * delta / (1 - delta))
 
 
-def test_nobody_trains() -> None:
+def test_nobody_contributes() -> None:
     everyone = dict.fromkeys(CONSORTIUM.names, FreeRide())
     account = told(everyone, agreement=FOR_EVER)
     assert len(account.slips) == 6
     assert "without anyone training there is no model, and no end to the cost" in account.slips[0]
 
 
-def test_chance_is_summed_up() -> None:
+def test_false_alarms_and_absences_are_summarised() -> None:
     best = find_tolerance(FOR_FIVE, 0.05, 0.1)
     match = play(FOR_FIVE, None, 200, noise=0.05, dropout=0.1, tolerance=best.tolerance)
     account = account_of(match, best)
@@ -222,7 +222,7 @@ def test_chance_is_summed_up() -> None:
     assert ", ...); punishments that nobody had earned" in wild.chance[0]
 
 
-def test_noise_that_is_too_much() -> None:
+def test_too_much_noise() -> None:
     best = find_tolerance(FOR_FIVE, 50.0)
     match = play(FOR_FIVE, None, 5, noise=50.0, tolerance=best.tolerance)
     assert (
@@ -247,7 +247,7 @@ def test_one_slot() -> None:
     assert told({}, 1).phases == "Slot 1 cooperating."
 
 
-def test_who_plays_what() -> None:
+def test_the_summary_of_strategies() -> None:
     account = told({CLINIC: Selfish(), RIVERSIDE: Myopic(), "St Mary": lambda view: view.agreed})
     assert account.strategies == (
         f"Strategies: St Mary <lambda>; {RIVERSIDE} myopic; {CLINIC} selfish; all others keep."
@@ -260,7 +260,7 @@ def test_strategies_have_names(name: str) -> None:
     assert name_of(DeviateOnce(3, otherwise=strategy_called(name))) == name
 
 
-def test_a_strategy_of_ones_own_has_its_own_name() -> None:
+def test_a_custom_strategy_is_called_by_its_own_name() -> None:
     def generous(view: object) -> float:
         return 1.0
 
@@ -271,14 +271,14 @@ def test_a_strategy_of_ones_own_has_its_own_name() -> None:
     ("name", "message"),
     [
         ("slefish", "unknown strategy 'slefish': did you mean 'selfish'?"),
-        ("", "unknown strategy '': known are keep, friedman"),
+        ("", "unknown strategy '': choose one of keep, grim-trigger"),
         ("forgiving", "forgiving:N needs a whole number of slots, 1 or more, as in forgiving:3"),
         ("forgiving:0", "1 or more, got '0'"),
         ("forgiving:²", "1 or more, got '²'"),
         ("forgiving:x", "1 or more, got 'x'"),
     ],
 )
-def test_names_of_no_strategy(name: str, message: str) -> None:
+def test_unknown_strategy_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(fa.InvalidInput) as refused:
         strategy_called(name)
     assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""`play` gives what the slow reference gives, whatever is played."""
+"""`play` agrees with the slow reference, whatever is played."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from fedaccord.repeated import (
     DeviateOnce,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Match,
     Myopic,
@@ -20,18 +20,18 @@ from fedaccord.repeated import (
     play,
 )
 from tests.contracts.strategy_contract import small_agreement
-from tests.repeated.matches import agreements, any_strategy, draw_chance
+from tests.repeated.matches import agreements, any_strategy, draw_random_numbers
 from tests.repeated.reference import Record, play_slowly, shading
 
 
 def known(values: Any) -> Any:
-    """What the history has, which it has only if asked."""
+    """The history, which a match has only on request."""
     assert values is not None
     return values
 
 
 def compare(match: Match, record: Record) -> None:
-    """Everything, to rounding."""
+    """Compare everything, up to rounding."""
     close: dict[str, Any] = {
         "rtol": 1e-9,
         "atol": 1e-12 * match.agreement.consortium.samples.sum(),
@@ -65,7 +65,7 @@ def both(
     seed: int = 0,
 ) -> tuple[Match, Record]:
     names = agreement.consortium.names
-    errors, absent = draw_chance(seed, slots, len(names), noise, dropout)
+    errors, absent = draw_random_numbers(seed, slots, len(names), noise, dropout)
     match = play(
         agreement,
         dict(zip(names, strategies, strict=True)),
@@ -91,27 +91,27 @@ def both(
     seed=st.integers(0, 9),
 )
 @settings(max_examples=150)
-def test_any_match(agreement: fa.Agreement, data: st.DataObject, slots: int, **chance: Any) -> None:
+def test_any_match(agreement: fa.Agreement, data: st.DataObject, slots: int, **random: Any) -> None:
     samples = agreement.consortium.samples.tolist()
     strategies = [data.draw(any_strategy(most, slots)) for most in samples]
-    compare(*both(agreement, strategies, slots, **chance))
+    compare(*both(agreement, strategies, slots, **random))
 
 
 @pytest.mark.parametrize("length", [None, 1, 4])
 @pytest.mark.parametrize(
     "others",
-    [KeepAndPunish(), Friedman(), Forgiving(3), Selfish(), FreeRide(), Myopic(), shading],
+    [KeepAndPunish(), GrimTrigger(), Forgiving(3), Selfish(), FreeRide(), Myopic(), shading],
     ids=lambda strategy: getattr(strategy, "__name__", type(strategy).__name__),
 )
-def test_one_slips_among_others(others: Any, length: int | None) -> None:
-    """Cycles without end among them: a free rider is punished, forgiven, and rides again."""
+def test_one_client_slips(others: Any, length: int | None) -> None:
+    """Also cycles without end: a free rider is punished, forgiven, and rides again."""
     agreement = small_agreement(length)
-    for one in (FreeRide(), DeviateOnce(2), Forgiving(2), Friedman(), KeepAndPunish()):
+    for one in (FreeRide(), DeviateOnce(2), Forgiving(2), GrimTrigger(), KeepAndPunish()):
         compare(*both(agreement, [others, others, one, others, others, KeepAndPunish()], slots=7))
 
 
-def test_the_tail_of_a_cycle_is_added_as_often_as_it_comes() -> None:
-    """The free rider's bill in closed form: slip once, pay four slots, for ever."""
+def test_a_cycle_after_the_match_is_summed_for_ever() -> None:
+    """The free rider's cost in closed form: slip once, pay for four slots, for ever."""
     agreement = small_agreement(4)
     n, name = 0, agreement.consortium.names[0]
     match = play(agreement, {name: FreeRide()}, slots=3)

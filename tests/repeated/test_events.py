@@ -13,7 +13,7 @@ from fedaccord.repeated import (
     Event,
     Forgiving,
     FreeRide,
-    Friedman,
+    GrimTrigger,
     Match,
     Myopic,
     Selfish,
@@ -27,7 +27,7 @@ def kinds(match: Match) -> list[tuple[int, str | None, str]]:
     return [(event.slot, event.client, event.kind) for event in match.events]
 
 
-def test_a_slip_its_punishment_and_the_return() -> None:
+def test_a_slip_is_punished_and_cooperation_returns() -> None:
     agreement = small_agreement(3)
     match = play(agreement, {"client-2": DeviateOnce(4, amount=100.0)}, slots=12)
     agreed = float(agreement.profile[1])
@@ -60,7 +60,7 @@ def test_a_slip_in_the_last_slot_is_punished_after_it() -> None:
     np.testing.assert_allclose(match.cost_after, after, rtol=1e-13)
 
 
-def test_a_slip_planned_for_a_punishment_is_none() -> None:
+def test_a_slip_planned_for_a_slot_of_punishment_is_not_a_slip() -> None:
     """Someone else slipped before: what was meant to be a slip is the equilibrium, as best."""
     agreement = small_agreement(3)
     match = play(agreement, {"client-1": DeviateOnce(3), "client-2": DeviateOnce(4)}, slots=9)
@@ -74,7 +74,7 @@ def test_a_slip_planned_for_a_punishment_is_none() -> None:
     np.testing.assert_array_equal(match.contributions[3], agreement.equilibrium.profile)
 
 
-def test_slipping_within_a_punishment_changes_nothing_after_it() -> None:
+def test_slipping_during_a_punishment_changes_nothing_afterwards() -> None:
     agreement = small_agreement(3)
     slips = {"client-1": DeviateOnce(3)}
     plain = play(agreement, slips, slots=9)
@@ -96,7 +96,7 @@ def test_a_slip_that_lasts_is_one_event() -> None:
     assert match.missed_deviations == match.deviations == 500
 
 
-def test_giving_more_than_agreed_is_no_slip() -> None:
+def test_contributing_more_than_agreed_is_not_a_slip() -> None:
     agreement = small_agreement(3)
     n = int(np.argmax(agreement.consortium.samples - agreement.profile))
     name, most = agreement.consortium.names[n], float(agreement.consortium.samples[n])
@@ -106,7 +106,7 @@ def test_giving_more_than_agreed_is_no_slip() -> None:
     assert match.totals[1] > agreement.total
 
 
-def test_who_agreed_to_nothing_cannot_slip() -> None:
+def test_a_client_asked_for_nothing_cannot_slip() -> None:
     consortium = small_agreement().consortium
     profile = np.array([0.0, 800.0, 1200.0, 1100.0, 2000.0, 1000.0])
     agreement = fa.agreement_on(consortium, profile)
@@ -116,7 +116,7 @@ def test_who_agreed_to_nothing_cannot_slip() -> None:
         assert not match.slipped.any()
 
 
-def test_a_contribution_that_is_off_by_rounding_is_no_slip() -> None:
+def test_a_rounding_error_is_not_a_slip() -> None:
     agreement = small_agreement(3)
 
     def nearly(view: View) -> Any:
@@ -125,7 +125,7 @@ def test_a_contribution_that_is_off_by_rounding_is_no_slip() -> None:
     assert play(agreement, {"client-1": nearly}, slots=9).events == ()
 
 
-def test_the_selfish_slip_and_are_punished() -> None:
+def test_selfish_clients_slip_and_are_punished() -> None:
     agreement = small_agreement(2)
     match = play(agreement, {"client-1": Selfish()}, slots=7)
     assert match.slots_punished.tolist() == [2, 3, 5, 6]
@@ -133,25 +133,25 @@ def test_the_selfish_slip_and_are_punished() -> None:
 
 
 class TestEachClientHasItsOwnPhase:
-    """Clients that punish for longer or shorter than the agreement says."""
+    """Clients that punish for a longer or shorter time than the agreement says."""
 
-    def test_one_that_never_forgives_keeps_a_forgiving_consortium_from_returning(self) -> None:
+    def test_one_grim_trigger_keeps_a_forgiving_consortium_from_cooperating(self) -> None:
         agreement = small_agreement(2)
-        match = play(agreement, {"client-2": Friedman(), "client-1": DeviateOnce(1)}, slots=8)
-        # the others try again in slots 4 and 7, and see client-2 give less than agreed
+        match = play(agreement, {"client-2": GrimTrigger(), "client-1": DeviateOnce(1)}, slots=8)
+        # the others return in slots 4 and 7, and observe that client-2 contributes less than agreed
         assert match.slots_punished.tolist() == [2, 3, 5, 6, 8]
         assert match.client_punishing is not None
         assert match.client_punishing[:, 1].tolist() == [False] + [True] * 7
         assert kinds(match)[0] == (1, "client-1", "deviation")
 
-    def test_all_may_forgive_though_the_agreement_does_not(self) -> None:
-        """A free rider among them is punished again and again."""
+    def test_all_clients_may_forgive_although_the_agreement_does_not(self) -> None:
+        """A free rider among them is punished repeatedly."""
         agreement = small_agreement(None)
         forgiving: dict[str, Any] = dict.fromkeys(agreement.consortium.names, Forgiving(3))
         match = play(agreement, {**forgiving, "client-4": FreeRide()}, slots=9)
         assert match.slots_punished.tolist() == [2, 3, 4, 6, 7, 8]
 
-    def test_who_slipped_may_forgive_as_well(self) -> None:
+    def test_a_client_that_slipped_may_forgive_as_well(self) -> None:
         agreement = small_agreement(None)
         forgiving: dict[str, Any] = dict.fromkeys(agreement.consortium.names, Forgiving(3))
         slip = DeviateOnce(2, otherwise=Forgiving(3))
@@ -162,7 +162,7 @@ class TestEachClientHasItsOwnPhase:
         np.testing.assert_array_equal(match.discounted_cost, same.discounted_cost)
 
     def test_clients_with_different_rules_punish_each_other(self) -> None:
-        """Client-2 is back in slot 3, sees the others still at it, and punishes that in turn."""
+        """Client-2 returns in slot 3, observes the others punishing, and punishes in turn."""
         agreement = small_agreement(4)
         match = play(agreement, {"client-2": Forgiving(1), "client-1": DeviateOnce(1)}, slots=7)
         assert match.slots_punished.tolist() == [2, 3, 4, 5, 7]
@@ -170,28 +170,28 @@ class TestEachClientHasItsOwnPhase:
         assert np.flatnonzero(match.client_punishing[:, 1]).tolist() == [1, 3, 5]
 
 
-class TestWhatItWouldHaveCostToKeepOn:
-    def test_who_never_slipped_pays_what_it_pays(self) -> None:
+class TestTheCostOfHavingKeptToTheAgreement:
+    def test_for_a_client_that_never_slipped_nothing_changes(self) -> None:
         agreement = small_agreement(3)
         match = play(agreement, {"client-2": DeviateOnce(4)}, slots=12)
         kept = match.discounted_cost_if_kept
         others = [0, 2, 3, 4, 5]
         np.testing.assert_array_equal(kept[others], match.discounted_cost[others])
 
-    def test_who_slipped_would_have_paid_the_agreements_cost(self) -> None:
+    def test_a_client_that_slipped_would_have_paid_the_agreements_cost(self) -> None:
         agreement = small_agreement(3)
         match = play(agreement, {"client-2": DeviateOnce(4), "client-5": Selfish()}, slots=12)
         alone = play(agreement, {"client-5": Selfish()}, slots=12)
         assert match.discounted_cost_if_kept[1] == alone.discounted_cost[1]
 
     def test_with_the_same_noise(self) -> None:
-        chance: dict[str, Any] = {"noise": 0.05, "dropout": 0.1, "tolerance": 0.1, "seed": 3}
+        random: dict[str, Any] = {"noise": 0.05, "dropout": 0.1, "tolerance": 0.1, "seed": 3}
         agreement = small_agreement(3)
-        match = play(agreement, {"client-2": FreeRide()}, 30, **chance)
-        kept = play(agreement, {}, 30, **chance)
+        match = play(agreement, {"client-2": FreeRide()}, 30, **random)
+        kept = play(agreement, {}, 30, **random)
         assert match.discounted_cost_if_kept[1] == kept.discounted_cost[1]
 
-    def test_each_is_played_as_it_does_otherwise(self) -> None:
+    def test_each_client_plays_its_usual_strategy_instead(self) -> None:
         agreement = small_agreement(None)
         all_forgive: dict[str, Any] = dict.fromkeys(agreement.consortium.names, Forgiving(2))
         slips = {**all_forgive, "client-1": DeviateOnce(1, otherwise=Forgiving(2))}
@@ -200,7 +200,7 @@ class TestWhatItWouldHaveCostToKeepOn:
         assert match.discounted_cost_if_kept[0] == kept.discounted_cost[0]
 
 
-def test_who_cannot_say_goes_on_with_what_it_did_last() -> None:
+def test_an_unpredictable_strategy_is_assumed_to_repeat_its_last_answer() -> None:
     agreement = small_agreement(None)
     match = play(agreement, {"client-1": Myopic()}, slots=30)
     assert match.cost is not None
@@ -209,7 +209,7 @@ def test_who_cannot_say_goes_on_with_what_it_did_last() -> None:
 
 
 def test_myopic_clients_end_at_the_equilibrium() -> None:
-    """One after another they would; all at once they may cycle, so only one is myopic here."""
+    """In turn they would; all at once they may cycle, so only one is myopic here."""
     agreement = small_agreement(None)
     match = play(agreement, {"client-4": Myopic(), "client-1": DeviateOnce(1)}, slots=30)
     assert match.contributions is not None
@@ -217,7 +217,7 @@ def test_myopic_clients_end_at_the_equilibrium() -> None:
 
 
 def test_a_strategy_may_change_for_ever() -> None:
-    """One that says it changes with every slot: the tail has its cycle."""
+    """It claims to change in every slot: its cycle continues after the match."""
 
     class Alternating:
         def contribution(self, view: View) -> Any:
@@ -237,7 +237,7 @@ def test_a_strategy_may_change_for_ever() -> None:
     np.testing.assert_allclose(match.discounted_cost, expected, rtol=1e-12)
 
 
-def test_nobody_at_all_trains() -> None:
+def test_nobody_contributes_at_all() -> None:
     """On purpose: there is no model, and every cost is infinite, as eq. 5 has it."""
     agreement = small_agreement(3)
     everyone = dict.fromkeys(agreement.consortium.names, FreeRide())

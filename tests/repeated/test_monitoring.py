@@ -1,4 +1,4 @@
-"""Misreadings and absences: who is taken for slipping, who isn't, and what that costs."""
+"""Noise and absences: who is mistaken for slipping, who is not, and what that costs."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def test_absence_never_starts_a_punishment(
     assert match.absences == len(match.events) == int(np.isnan(match.observed).sum())
 
 
-def test_an_absent_client_does_not_slip_even_if_it_meant_to() -> None:
+def test_an_absent_client_does_not_slip_even_if_it_intended_to() -> None:
     agreement = small_agreement(3)
     for seed in range(40):
         match = play(agreement, {"client-1": DeviateOnce(2)}, 3, dropout=0.5, seed=seed)
@@ -89,7 +89,7 @@ def test_noise_within_the_tolerance_raises_no_alarm() -> None:
     assert match.events == ()
 
 
-def test_false_alarms_are_counted_and_told() -> None:
+def test_false_alarms_are_counted_and_recorded() -> None:
     agreement = small_agreement(3)
     match = play(agreement, {}, 300, noise=0.02, tolerance=0.04, seed=5)
     told = [event for event in match.events if event.kind == "false alarm"]
@@ -105,7 +105,7 @@ def test_false_alarms_are_counted_and_told() -> None:
     assert match.deviations == 0
 
 
-def test_what_false_alarms_cost_by_the_history() -> None:
+def test_the_cost_of_false_alarms_matches_the_history() -> None:
     """Everyone keeps on, so every punishment is undeserved: its slots against the agreement's."""
     agreement = small_agreement(3)
     match = play(agreement, {}, 200, noise=0.02, tolerance=0.04, seed=5)
@@ -120,7 +120,7 @@ def test_what_false_alarms_cost_by_the_history() -> None:
     assert not match.missed_deviation_cost.any()
 
 
-def test_what_unseen_slips_cost_by_the_history() -> None:
+def test_the_cost_of_unseen_slips_matches_the_history() -> None:
     agreement = small_agreement(3)
     match = play(agreement, {"client-1": shading, "client-2": shading}, 200, tolerance=0.1)
     assert match.missed_deviations == 400
@@ -133,7 +133,7 @@ def test_what_unseen_slips_cost_by_the_history() -> None:
     assert not match.false_alarm_cost.any()
 
 
-def test_a_slip_is_missed_until_it_is_seen() -> None:
+def test_a_slip_is_missed_until_it_is_observed() -> None:
     """Noise hides it for some slots; in the slot of the alarm it counts as seen."""
     agreement = small_agreement(None)
     match = play(agreement, {"client-1": shading}, 400, noise=0.01, tolerance=0.07, seed=1)
@@ -182,14 +182,14 @@ def test_observed_is_off_by_the_noise(noise: float) -> None:
     assert abs(errors.mean()) < 4 * noise / np.sqrt(errors.size)
 
 
-def test_nobody_is_seen_to_give_less_than_nothing() -> None:
+def test_observations_are_never_negative() -> None:
     match = play(small_agreement(3), {}, 200, noise=3.0)
     assert match.observed is not None
     assert (match.observed >= 0).all()
     assert (match.observed == 0).any()
 
 
-def test_absences_come_as_often_as_said() -> None:
+def test_absences_have_the_stated_frequency() -> None:
     match = play(small_agreement(3), {}, 5_000, dropout=0.07, history=False)
     assert match.absences == pytest.approx(0.07 * 30_000, rel=0.1)
 

@@ -1,4 +1,4 @@
-"""The record: the same for the same seed, of the right shape, and no larger than asked for."""
+"""The record of a match: reproducible, of the right shape, and without the history if asked."""
 
 import tracemalloc
 from typing import Any
@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.repeated import DeviateOnce, FreeRide, Match, Myopic, Selfish, View, play
-from fedaccord.repeated import rng as chance_module
+from fedaccord.repeated import DeviateOnce, FreeRide, Match, Myopic, Selfish, View, play, rng
 from fedaccord.repeated import simulator as table_module
 from tests.contracts.strategy_contract import small_agreement
 
-CHANCE: dict[str, Any] = {"noise": 0.03, "dropout": 0.05, "tolerance": 0.07}
+NOISY: dict[str, Any] = {"noise": 0.03, "dropout": 0.05, "tolerance": 0.07}
 
 
 def shading(view: View) -> Any:
@@ -38,18 +37,18 @@ def assert_same(one: Match, other: Match, rtol: float = 0.0) -> None:
 
 def test_the_same_seed_gives_the_same_record() -> None:
     agreement = small_agreement(3)
-    one, other = (play(agreement, STRATEGIES, 80, seed=11, **CHANCE) for _ in range(2))
+    one, other = (play(agreement, STRATEGIES, 80, seed=11, **NOISY) for _ in range(2))
     assert_same(one, other)
 
 
-def test_another_seed_gives_another() -> None:
+def test_a_different_seed_gives_a_different_record() -> None:
     agreement = small_agreement(3)
-    one, other = (play(agreement, STRATEGIES, 80, seed=seed, **CHANCE) for seed in (1, 2))
+    one, other = (play(agreement, STRATEGIES, 80, seed=seed, **NOISY) for seed in (1, 2))
     assert not np.array_equal(one.observed, other.observed, equal_nan=True)  # type: ignore[arg-type]
 
 
-def test_the_record_of_a_seed_is_known() -> None:
-    """Written down once: another machine, or another NumPy, must come to the same."""
+def test_the_record_of_a_seed_does_not_change() -> None:
+    """Fixed numbers: another machine, or another NumPy, must produce the same."""
     agreement = fa.agreement_on(
         fa.Consortium(
             valuation=[8.0, 16.0, 32.0],
@@ -84,28 +83,28 @@ KNOWN_COST = [20.863385188856814, 35.449421859342046, 71.82065768352784]
 
 @pytest.mark.parametrize(("together", "look_ahead"), [(6, 1), (60, 3), (7, 1_000), (10**6, 2)])
 @pytest.mark.parametrize("strategies", [{}, STRATEGIES, {"client-4": FreeRide()}])
-def test_how_the_slots_are_cut_makes_no_difference(
+def test_the_size_of_blocks_makes_no_difference(
     monkeypatch: pytest.MonkeyPatch, strategies: Any, together: int, look_ahead: int
 ) -> None:
     agreement = small_agreement(3)
-    usual = play(agreement, strategies, 80, seed=4, **CHANCE)
+    usual = play(agreement, strategies, 80, seed=4, **NOISY)
     assert usual.punishing.any()
-    monkeypatch.setattr(chance_module, "_TOGETHER", together)
+    monkeypatch.setattr(rng, "_TOGETHER", together)
     monkeypatch.setattr(table_module, "_LOOK_AHEAD", look_ahead)
-    assert_same(usual, play(agreement, strategies, 80, seed=4, **CHANCE), rtol=1e-12)
+    assert_same(usual, play(agreement, strategies, 80, seed=4, **NOISY), rtol=1e-12)
 
 
-def test_what_is_left_to_chance_does_not_depend_on_what_is_played() -> None:
-    """So that a client can be played again without its slip, all else being equal."""
+def test_random_numbers_do_not_depend_on_the_strategies() -> None:
+    """So that a match can be played again without a client's slip, all else being equal."""
     agreement = small_agreement(3)
-    one = play(agreement, {}, 80, seed=4, **CHANCE)
-    other = play(agreement, STRATEGIES, 80, seed=4, **CHANCE)
+    one = play(agreement, {}, 80, seed=4, **NOISY)
+    other = play(agreement, STRATEGIES, 80, seed=4, **NOISY)
     np.testing.assert_array_equal(np.isnan(one.observed), np.isnan(other.observed))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("chance", [{}, CHANCE, {"noise": 0.1}, {"dropout": 0.3}])
-def test_shapes(chance: dict[str, Any]) -> None:
-    match = play(small_agreement(3), STRATEGIES, 23, **chance)
+@pytest.mark.parametrize("random", [{}, NOISY, {"noise": 0.1}, {"dropout": 0.3}])
+def test_shapes(random: dict[str, Any]) -> None:
+    match = play(small_agreement(3), STRATEGIES, 23, **random)
     for name in ("contributions", "observed", "client_punishing", "cost"):
         assert getattr(match, name).shape == (23, 6)
     for name in ("totals", "punishing"):
@@ -115,10 +114,10 @@ def test_shapes(chance: dict[str, Any]) -> None:
     assert len(match.phases) == 23
 
 
-def test_without_the_history_the_rest_is_the_same() -> None:
+def test_without_the_history_all_else_is_the_same() -> None:
     agreement = small_agreement(3)
-    full = play(agreement, STRATEGIES, 80, seed=4, **CHANCE)
-    lean = play(agreement, STRATEGIES, 80, seed=4, history=False, **CHANCE)
+    full = play(agreement, STRATEGIES, 80, seed=4, **NOISY)
+    lean = play(agreement, STRATEGIES, 80, seed=4, history=False, **NOISY)
     for name in ("contributions", "observed", "cost", "client_punishing"):
         assert getattr(lean, name) is None
     for name in ("totals", "punishing", "discounted_cost", "discounted_cost_if_kept", "slipped"):
@@ -129,7 +128,7 @@ def test_without_the_history_the_rest_is_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "chance"),
+    ("strategy", "random"),
     [
         (None, {}),
         (Selfish(), {}),
@@ -139,18 +138,18 @@ def test_without_the_history_the_rest_is_the_same() -> None:
     ],
 )
 def test_memory_does_not_grow_with_the_slots(
-    monkeypatch: pytest.MonkeyPatch, strategy: Any, chance: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, strategy: Any, random: dict[str, Any]
 ) -> None:
-    """Ten times the slots take hardly more, and far less than an array of slots by clients."""
+    """Ten times the slots need hardly more memory, far less than an array of them by clients."""
     consortium = fa.paper_consortium(100, discount_factor=0.9)
     agreement = fa.solve_agreement(consortium, margin=0.1, punishment_slots=1)
     strategies = dict.fromkeys(consortium.names[:30], strategy) if strategy else {}
-    monkeypatch.setattr(chance_module, "_TOGETHER", 5_000)
+    monkeypatch.setattr(rng, "_TOGETHER", 5_000)
 
     def peak(slots: int) -> int:
         tracemalloc.start()
         try:
-            play(agreement, strategies, slots, history=False, **chance)
+            play(agreement, strategies, slots, history=False, **random)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -159,9 +158,9 @@ def test_memory_does_not_grow_with_the_slots(
     assert many - few < 0.5 * 8 * 900 * 100  # half an array of as many slots by clients
 
 
-def test_a_record_knows_what_was_played() -> None:
+def test_a_match_records_what_was_played() -> None:
     agreement = small_agreement(3)
-    match = play(agreement, {"client-2": Selfish()}, 9, seed=7, **CHANCE)
+    match = play(agreement, {"client-2": Selfish()}, 9, seed=7, **NOISY)
     assert match.agreement is agreement
     assert match.strategies[1] == Selfish()
     assert (match.slots, match.seed, match.noise) == (9, 7, 0.03)

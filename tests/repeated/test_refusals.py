@@ -23,7 +23,10 @@ class NoNumbers(Steady):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategies": {"Hugo": Steady()}}, "there is no client called 'Hugo' in 'consortium'"),
+        (
+            {"strategies": {"Hugo": Steady()}},
+            "there is no client called 'Hugo'; the first is 'client-1'",
+        ),
         (
             {"strategies": {"client-2": DeviateOnce(51)}},
             "client-2: slot 51 is not from 1 to 50",
@@ -67,7 +70,7 @@ class NoNumbers(Steady):
         ),
         (
             {"strategies": dict.fromkeys(("client-2", "client-5"), WrongLength())},
-            "the strategy of client-2 must answer with 2 numbers, one a client, "
+            "the strategy of client-2 must answer with 2 numbers, one per client, "
             "got array([0., 0., 0.]) in slot 1",
         ),
         (
@@ -76,10 +79,10 @@ class NoNumbers(Steady):
         ),
         ({"slots": 0}, "slots: must be a whole number, 1 or more, got 0"),
         ({"slots": 2.5}, "slots: must be a whole number, 1 or more, got 2.5"),
-        ({"slots": True}, "slots: must be a whole number, 1 or more, got True"),
+        ({"slots": True}, "slots: must be a whole number, 1 or more, got true"),
         ({"noise": -0.1}, "noise: must be 0 or more, got -0.1"),
-        ({"noise": float("nan")}, "noise: must be 0 or more, got nan"),
-        ({"noise": float("inf")}, "noise: must be 0 or more, got inf"),
+        ({"noise": float("nan")}, "noise: must be 0 or more and finite, got nan"),
+        ({"noise": float("inf")}, "noise: must be 0 or more and finite, got inf"),
         ({"noise": "loud"}, "noise: must be 0 or more, got 'loud'"),
         ({"dropout": 1.0}, "dropout: must be from 0 to less than 1, got 1.0"),
         ({"dropout": -0.2}, "dropout: must be from 0 to less than 1, got -0.2"),
@@ -98,8 +101,8 @@ def test_play(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"noise": 0.0}, "noise: must be more than 0 to choose a tolerance for, got 0.0"),
-        ({"noise": float("nan")}, "noise: must be more than 0 to choose a tolerance for, got nan"),
+        ({"noise": 0.0}, "noise: must be more than 0, got 0.0"),
+        ({"noise": float("nan")}, "noise: must be more than 0 and finite, got nan"),
         ({"noise": 0.1, "dropout": 1.0}, "dropout: must be from 0 to less than 1, got 1.0"),
     ],
 )

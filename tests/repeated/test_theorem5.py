@@ -1,4 +1,4 @@
-"""Theorem 5 checked by playing it: who slips pays what the formula says, and more than it saves
+"""Theorem 5 checked by simulation: a slip costs what the formula says, and more than it saves
 exactly where the certificate accepts the agreement."""
 
 from collections.abc import Callable
@@ -72,14 +72,14 @@ def played(agreement: fa.Agreement, n: int, amount: float | None, slot: int = 1)
 
 
 def by_formula(agreement: fa.Agreement, n: int, amount: float, slot: int) -> float:
-    """Keep on, slip, be punished, and return if the punishment ends (eq. 17-18)."""
+    """Keep, slip, be punished, and return if the punishment ends (eq. 17-18)."""
     delta, slots = agreement.consortium.discount_factor[n], agreement.punishment_slots
     profile = agreement.profile.copy()
     profile[n] = amount
     slip = fa.cost(agreement.consortium, profile)[n]
     keep, punished = agreement.cost[n], agreement.equilibrium.cost[n]
     before = keep * (1.0 - delta ** (slot - 1)) / (1.0 - delta)
-    if amount >= agreement.profile[n]:  # more than agreed is no slip
+    if amount >= agreement.profile[n]:  # more than agreed is not a slip
         after = delta * keep / (1.0 - delta)
     elif slots is None:
         after = delta * punished / (1.0 - delta)
@@ -90,7 +90,7 @@ def by_formula(agreement: fa.Agreement, n: int, amount: float, slot: int) -> flo
 
 
 @every_case
-def test_slipping_costs_what_the_formula_says(consortium: str, kind: str) -> None:
+def test_the_cost_of_a_slip_matches_the_formula(consortium: str, kind: str) -> None:
     agreement = solved(consortium, kind)
     for n in range(agreement.consortium.size):
         amounts = [part * agreement.profile[n] for part in PARTS]
@@ -113,7 +113,7 @@ def test_nobody_gains_by_any_slip_where_the_certificate_holds(consortium: str, k
 
 
 @every_case
-def test_the_threshold_is_where_slipping_stops_to_pay(consortium: str, kind: str) -> None:
+def test_above_the_threshold_a_slip_does_not_pay(consortium: str, kind: str) -> None:
     """On either side of each client's threshold, certificate and play agree."""
     agreement = solved(consortium, kind)
     thresholds = fa.certify(agreement).threshold
@@ -146,7 +146,7 @@ def test_the_threshold_is_where_slipping_stops_to_pay(consortium: str, kind: str
 def test_certificate_and_play_agree_on_any_profile(
     consortium: fa.Consortium, slots: int | None, parts: list[float]
 ) -> None:
-    """Any profile whatever, except for clients that would rather give more than agreed."""
+    """Any profile, except for clients that prefer to contribute more than agreed."""
     equilibrium = fa.solve_equilibrium(consortium)
     more = (consortium.samples - equilibrium.profile) * np.array(parts[: consortium.size])
     agreement = fa.agreement_on(consortium, equilibrium.profile + more, slots)
@@ -156,13 +156,13 @@ def test_certificate_and_play_agree_on_any_profile(
         if certificate.deviation[n] >= agreement.profile[n]:
             continue
         gained = kept[n] - played(agreement, n, None)
-        if abs(gained) > 1e-7 * kept[n]:  # beyond what the certificate puts up with
+        if abs(gained) > 1e-7 * kept[n]:  # beyond the certificate's tolerance
             assert bool(certificate.keeps[n]) == (gained < 0)
 
 
 @pytest.mark.parametrize("consortium", CONSORTIA)
 @pytest.mark.parametrize("slots", [1, 50])
-def test_keeping_on_costs_the_closed_form(consortium: str, slots: int) -> None:
+def test_the_cost_of_keeping_matches_the_closed_form(consortium: str, slots: int) -> None:
     """No slip by anyone: F / (1 - delta), however many slots are played before the tail."""
     agreement = solved(consortium, "margin")
     match = play(agreement, slots=slots)
@@ -174,8 +174,8 @@ def test_keeping_on_costs_the_closed_form(consortium: str, slots: int) -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 0.5, 0.999999, NEARLY_ONE])
-def test_any_patience(delta: float) -> None:
-    """Nothing is lost to rounding at the ends: not the next slot, not the thousandth."""
+def test_any_discount_factor(delta: float) -> None:
+    """No precision is lost at the extremes, neither of one slot nor of a thousand."""
     base = small_agreement(3)
     agreement = replace(
         fa.agreement_on(with_patience(base.consortium, delta), base.profile), punishment_slots=3

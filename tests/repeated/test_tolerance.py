@@ -1,4 +1,4 @@
-"""find_tolerance: its formulas against matches that were played, and its answer against others."""
+"""find_tolerance: its formulas against simulated matches, its answer against other tolerances."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ def shading_by(part: float) -> Any:
 
 
 def average(agreement: fa.Agreement, found: Any, matches: int, **arguments: Any) -> Any:
-    """Mean of what was played, and its standard error."""
+    """The mean over simulated matches, and its standard error."""
     costs = np.array(
         [
             found(play(agreement, slots=SLOTS, seed=seed, history=False, **arguments))
@@ -70,7 +70,7 @@ def test_what_a_client_that_shades_pays() -> None:
     assert (abs(mean - watch.value(paid, alarm)) < 5 * error + 1e-4 * paid).all()
 
 
-def test_the_absent_are_not_seen() -> None:
+def test_absent_clients_are_not_observed() -> None:
     agreement = small_agreement(3)
     watch = _Watch(agreement, 0.05, 0.6)
     alarm = float(watch.alarm(watch.seen(np.zeros(6), 0.1)))
@@ -101,7 +101,7 @@ def test_no_other_tolerance_costs_less(paper: fa.Agreement, found: Tolerance) ->
         assert watch.cost(tau)[0].sum() >= found.cost.sum() * (1.0 - 1e-6)
 
 
-def test_too_small_and_too_large_cost_more(found: Tolerance) -> None:
+def test_smaller_and_larger_tolerances_cost_more(found: Tolerance) -> None:
     """False alarms on one side of it, shading on the other."""
     assert 2 * 0.01 < found.tolerance < 6 * 0.01
     assert found.total_costs[0] > found.cost.sum()
@@ -110,14 +110,14 @@ def test_too_small_and_too_large_cost_more(found: Tolerance) -> None:
     assert 0 < found.shading.max() < found.tolerance
 
 
-def test_misreading_costs_something(paper: fa.Agreement, found: Tolerance) -> None:
+def test_noise_is_costly(paper: fa.Agreement, found: Tolerance) -> None:
     delta = paper.consortium.discount_factor
     assert found.cost.sum() > (paper.cost / (1.0 - delta)).sum()
     assert found.works
 
 
-def test_each_client_shades_as_far_as_pays(paper: fa.Agreement, found: Tolerance) -> None:
-    """No shade on a fine grid saves any client more, the others being honest."""
+def test_each_client_shades_as_far_as_it_pays(paper: fa.Agreement, found: Tolerance) -> None:
+    """No amount of shading on a fine grid saves any client more, if the others are honest."""
     watch, tau = _Watch(paper, 0.01, 1.0), found.tolerance
     honest = watch.seen(np.zeros(100), tau)
     shading = watch.shading(tau)
@@ -137,7 +137,7 @@ def test_each_client_shades_as_far_as_pays(paper: fa.Agreement, found: Tolerance
 
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-3])
-def test_little_noise_takes_little_tolerance_and_costs_little(
+def test_little_noise_needs_little_tolerance_and_costs_little(
     paper: fa.Agreement, noise: float
 ) -> None:
     answer = find_tolerance(paper, noise)
@@ -153,16 +153,16 @@ def test_the_more_noise_the_more_it_costs(paper: fa.Agreement) -> None:
 
 
 @pytest.mark.parametrize("noise", [2.0, 50.0])
-def test_through_too_much_noise_nothing_can_be_enforced(paper: fa.Agreement, noise: float) -> None:
+def test_with_too_much_noise_nothing_can_be_enforced(paper: fa.Agreement, noise: float) -> None:
     assert not find_tolerance(paper, noise).works
 
 
-def test_one_that_is_enforced_for_ever_only_still_has_a_tolerance() -> None:
+def test_an_agreement_without_slack_still_has_a_tolerance() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(30, cost_per_sample=4e-8))
     assert find_tolerance(agreement, 0.001).works
 
 
-def test_no_agreement_needs_no_tolerance() -> None:
+def test_without_an_agreement_no_tolerance_works() -> None:
     base = small_agreement(3)
     nothing = replace(base, profile=base.equilibrium.profile)
     assert not find_tolerance(nothing, 0.01).works

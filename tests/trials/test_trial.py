@@ -34,10 +34,11 @@ def test_runs_scores_and_intervals() -> None:
     assert [each.name for each in trial.played] == ["equilibrium", "individual"]
 
 
-def test_the_frame_has_every_round() -> None:
+def test_frames_of_profiles_and_of_rounds() -> None:
     pytest.importorskip("pandas")
     trial = train(CONSORTIUM, ["individual"], seeds=2, slots=2)
-    frame = trial.to_frame()
+    assert trial.to_frame()["accuracy"].tolist() == [trial.scores[0].accuracy.mean]
+    frame = trial.to_frame("rounds")
     assert len(frame) == 2 * 2 * 4  # seeds, slots, rounds
     columns = ["profile", "seed", "slot", "phase", "total", "round", "loss", "accuracy"]
     assert list(frame.columns) == columns
@@ -170,7 +171,7 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         ({"seeds": 2.5}, "seeds: must be a whole number, 1 or more, got 2.5"),
         ({"seed": -1}, "seed: must be a whole number, 0 or more, got -1"),
         ({"rounds": 0}, "rounds: must be a whole number, 1 or more, got 0"),
-        ({"engine": "flower"}, "engine: must be one of vectorised, plain, got 'flower'"),
+        ({"engine": "flower"}, "engine: must be one of 'vectorised', 'plain', got 'flower'"),
         ({"dataset": "digits", "data": "."}, "dataset: cannot be combined with data"),
         ({"resume": True}, "resume: there must be a checkpoint folder"),
         ({"ledger": "x.db"}, "ledger: is kept on Flower only"),

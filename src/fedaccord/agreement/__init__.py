@@ -1,1 +1,1 @@
-"""Long-term cooperation: agreements, what enforces them, and the proof that they hold."""
+"""Agreements: how they are found, what enforces them, and the proof that they hold."""

@@ -1,6 +1,6 @@
-"""Many consortia of equal size solved in one call: parameter sweeps, Monte-Carlo.
+"""Solving many consortia of equal size in one call: parameter sweeps, Monte Carlo.
 
-Every argument has one row a consortium and one column a client, or broadcasts to that.
+Every argument has one row per consortium and one column per client, or broadcasts to that shape.
 
 >>> import numpy as np
 >>> batch = solve_batch(
@@ -11,7 +11,9 @@ Every argument has one row a consortium and one column a client, or broadcasts t
 ([505063.3, 437460.7], [887448.1, 773227.6])
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -20,20 +22,22 @@ import numpy.typing as npt
 from fedaccord.agreement.agreement import FirstConverted
 from fedaccord.agreement.enforcement import WORTHWHILE, effective_discount_factor, scale
 from fedaccord.agreement.individual import largest_profiles
-from fedaccord.agreement.solve import SolvedKind, check_choice
+from fedaccord.agreement.solve import SolvedKind
 from fedaccord.agreement.uniform import solve_uniform_rows
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_choice
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import broken_shared_rules
-from fedaccord.numbers import BoolArray, FloatArray, plain
+from fedaccord.numbers import BoolArray, FloatArray, as_text
+from fedaccord.record import Columns, Record, Tables
 
 _BLOCK = 131_072
-"""How many numbers of each kind are worked on at once: so many that a call's own cost is nothing,
-so few that they stay in a core's cache."""
+"""How many numbers per field are processed at once: enough to make the overhead of a call
+negligible, few enough to stay in a core's cache."""
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """One row a consortium: its equilibrium and its agreement."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(Record):
+    """One row per consortium: its equilibrium and its agreement."""
 
     equilibrium_profile: FloatArray
     equilibrium_total: FloatArray
@@ -44,9 +48,9 @@ class Batch:
     total: FloatArray
     exists: BoolArray
     level: FloatArray | None
-    """Uniform: what each converted client gives; 0 where there is no agreement."""
+    """Uniform: what each converted client contributes; 0 where there is no agreement."""
     first_converted: npt.NDArray[np.int64] | None
-    """Uniform: position of client l, -1 where nobody could gain."""
+    """Uniform: position of client l; -1 where nobody could gain."""
 
     @property
     def ratio(self) -> FloatArray:
@@ -55,13 +59,37 @@ class Batch:
 
     @property
     def equilibrium_free_riders(self) -> npt.NDArray[np.int64]:
-        """Free riders at each equilibrium."""
+        """The number of free riders at each equilibrium."""
         return np.asarray((self.equilibrium_profile == 0).sum(axis=-1), dtype=np.int64)
 
     @property
     def free_riders(self) -> npt.NDArray[np.int64]:
-        """Free riders under each agreement."""
+        """The number of free riders under each agreement."""
         return np.asarray((self.profile == 0).sum(axis=-1), dtype=np.int64)
+
+    def _facts(self) -> dict[str, Any]:
+        consortia, clients = self.profile.shape
+        return {
+            "size": consortia,
+            "clients_each": clients,
+            "agreements": int(self.exists.sum()),
+        }
+
+    def _tables(self) -> Tables:
+        return {"consortia": self._consortia}
+
+    def _consortia(self) -> Columns:
+        columns: dict[str, Any] = {
+            "exists": self.exists,
+            "total": self.total,
+            "equilibrium_total": self.equilibrium_total,
+            "ratio": self.ratio,
+            "free_riders": self.free_riders,
+            "equilibrium_free_riders": self.equilibrium_free_riders,
+        }
+        if self.level is not None and self.first_converted is not None:
+            columns |= {"level": self.level, "first_converted": self.first_converted}
+        return columns
 
 
 def solve_batch(
@@ -75,7 +103,19 @@ def solve_batch(
     punishment_slots: int | None = None,
     first_converted: FirstConverted = "paper",
 ) -> Batch:
-    """Equilibrium and agreement of many consortia of equal size at once."""
+    """The equilibrium and the agreement of many consortia of equal size.
+
+    Args:
+        valuation: rho_n, consortia x clients, or broadcast to that shape like the next four.
+        cost_per_sample: E_n.
+        samples: D_n.
+        rounds: G, one number per consortium, as a column.
+        discount_factor: delta_n.
+        kind: "individual" or "uniform".
+        punishment_slots: How many slots a deviation is punished for; None: for ever.
+        first_converted: Uniform: convert from the "paper"'s client l, or from the first
+            "feasible" one.
+    """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
     fields = {
@@ -123,7 +163,7 @@ def _joined(blocks: tuple[Any, ...]) -> Any:
 
 
 def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
-    """All fields as arrays of one shape, a row a consortium, each checked."""
+    """All fields as arrays of one shape, one row per consortium, each checked."""
     try:
         given = [np.atleast_2d(np.asarray(values, np.float64)) for values in fields.values()]
         rows = np.broadcast_arrays(*given)
@@ -137,12 +177,13 @@ def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
         if not (low & high).all():
             b, n = np.argwhere(~(low & high))[0]
             allowed = "from 0 to less than 1" if field == "discount_factor" else "more than 0"
-            got = plain(values[b, n])
-            raise InvalidInput(f"{field}[{b}, {n}]: must be {allowed} and finite, got {got}")
+            got = as_text(values[b, n])
+            wrong = f"must be {allowed} and finite, got {got}"
+            raise InvalidInput(Problem(field, wrong, f"{field}[{b}, {n}]"))
     turns = given[-1]
     if (turns != turns[:, :1]).any():
-        raise InvalidInput("rounds: must be one number a consortium, as a column")
+        raise InvalidInput("must be one number per consortium, as a column", field="rounds")
     for row, number in enumerate(turns[:, 0].tolist()):
         for problem in broken_shared_rules(int(number) if number.is_integer() else number, 0.0):
-            raise InvalidInput(problem.replace("rounds", f"rounds[{row}, 0]", 1))
+            raise InvalidInput(replace(problem, place=f"rounds[{row}, 0]"))
     return list(rows)

@@ -1,53 +1,58 @@
 """The certificate: an independent proof that an agreement holds, or of who would break it.
 
-An agreement is a subgame perfect equilibrium of the repeated game when no client gains by
-slipping once (Theorem 5, by the one-stage deviation principle), none by giving more than agreed,
-and nobody by leaving the punishment. All are checked here from the cost function (eq. 5) alone:
-the best deviation is *searched for* over [0, samples], not taken from Lemma 1, and nothing that
-a solver worked out on the way is used.
+An agreement is a subgame perfect equilibrium of the repeated game if no client gains by deviating
+once (Theorem 5, by the one-stage deviation principle), none by contributing more than agreed, and
+none by leaving the punishment. All three are checked here from the cost function (eq. 5) alone:
+the best deviation is *searched for* over [0, samples], not taken from Lemma 1, and no intermediate
+result of a solver is used.
 
-A slip is to give less than agreed. Giving more is none and is not punished; whoever gains by it
-does so in every slot, and no discount factor keeps it to the agreement.
+A deviation is to contribute less than agreed. Contributing more is not one and is not punished; a
+client that gains by it does so in every slot, and no discount factor keeps it to the agreement.
 
-What is shared with the solvers: the records `Consortium`, `Equilibrium` and `Agreement`, and with
-them the profiles that they hold. Importing those loads the modules in which the equilibrium is
-solved, but none of that code is used: whether the punishment is an equilibrium is checked, too.
+What is shared with the solvers: the records `Consortium`, `Equilibrium` and `Agreement`, and the
+profiles that they hold. Importing them loads the modules that solve the equilibrium, but none of
+that code is used: whether the punishment is an equilibrium is checked, too.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 TOLERANCE = 1e-9
 """By how much a condition may fail and still count as met, relative to the cost of the samples
-that the client decides on: those it is asked for, gives when punished, and would give instead.
-Largest agreements leave many clients exactly indifferent, so rounding decides without it; a
-billionth of that bill is far below what anyone could act on. A client that is asked for nothing
-needs no tolerance: there is nothing that it could give less."""
+that the client decides on: those agreed, those contributed in a punishment, and those of the
+deviation. The largest agreements leave many clients exactly indifferent, so without a tolerance
+rounding would decide; a billionth of that cost is far below what anyone could act on. A client
+that is asked for nothing needs no tolerance: it cannot contribute less."""
 
 _HALVINGS = 64
-"""Amounts down to 2^-64 of the largest that could pay are tried; thresholds are halved as often."""
+"""Deviations down to 2^-64 of the largest that could pay are tried; thresholds are bisected as
+often."""
 
 _APART = 2.0**-64
-"""By what factor the amounts differ that are tried to see how large a slip could pay at all."""
+"""The factor between the amounts that are tried to bound the largest deviation that could pay."""
 
 _TOGETHER = 16_384
-"""How many clients search at once: as many as stay in a core's cache."""
+"""How many clients are searched for at once: as many as stay in a core's cache."""
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN_STEPS = 60
-"""Each leaves 0.62 of the bracket, all of them 3e-13; the gain is flat at its best, so its own
-error is the square of that."""
+"""Each step leaves 0.62 of the bracket, all of them 3e-13. The gain is flat at its maximum, so its
+own error is the square of that."""
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
-    """For every client: what it pays, what the best slip would save, how patient it must be."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Record):
+    """For every client: its costs, its best deviation, and how patient it must be."""
 
     agreement: Agreement
     cost_equilibrium: FloatArray
@@ -55,17 +60,18 @@ class Certificate:
     cost_agreement: FloatArray
     """F_n when all keep to the agreement."""
     cost_deviation: FloatArray
-    """F_n in the slot in which it deviates as well as it can."""
+    """F_n in the slot of its best deviation."""
     deviation: FloatArray
     """What it would contribute in that slot."""
     threshold: FloatArray
-    """The least discount factor at which it keeps on (eq. 19; infinite: none is enough)."""
+    """The smallest discount factor at which it keeps to the agreement (eq. 19); infinite if none
+    is enough."""
     slack: FloatArray
-    """Its discount factor less the threshold."""
+    """Its discount factor minus the threshold."""
     keeps: BoolArray
     """Whether it keeps to the agreement."""
     gives_more: BoolArray
-    """Whether it does not because it would rather give more than agreed, slot after slot."""
+    """Whether it does not because contributing more than agreed pays, in every slot."""
     punishment_holds: BoolArray
     """Whether it has nothing to gain by leaving the punishment."""
 
@@ -76,16 +82,16 @@ class Certificate:
 
     @cached_property
     def worst(self) -> int:
-        """Position of the client with the least slack, among those who do not keep on if any.
+        """Position of the client with the least slack, among those that deviate if any do.
 
-        Of several that differ by rounding alone it is the first.
+        Of several that differ only by rounding it is the first.
         """
         slack = self.slack if self.keeps.all() else np.where(self.keeps, np.inf, self.slack)
         return int(np.argmax(slack <= slack.min() + TOLERANCE))
 
     @property
     def worst_client(self) -> str:
-        """Its name."""
+        """Name of the client with the least slack."""
         return self.agreement.consortium.names[self.worst]
 
     @property
@@ -93,15 +99,49 @@ class Certificate:
         """delta^th of the agreement: the largest of the clients' thresholds (eq. 20)."""
         return float(self.threshold.max())
 
+    _headline: ClassVar = ("holds", "worst_client", "slack", "smallest_discount_factor")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "holds": self.holds,
+            "worst_client": self.worst_client,
+            "slack": self.slack[self.worst],
+            "smallest_discount_factor": self.smallest_discount_factor,
+            "punishment_slots": self.agreement.punishment_slots,
+            "punishment_is_equilibrium": bool(self.punishment_holds.all()),
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "contribution": self.agreement.profile,
+            "cost_equilibrium": self.cost_equilibrium,
+            "cost_agreement": self.cost_agreement,
+            "cost_deviation": self.cost_deviation,
+            "deviation": self.deviation,
+            "threshold": self.threshold,
+            "slack": self.slack,
+            "keeps": self.keeps,
+        }
+
 
 def certify(agreement: Agreement) -> Certificate:
     """Prove or refute an agreement, from the cost function alone.
 
-    Slipping gains `gain` once and loses `saving` in each slot of the punishment, of which the
-    next ones count for delta + delta^2 + ... = `worth`. The client keeps on when
-    gain <= worth * saving, and saving is not negative: otherwise it would slip by a hair to be
-    punished, were it the least bit patient. A cost that is convex in the client's own
-    contribution has its minimum on one side: who gains by giving more gains by no slip.
+    A deviation gains `gain` once and loses `saving` in each slot of the punishment; those slots
+    count for delta + delta^2 + ... = `worth`. The client keeps to the agreement if
+    gain <= worth * saving and saving is not negative: otherwise even the smallest deviation would
+    bring on a punishment that it prefers. The cost is convex in the client's own contribution, so
+    its minimum is on one side: a client that gains by contributing more gains by no deviation.
+
+    Args:
+        agreement: Any agreement, solved or written by hand.
+
+    Returns:
+        A record with one entry per client; `holds` says whether all of them keep to it.
     """
     consortium = agreement.consortium
     profile, punishment = agreement.profile, agreement.equilibrium.profile
@@ -116,7 +156,7 @@ def certify(agreement: Agreement) -> Certificate:
     hopeless = gives_more | asked & (saving < -allowed)
     threshold = _threshold(np.where(tempted, gain, 0.0), saving, agreement.punishment_slots)
     threshold = np.where(hopeless, np.inf, np.where(asked, threshold, 0.0))
-    with np.errstate(invalid="ignore"):  # infinite costs, when nobody at all is to contribute
+    with np.errstate(invalid="ignore"):  # infinite costs, if nobody contributes
         deterred = (gain - worth * saving) / (1.0 + worth) <= allowed
     total = profile.sum()
     return Certificate(
@@ -150,7 +190,7 @@ def _cost(
 
 
 def _saving(consortium: Consortium, profile: FloatArray, punishment: FloatArray) -> FloatArray:
-    """F_n(punishment) - F_n(agreement), with nothing lost to cancellation."""
+    """F_n(punishment) - F_n(agreement), without cancellation."""
     change = profile - punishment
     dearer = consortium.cost_per_sample * change
     better = _loss_difference(punishment.sum(), profile.sum(), change.sum())
@@ -173,7 +213,7 @@ def _loss_difference(
 
 
 def _best_deviation(consortium: Consortium, profile: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What saves each client most in one slot, and how much, by search."""
+    """The deviation that saves each client most in one slot, and how much, by search."""
     total, pull = profile.sum(), _pull(consortium)
     slip, gain = np.empty_like(profile), np.empty_like(profile)
     for n in range(0, consortium.size, _TOGETHER):
@@ -191,7 +231,7 @@ def _best_deviation(consortium: Consortium, profile: FloatArray) -> tuple[FloatA
 
 @dataclass(frozen=True)
 class _Search:
-    """Some clients, each of which looks for its best deviation while the others keep on."""
+    """Some clients, each searching for its best deviation while the others keep to the profile."""
 
     total: np.float64
     profile: FloatArray
@@ -200,7 +240,7 @@ class _Search:
     samples: FloatArray
 
     def gain(self, slip: FloatArray) -> FloatArray:
-        """F_n(agreement) - F_n when n alone contributes `slip`; nothing lost to cancellation."""
+        """F_n(profile) - F_n if client n alone contributes `slip`, without cancellation."""
         change = slip - self.profile
         after = np.maximum((self.total - self.profile) + slip, 0.0)
         better = _loss_difference(self.total, after, change)
@@ -210,9 +250,9 @@ class _Search:
         """The best deviation and its gain.
 
         The cost is convex in a client's own contribution. First 0 and the largest amount that
-        could pay, halved again and again, are tried, so that deviations of any size are seen;
-        then a golden-section search goes on between the neighbours of the best. Staying put (a
-        gain of 0) is always open.
+        could pay, halved repeatedly, are tried, so that deviations of any size are found; then a
+        golden-section search continues between the neighbours of the best one. Not deviating (a
+        gain of 0) is always possible.
         """
         best = np.zeros_like(self.profile)
         best_gain = self.gain(best)
@@ -227,11 +267,11 @@ class _Search:
         return np.where(stay, self.profile, best), np.where(stay, 0.0, best_gain)
 
     def most(self) -> FloatArray:
-        """An amount that the best one does not exceed: whose samples alone cost more than that.
+        """An upper bound on the best amount: above it the samples alone would cost more.
 
-        Whatever amount is tried, the best costs no more than it does, accuracy loss included. Of
-        amounts 2^64 times apart one is within 2^32 times the best, so that it costs at most
-        some 2^33 times as much.
+        The best amount costs no more than any amount that is tried, accuracy loss included. Of
+        amounts 2^64 times apart, one is within a factor 2^32 of the best, so that it costs at
+        most about 2^33 times as much.
         """
         others = self.total - self.profile
         most = amount = self.samples
@@ -244,13 +284,13 @@ class _Search:
     def _better(
         self, best: FloatArray, best_gain: FloatArray, slip: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The better of two slips, and its gain."""
+        """The better of two deviations, and its gain."""
         gain = self.gain(slip)
         better = gain > best_gain
         return np.where(better, slip, best), np.where(better, gain, best_gain)
 
     def _golden(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The slip between `low` and `high` that gains most."""
+        """The deviation between `low` and `high` that gains most."""
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
         gain_left, gain_right = self.gain(left), self.gain(right)
         for _ in range(_GOLDEN_STEPS):
@@ -268,7 +308,7 @@ class _Search:
 
 
 def _worth(discount_factor: FloatArray, slots: int | None) -> FloatArray:
-    """delta + delta^2 + ... + delta^T: what losing 1 in each slot of the punishment weighs."""
+    """delta + delta^2 + ... + delta^T: the weight of losing 1 in each slot of the punishment."""
     for_ever = discount_factor / (1.0 - discount_factor)
     if slots is None:
         return np.asarray(for_ever)
@@ -277,9 +317,10 @@ def _worth(discount_factor: FloatArray, slots: int | None) -> FloatArray:
 
 
 def _threshold(gain: FloatArray, saving: FloatArray, slots: int | None) -> FloatArray:
-    """The least discount factor at which gain <= worth * saving; infinite if none is.
+    """The smallest discount factor at which gain <= worth * saving; infinite if there is none.
 
-    For ever that is gain / (gain + saving) (eq. 19); for T slots the root of a polynomial.
+    For a punishment without end it is gain / (gain + saving) (eq. 19); for T slots it is the root
+    of a polynomial.
     """
     tempted = gain > 0
     if slots is None:

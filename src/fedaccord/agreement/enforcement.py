@@ -1,23 +1,25 @@
-"""What keeps a client to an agreement: its gain from slipping against what it would lose.
+"""What keeps a client to an agreement: what it gains by deviating against what it then loses.
 
-A client that slips gains `F(coop) - F(least)` once, and from the next slot on pays the
-equilibrium's cost instead of the agreement's. It keeps to the agreement when
+A client that deviates gains `F(coop) - F(least)` once, and from the next slot on pays the
+equilibrium's cost instead of the agreement's. It keeps to the agreement if
 
     (1 - delta) (F(coop) - F(least))  <=  delta (F(punish) - F(coop))
 
 which is Theorem 5 (eq. 19-20): delta at least the *threshold*
-(F(coop) - F(least)) / (F(punish) - F(least)). A punishment of T slots instead of for ever
-counts as for ever with a smaller, *effective* discount factor.
+(F(coop) - F(least)) / (F(punish) - F(least)). A punishment of T slots is equivalent to one
+without end at a smaller, *effective* discount factor.
 
-A slip is to give less than agreed. To give more is none and is not punished, so a client that
-would rather give more does so for good, however patient it is: a profile is kept only if every
-client with a satiation point above the total gives all it has. A client that is asked for
-nothing has nothing to slip from.
+A deviation is to contribute less than agreed. Contributing more is not one and is not punished,
+so a client that prefers to contribute more does so in every slot, however patient it is: a profile
+is kept only if every client with a satiation point above the total contributes all it has. A
+client that is asked for nothing cannot deviate.
 
-All costs here are in units of the client's own cost per sample, less the constants that
-cancel: `a / sqrt(X) + x` with the *pull* a = ratio / sqrt(G). Arrays are rows of clients,
-one row a game, so that one call serves many games.
+All costs here are in units of the client's own cost per sample, without the constants that
+cancel: `a / sqrt(X) + x` with the *pull* a = ratio / sqrt(G). Arrays have one row per game and one
+column per client, so that one call solves many games.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
@@ -25,24 +27,29 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import check_punishment_slots
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_number
 from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.numbers import BoolArray, FloatArray
 
 ROUNDING = 1e-14
-"""Relative to a client's contributions: an excess below this is rounding. The excess is made of
-some ten operations on numbers of that size, each off by at most 1.1e-16 of its result."""
+"""Relative to a client's contributions: an excess below this is rounding. The excess is computed
+by about ten operations on numbers of that size, each off by at most 1.1e-16 of its result."""
+
+SOLVED = 1e-12
+"""Relative to a client's contributions: a solved profile is this close to the one at which clients
+are exactly indifferent. The solvers' iterations stop at some 1e-14 of the amounts; a sum over
+the clients adds to that."""
 
 WORTHWHILE = 1e-6
-"""An agreement must raise the total by more than this part of it to be called one. Below
-that the saving drowns in rounding, and nobody would sign for it."""
+"""An agreement must raise the total by more than this fraction to be called one. With less, the
+saving is lost in rounding, and nobody would sign for it."""
 
 
 @dataclass(frozen=True)
 class ScaledGame:
-    """Rows of clients in the units above, with the equilibrium that slipping leads to."""
+    """Rows of clients in the units above, with the equilibrium that a deviation leads to."""
 
     pull: FloatArray
     """a_n = ratio / sqrt(G)."""
@@ -50,14 +57,14 @@ class ScaledGame:
     """h_n = (a_n / 2)^(2/3)."""
     samples: FloatArray
     patience: FloatArray
-    """The discount factor that counts: less the margin, and for the punishment's length."""
+    """The effective discount factor, after the margin and the length of the punishment."""
     alone: FloatArray
     """x*, the equilibrium profile."""
     alone_total: FloatArray
-    """S, its total, one a row (a column)."""
+    """S, its total, one per row (a column)."""
 
-    def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> "ScaledGame":
-        """Only the chosen rows, by a mask or by their numbers."""
+    def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> ScaledGame:
+        """Only the chosen rows, by a mask or by their indices."""
         return ScaledGame(
             self.pull[chosen],
             self.satiation[chosen],
@@ -67,7 +74,7 @@ class ScaledGame:
             self.alone_total[chosen],
         )
 
-    def clients(self, part: slice) -> "ScaledGame":
+    def clients(self, part: slice) -> ScaledGame:
         """Only some of the clients of every row."""
         return ScaledGame(
             self.pull[:, part],
@@ -78,26 +85,26 @@ class ScaledGame:
             self.alone_total,
         )
 
-    def with_patience(self, patience: FloatArray) -> "ScaledGame":
+    def with_patience(self, patience: FloatArray) -> ScaledGame:
         """The same clients, more or less patient."""
         return replace(self, patience=np.broadcast_to(patience, self.pull.shape))
 
     def gain(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """F(coop) - F(least): what the best slip from `contribution` saves in one slot."""
+        """F(coop) - F(least): what the best deviation from `contribution` saves in one slot."""
         others = total - contribution
         less = contribution - np.clip(self.satiation - others, 0.0, contribution)
         result: FloatArray = less - self.pull * root_difference(total - less, total, less)
         return result
 
     def gives_more(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
-        """Whether the client saves by giving more than `contribution`, by more than rounding."""
+        """Whether contributing more than `contribution` saves the client more than rounding."""
         room = self.samples - contribution
         more = np.clip(self.satiation - total, 0.0, room)
         saved = self.pull * root_difference(total, total + more, more) - more
         return np.asarray(saved > self.sliver(contribution + more))
 
     def saving(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """F(punish) - F(coop): what keeping on saves against the equilibrium in each slot."""
+        """F(punish) - F(coop): what the agreement saves per slot against the equilibrium."""
         more = total - self.alone_total
         result: FloatArray = (
             self.alone - contribution + self.pull * root_difference(self.alone_total, total, more)
@@ -105,25 +112,25 @@ class ScaledGame:
         return result
 
     def excess(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """How far the condition above fails: 0 or less where the client keeps on."""
+        """By how much the condition above fails: 0 or less where the client keeps to it."""
         result: FloatArray = (1.0 - self.patience) * self.gain(
             contribution, total
         ) - self.patience * self.saving(contribution, total)
         return result
 
     def broken(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
-        """Whether the client would slip, or give more, by more than rounding."""
+        """Whether the client would deviate, or contribute more, beyond rounding."""
         slips = self.excess(contribution, total) > self.sliver(contribution)
         return np.asarray(slips & (contribution > 0) | self.gives_more(contribution, total))
 
     def sliver(self, contribution: FloatArray) -> FloatArray:
-        """An excess up to this is rounding."""
+        """The excess up to which it is rounding."""
         return np.asarray(ROUNDING * (contribution + self.alone))
 
     def threshold(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """delta_n^th (eq. 19): 0 where slipping gains nothing, infinite where none suffices.
+        """delta_n^th (eq. 19): 0 where a deviation gains nothing, infinite where none suffices.
 
-        None does for a client that would give more, or that is worse off than when punished.
+        None does for a client that prefers to contribute more, or to be punished.
         """
         saving = self.saving(contribution, total)
         slips = threshold(self.gain(contribution, total), saving)
@@ -138,9 +145,9 @@ def scale(
     rounds: npt.ArrayLike,
     patience: FloatArray,
 ) -> tuple[ScaledGame, BoolArray]:
-    """Rows of games from their ratios, data sizes, rounds (a column) and discount factors.
+    """Rows of games from their ratios, samples, rounds (a column) and effective discount factors.
 
-    Also says which clients are at the margin of their equilibrium.
+    Also returns which clients are at the margin of their equilibrium.
     """
     satiation = satiation_points(ratio, rounds)
     filling = fill(satiation, samples)
@@ -175,9 +182,8 @@ def scale_one(
 def effective_patience(
     discount_factor: FloatArray, margin: float = 0.0, punishment_slots: int | None = None
 ) -> FloatArray:
-    """What an agreement can count on: the discount factors less a margin, cut by the length."""
-    if not 0.0 <= margin < 1.0:
-        raise InvalidInput(f"margin: must be from 0 to less than 1, got {margin}")
+    """Effective discount factors, after a margin and for the length of the punishment."""
+    check_number("margin", margin, least=0, below=1)
     patience: FloatArray = np.maximum(discount_factor - margin, 0.0)
     return effective_discount_factor(patience, punishment_slots)
 
@@ -185,10 +191,10 @@ def effective_patience(
 def effective_discount_factor(
     discount_factor: npt.ArrayLike, punishment_slots: int | None
 ) -> FloatArray:
-    """The discount factor at which punishment for ever weighs as much as T slots of it.
+    """The discount factor at which a punishment without end weighs as much as T slots at delta.
 
-    A slip is answered by delta + delta^2 + ... + delta^T slots' worth of lost saving; for ever
-    that sum is delta / (1 - delta). Equating the two: delta (1 - delta^T) / (1 - delta^(T+1)).
+    A deviation loses the saving of delta + delta^2 + ... + delta^T slots; without end that sum is
+    delta / (1 - delta). Equating the two: delta (1 - delta^T) / (1 - delta^(T+1)).
 
     >>> float(effective_discount_factor(0.8, None)), float(effective_discount_factor(0.8, 5))
     (0.8, 0.728...)

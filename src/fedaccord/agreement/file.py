@@ -1,4 +1,4 @@
-"""An agreement from a file: contributions alone, or whole as `fedaccord solve` wrote it."""
+"""Agreement files: contributions alone, or a whole agreement as `fedaccord solve` writes it."""
 
 from math import isnan
 from pathlib import Path
@@ -10,13 +10,11 @@ from fedaccord.agreement.agreement import (
     Kind,
     Objective,
     agreement_on,
-    check_punishment_slots,
 )
-from fedaccord.checks import shown
-from fedaccord.errors import InvalidInput
-from fedaccord.files.problems import Mistakes
+from fedaccord.checks import LARGEST_COUNT, shown, wrong_whole
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.profile import load_profile
-from fedaccord.files.reading import load_json
+from fedaccord.files.reading import Mistakes, load_json
 from fedaccord.files.tables import finite_number
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
@@ -34,11 +32,15 @@ _FIELDS = (*_WORDS, *_NUMBERS, "exists", "reason", "first_converted", "whole_sam
 def load_agreement(
     path: str | Path, consortium: Consortium, punishment_slots: int | None = None
 ) -> Agreement:
-    """The agreement in a file that `load_profile` reads.
+    """The agreement in a file.
 
-    JSON as `fedaccord solve` and `play` print it is taken whole, with the length of the
-    punishment and all else that was agreed on. Other files have contributions only;
-    `punishment_slots` is for them, and must not contradict an agreement.
+    Args:
+        path: Any file that `load_profile` reads. JSON as `fedaccord solve` and `play` print it
+            holds a whole agreement, with the length of the punishment and all other terms; other
+            files hold contributions only.
+        consortium: The clients that the contributions belong to.
+        punishment_slots: How many slots a deviation is punished for, if the file holds
+            contributions only; it must not contradict a whole agreement.
     """
     path = Path(path)
     profile = load_profile(path, consortium)
@@ -50,24 +52,26 @@ def load_agreement(
     slots = fields["punishment_slots"]
     if punishment_slots not in (None, slots):
         length = "for ever" if slots is None else f"for {count(slots, 'slot')}"
+        asked = count(punishment_slots or 0, "slot")
         raise InvalidInput(
-            f"its agreement punishes a slip {length}, and not for "
-            f"{count(punishment_slots or 0, 'slot')}: take it as it is, or only its contributions",
+            f"its agreement punishes a slip {length}, and not for {asked}: "
+            "use it unchanged, or use only its contributions",
             str(path),
         )
     return Agreement(equilibrium=solve_equilibrium(consortium), profile=profile, **fields)
 
 
 def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The fields of the record, each of a kind that it can have."""
+    """The fields of the record, each checked to have a valid value."""
     mistakes = Mistakes(str(path))
     fields = {field: agreed.get(field) for field in (*_FIELDS, "punishment_slots")}
 
     def expect(field: str, right: bool, expected: str) -> None:
         if field not in agreed:
-            mistakes.add(f"agreement.{field}", "is missing")
+            mistakes.add(Problem(field, "is missing", f"agreement.{field}"))
         elif not right:
-            mistakes.add(f"agreement.{field}", f"must be {expected}, got {shown(agreed[field])}")
+            wrong = f"must be {expected}, got {shown(agreed[field])}"
+            mistakes.add(Problem(field, wrong, f"agreement.{field}"))
 
     for field, words in _WORDS.items():
         expect(field, fields[field] in words, "one of " + ", ".join(map(shown, words)))
@@ -78,11 +82,9 @@ def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:
         expect(field, isinstance(fields[field], bool), "true or false")
     for field in ("reason", "first_converted"):
         expect(field, fields[field] is None or isinstance(fields[field], str), "text or null")
-    try:
-        check_punishment_slots(fields["punishment_slots"])
-        expect("punishment_slots", True, "")
-    except InvalidInput:
-        expect("punishment_slots", False, "a whole number, 1 or more, or null for ever")
+    slots = fields["punishment_slots"]
+    valid = slots is None or wrong_whole(slots, 1, LARGEST_COUNT) is None
+    expect("punishment_slots", valid, "a whole number, 1 or more, or null for ever")
     if mistakes:
         raise mistakes.error()
     return fields

@@ -1,53 +1,56 @@
-"""The individual agreement: each client its own amount, and as much data as can be enforced.
+"""The individual agreement: an amount for each client, and the largest enforceable total.
 
-Given the total T, a client's condition (see `enforcement`) involves its own amount alone. It
-holds on [0, u_n(T)]: with x its amount and h_n < T,
+Given the total T, a client's condition (see `enforcement`) involves only its own amount x. It
+holds on [0, u_n(T)]: for h_n < T,
 
     (1 - delta) gain(x) + delta x - delta (x*_n + A(T)) <= 0,   A(T) = a_n (1/sqrt(S) - 1/sqrt(T)),
 
-and the left side is concave in x with a slope of at least delta, so Newton's method from the
-left climbs to its one root u_n. A client with h_n >= T would rather give all it has anyway:
-u_n = D_n. An agreement of total T exists just when the u_n add up to T or more. The u_n of a
-client with any patience is continuous in T, so where all have some the largest such T has
-everyone at its bound; one with a discount factor of 0 gives all it has up to h_n and nothing
-above, so that the total may have to stop at h_n with bounds to spare.
+and the left side is concave in x with a derivative of at least delta, so Newton's method
+converges to its only root u_n from the left. A client with h_n >= T prefers to contribute all it
+has: u_n = D_n. An agreement of total T exists if and only if the u_n add up to T or more. For
+positive discount factors the u_n are continuous in T, so at the largest such T every client is at
+its bound; a client with a discount factor of 0 contributes all it has up to h_n and nothing above,
+so that the total may have to stop at h_n although the bounds would allow more.
 
 A client that has at most a share 1 - (1 - delta)^0.4 of the equilibrium's total is *small*:
-its u_n is concave and rising in T. Where all are, Newton's method on sum u_n(T) - T from all
-the data downwards never steps over the largest root. Otherwise intervals of T are bounded,
-and discarded or halved, from the top.
+its u_n is concave and increasing in T. If all clients are small, Newton's method on sum u_n(T) - T,
+started from the sum of all samples, never steps over the largest root. Otherwise intervals of T
+are bounded, and discarded or halved, from the top.
 """
 
 import numpy as np
 
 from fedaccord.agreement.enforcement import ScaledGame, root_difference
-from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
 
 _MOST_STEPS = 200
-"""Far more than Newton's method takes; it stops by itself when a step is rounding."""
+"""Far more than Newton's method takes; it stops when a step is within rounding."""
 _SETTLED = 1e-15
 """Relative: a few units in the last place, below which a step is rounding."""
 
 _FLAT = 1e-300
-"""Stands for a slope of 0, which only a client with no patience at all can have."""
+"""Stands for a derivative of 0, which is possible only for a discount factor of 0."""
 
 _FLATTEST = 1e-12
-"""The least slope that a step in T is worked out with, where the root is nearly a double one."""
+"""The smallest derivative that a step in T is computed with, where the root is nearly double."""
 
 _NEXT_TO_NOTHING = 1e-7
-"""Totals this close above the equilibrium's are not looked at: they would be no agreement."""
+"""Totals this close above the equilibrium's are not searched: a tenth of `WORTHWHILE`."""
+
+_AT_MARGIN = 1e-9
+"""A client this close (relative) to the margin takes up all that is added, as the critical one."""
 
 _CLOSED = 4e-15
-"""Relative width at which an interval of totals is as good as a point."""
+"""Relative width at which an interval of totals counts as a point."""
 
 _TOGETHER = 16_384
-"""How many clients' bounds are worked out at once: as many as stay in a core's cache."""
+"""How many clients' bounds are computed at once: as many as stay in a core's cache."""
 
 
 class Bounds:
-    """u_n(T): the most each client keeps to when everyone together gives T.
+    """u_n(T): the most that each client keeps to when all clients together contribute T.
 
-    Any shape will do as long as totals broadcast against the clients' numbers.
+    Totals of any shape will do that broadcasts against the clients' numbers.
     """
 
     def __init__(self, game: ScaledGame) -> None:
@@ -63,10 +66,10 @@ class Bounds:
     def with_slope(
         self, total: FloatArray, start: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """u_n(T), from a guess `start` if there is one, and du_n/dT where it is below D_n.
+        """u_n(T), starting from the guess `start` if given, and du_n/dT where u_n is below D_n.
 
-        From any guess the first step of Newton's method lands left of the root (or beyond
-        all that the client has, which settles it); from there it climbs.
+        From any guess, the first step of Newton's method lands left of the root (or beyond D_n,
+        which then is the answer); from there it increases monotonically.
         """
         game = self.game
         allowance = self._allowance(total)
@@ -89,14 +92,14 @@ class Bounds:
         return amount, np.divide(rise, 1.0 - at_kept, out=np.zeros_like(rise), where=free)
 
     def below_all(self, total: FloatArray) -> BoolArray:
-        """Whether u_n(T) < D_n: all that the client has would be too much to ask."""
+        """Whether u_n(T) < D_n: asking for all its samples would be too much."""
         game = self.game
         most = np.minimum(game.samples, total)
         excess, _, _ = self._excess(most, total, self._allowance(total))
         return np.asarray((excess > game.sliver(most)) & (game.satiation < total))
 
     def _allowance(self, total: FloatArray) -> FloatArray:
-        """delta (x*_n + A(T)): what the condition weighs the client's amount against."""
+        """delta (x*_n + A(T)): the term of the condition that does not depend on the amount."""
         game = self.game
         stake = root_difference(game.alone_total, total, total - game.alone_total)
         return np.asarray(game.patience * (game.alone + game.pull * stake))
@@ -104,13 +107,13 @@ class Bounds:
     def _excess(
         self, amount: FloatArray, total: FloatArray, allowance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The left side of the condition, and the total after a slip with its root."""
+        """The left side of the condition, and the total after a deviation with its square root."""
         game = self.game
         kept = np.maximum(total - amount, game.satiation)
         less = np.minimum(amount, total - game.satiation)
         root, root_kept = np.sqrt(total), np.sqrt(kept)
         # (1 - delta) less (1 - a / (root root_kept (root + root_kept))) + delta x - allowance,
-        # step by step in one array: this is where the time goes
+        # step by step in one array: most of the time is spent here
         excess = root_kept + root
         excess *= root_kept
         excess *= root
@@ -123,36 +126,36 @@ class Bounds:
 
 
 def largest_profiles(game: ScaledGame) -> FloatArray:
-    """The profile of the largest enforceable total, for each row; the equilibrium at least."""
-    plain: BoolArray = np.asarray(_small(game).all(axis=-1))
-    if plain.all():
+    """The profile of the largest enforceable total of each row, or else the equilibrium."""
+    concave: BoolArray = np.asarray(_small(game).all(axis=-1))
+    if concave.all():
         return _from_above(game)
     profile = game.alone.copy()
-    if plain.any():
-        profile[plain] = _from_above(game.rows(plain))
-    for row in np.flatnonzero(~plain):
-        chosen = np.zeros(plain.shape, dtype=bool)
+    if concave.any():
+        profile[concave] = _from_above(game.rows(concave))
+    for row in np.flatnonzero(~concave):
+        chosen = np.zeros(concave.shape, dtype=bool)
         chosen[row] = True
         profile[row] = _by_halving(game.rows(chosen))[0]
     return profile
 
 
 def _small(game: ScaledGame) -> BoolArray:
-    """Which clients' bounds are known to be concave and to rise with T."""
+    """Which clients' bounds are known to be concave and increasing in T."""
     return np.asarray(game.samples <= (1.0 - (1.0 - game.patience) ** 0.4) * game.alone_total)
 
 
 def smallest_common_discount_factor(game: ScaledGame) -> float:
-    """The discount factor above which an individual agreement exists, were all the same.
+    """The discount factor above which an individual agreement exists if all clients have it.
 
-    Just above S client n takes up to a share s_n = delta b / (1 - (1 - delta) b) of what is
-    added, b = (h_n / S)^1.5, and never more than that share further up; so an agreement
-    exists when the s_n of all who have anything left add up to more than 1. NaN: never.
+    Just above S, client n takes up to a share s_n = delta b / (1 - (1 - delta) b) of what is
+    added, b = (h_n / S)^1.5, and no larger share further up; so an agreement exists if the s_n of
+    all clients with samples left add up to more than 1. NaN: there is none.
     """
     left = game.alone < game.samples
     worth = np.minimum((game.satiation[left] / game.alone_total.item()) ** 1.5, 1.0)
-    at_margin = worth > 1.0 - 1e-9
-    if at_margin.any():  # the critical client takes all of it, anyone else a little more
+    at_margin = worth > 1.0 - _AT_MARGIN
+    if at_margin.any():  # the critical client takes all of it, any other one some more
         return 0.0 if worth.size > 1 else float("nan")
     if worth.sum() <= 1.0:
         return float("nan")
@@ -167,9 +170,10 @@ def smallest_common_discount_factor(game: ScaledGame) -> float:
 def _from_above(game: ScaledGame) -> FloatArray:
     """The largest profile of rows whose clients are all small.
 
-    Most clients may give all they have. So the largest total is worked out with only those
-    bounded for which that is known to be too much, then it is seen who else is asked too
-    much at that total: totals fall from one round to the next down to the largest of all.
+    Most clients may contribute all they have. So the largest total is first computed with only
+    those clients bounded for which that is known to be too much; then all clients for which it is
+    too much at that total are bounded, too. The totals decrease until they reach the largest
+    enforceable one.
     """
     bounds = Bounds(game)
     total = game.samples.sum(axis=-1, keepdims=True)
@@ -181,17 +185,17 @@ def _from_above(game: ScaledGame) -> FloatArray:
             break
         bounded |= too_much
         total, profile[bounded] = _newton(game, bounded, total, profile[bounded])
-    nowhere = total <= game.alone_total * (1.0 + 1e-12)
+    nowhere = total <= game.alone_total * (1.0 + SUMS_DIFFER)
     return np.where(nowhere, game.alone, profile)
 
 
 def _newton(
     game: ScaledGame, bounded: BoolArray, total: FloatArray, guess: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The largest root of sum u_n(T) - T, concave, by Newton's method from above.
+    """The largest root of the concave sum u_n(T) - T, by Newton's method from above.
 
-    Only the `bounded` clients have bounds, the others give all they have. Returns the totals,
-    and the amounts of the bounded ones, for which there is a `guess`.
+    Only the `bounded` clients have bounds, the others contribute all they have. Returns the
+    totals, and the amounts of the bounded clients, which start from `guess`.
     """
     row = np.nonzero(bounded)[0]
     height = len(total)
@@ -251,7 +255,7 @@ def _by_halving(game: ScaledGame) -> FloatArray:
 
 
 class _End:
-    """An end of an interval of totals, and what everyone keeps to there."""
+    """An end of an interval of totals, and everyone's bound there."""
 
     def __init__(self, total: float, amounts: FloatArray) -> None:
         self.total = total
@@ -260,12 +264,12 @@ class _End:
 
 
 def _reach(bounds: Bounds, low: _End, high: _End) -> float:
-    """A total between two above which sum u_n(T) < T for sure; the lower one or less: all are.
+    """A total in the interval above which sum u_n(T) < T; at or below its lower end: everywhere.
 
-    Between the two, a free rider's u_n grows no faster than in proportion to T - S (along a ray
-    from the equilibrium its threshold rises); that of a contributor, which falls and then
-    rises, is largest at one of the ends; that of a client in between no faster than by
-    `steepest`. So sum u_n(T) <= fixed + rate (T - S).
+    In the interval, a free rider's u_n grows at most in proportion to T - S (along a ray from the
+    equilibrium its threshold increases); a contributor's, which decreases and then increases, is
+    largest at one of the ends; that of a client in between grows at most at the rate `steepest`.
+    So sum u_n(T) <= fixed + rate (T - S).
     """
     game = bounds.game
     start = game.alone_total.item()
@@ -289,10 +293,10 @@ def steepest(
     high: FloatArray | float,
     at_high: FloatArray,
 ) -> FloatArray:
-    """What du_n/dT is at most between two totals; 0 for a client that gives all at the lower.
+    """An upper bound on du_n/dT between two totals; 0 if u_n is all samples at the lower one.
 
-    With B = a / 2T^1.5 and k = (1 - delta) a / 2Y^1.5, Y = T - u_n the total after a slip,
-    u_n' = (B - k) / (1 - k). Both B and k fall in T, and u_n' rises with B and falls with k.
+    With B = a / 2T^1.5 and k = (1 - delta) a / 2Y^1.5, Y = T - u_n the total after a deviation,
+    u_n' = (B - k) / (1 - k). B and k decrease in T, and u_n' increases in B and decreases in k.
     """
     game = bounds.game
     kept = np.maximum(high - at_high, game.satiation)
@@ -304,7 +308,7 @@ def steepest(
 
 
 def _fitted(upper: FloatArray, lower: FloatArray, total: float) -> FloatArray:
-    """Between two profiles, the one that adds up to `total`: a client may fall off a cliff."""
+    """The mixture of two profiles that adds up to `total`; a bound may jump between them."""
     spread = float((upper - lower).sum())
     if spread <= 0.0:
         return upper

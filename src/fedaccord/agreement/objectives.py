@@ -1,14 +1,14 @@
-"""Other things to want of an individual agreement than the most data.
+"""Objectives of an individual agreement other than the most data: least total cost, fairest.
 
-Both objectives choose a total T and amounts x_n up to the bounds u_n(T) that each client
-keeps to (see `individual`). Clients whose satiation point is T or more give all they have,
-which suits them and everyone. While no client is a large part of the total the choice is a
-convex problem, so the best total is found by looking at a grid of totals and then closely
+Both choose a total T and amounts x_n up to the bounds u_n(T) that each client keeps to (see
+`individual`). Clients whose satiation point is T or more contribute all they have, which is best
+for them and for everyone. As long as no client is a large part of the total this is a convex
+problem, so the best total is found by evaluating a grid of totals and then searching closely
 around the best of them.
 
 In whole samples the best profile of a given total is found just as exactly: the bounds are
-rounded down. The total is then the best of those next to the real-valued one that can be had in
-whole samples, 100 on either side: where there are no more than that, no profile is better.
+rounded down. The total is then the best of the feasible whole totals next to the real-valued one,
+100 on either side: if there are no more than that, no profile is better.
 """
 
 from collections.abc import Callable
@@ -21,20 +21,20 @@ from fedaccord.agreement.individual import Bounds
 from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
 from fedaccord.game.cost import accuracy_loss, cost
 from fedaccord.game.equilibrium import Equilibrium
-from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
 
 _GRID = 65
-"""Totals looked at before the search closes in."""
+"""Totals evaluated before the search narrows down."""
 
 _HALVINGS = 60
-"""Of the range of savings: to the last bit."""
+"""Bisection steps that determine a saving to the last bit."""
 
 _NEXT_TO_IT = 100
-"""Whole totals looked at on either side of the best real-valued one."""
+"""Whole totals evaluated on either side of the best real-valued one."""
 
 
 class _Choice:
-    """One consortium's bounds at any total: who gives all anyway, and what others may give."""
+    """One consortium's bounds at any total: who contributes all anyway, and how much others may."""
 
     def __init__(self, equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray) -> None:
         self.equilibrium = equilibrium
@@ -44,7 +44,7 @@ class _Choice:
         self.largest = largest
 
     def at(self, total: float, whole: bool) -> tuple[BoolArray, FloatArray]:
-        """Clients that give all they have anyway, and u_n(T), rounded down if asked for."""
+        """Who contributes all it has anyway, and u_n(T), rounded down if `whole`."""
         most = self.bounds.at(np.array([[total]]))[0]
         return self.consortium.satiation >= total, round_down(most) if whole else most
 
@@ -54,7 +54,7 @@ class _Choice:
         loss_of: Callable[[FloatArray], float],
         whole: bool,
     ) -> FloatArray:
-        """The profile of least loss: at each total the one that `share_out` makes, if any."""
+        """The profile of least loss among those that `share_out` returns for each total."""
 
         def loss(total: float) -> float:
             profile = share_out(total, False)
@@ -81,8 +81,8 @@ def least_cost_profile(
 ) -> FloatArray:
     """The enforceable profile of least total cost: the cheapest samples first.
 
-    Clients of equal cost give the same part of their bounds; in whole samples they can't, and
-    give in their order.
+    Clients of equal cost contribute the same fraction of their bounds; in whole samples, where
+    that is impossible, they are filled up in their order.
     """
     choice = _Choice(equilibrium, game, largest)
     prices, group = np.unique(equilibrium.consortium.cost_per_sample, return_inverse=True)
@@ -91,7 +91,7 @@ def least_cost_profile(
         eager, most = choice.at(total, whole)
         wanted = total - float(most[eager].sum())
         offer = np.where(eager, 0.0, most)
-        if not -1e-12 * total <= wanted <= offer.sum() * (1.0 + 1e-12):
+        if not -SUMS_DIFFER * total <= wanted <= offer.sum() * (1.0 + SUMS_DIFFER):
             return None
         if whole:
             order = np.argsort(group, kind="stable")
@@ -108,7 +108,7 @@ def least_cost_profile(
 
 
 def _filled(wanted: float, capacity: FloatArray) -> FloatArray:
-    """So much in all, the first ones first."""
+    """Fill the capacities in order until `wanted` is reached."""
     return np.clip(wanted - (capacity.cumsum() - capacity), 0.0, capacity)
 
 
@@ -137,7 +137,7 @@ def fairest_profile(
         given = np.where(eager, most, 0.0)
         high = float(np.min((before - fixed - consortium.cost_per_sample * given) / before))
         low = 0.0
-        if most.sum() < total * (1.0 - 1e-12) or most[eager].sum() > total or high < 0.0:
+        if most.sum() < total * (1.0 - SUMS_DIFFER) or most[eager].sum() > total or high < 0.0:
             return None
         if affordable(high).sum() < total:
             for _ in range(_HALVINGS):
@@ -162,7 +162,7 @@ def fairest_profile(
 
 def _best_total(loss: Callable[[float], float], low: float, high: float) -> float:
     """The total between the equilibrium's, `low`, and the largest, `high`, of least loss."""
-    from scipy.optimize import minimize_scalar  # half a second to import, and seldom needed
+    from scipy.optimize import minimize_scalar  # takes half a second to import, rarely needed
 
     grid = np.linspace(low, high, _GRID)[1:]  # at `low` itself there is no agreement
     losses = [loss(float(total)) for total in grid]
@@ -173,7 +173,7 @@ def _best_total(loss: Callable[[float], float], low: float, high: float) -> floa
     worst = max(value for value in losses if value < np.inf)
 
     def finite(total: float) -> float:
-        """Where there is no profile, as bad as the worst: the search does sums with losses."""
+        """The worst loss where there is no profile: the search needs finite numbers."""
         return min(loss(total), worst)
 
     close = minimize_scalar(finite, bounds=around, method="bounded", options={"xatol": 1e-9 * high})

@@ -1,7 +1,7 @@
 """A client's own row of the certificate, from its private numbers and the public terms.
 
-To a client all others are one: what they give together. So its row is the first one of the
-certificate of two clients, itself and the rest; nobody else's numbers matter to it.
+For a client only the total of the others matters, not how it is made up. So its row is the first
+one of a certificate for two clients, itself and all others taken together.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,12 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import certify
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
-
-_ROUNDING = 1e-12
-"""Of the total. Totals are added up in different orders; a difference in the last digits is none,
-or else a client that gives nothing either way would see a loss in it."""
+from fedaccord.numbers import SUMS_DIFFER
 
 
 @dataclass(frozen=True)
 class OwnRow:
-    """What the certificate says of one client."""
+    """What the certificate says about one client."""
 
     cost_agreement: float
     cost_equilibrium: float
@@ -29,7 +26,7 @@ class OwnRow:
     threshold: float
     slack: float
     keeps: bool
-    """Whether keeping to the agreement, and to the punishment, is the best that it can do."""
+    """Whether keeping to the agreement, and to the punishment, is its best choice."""
 
 
 def own_row(
@@ -46,9 +43,10 @@ def own_row(
     punishment_slots: int | None = None,
     communication_cost: float = 0.0,
 ) -> OwnRow:
-    """The row of the client with these numbers, when all together give `total`."""
+    """The row of the client with these numbers, when all clients together contribute `total`."""
     others = np.array([total - contribution, equilibrium_total - equilibrium_contribution])
-    if abs(others[0] - others[1]) <= _ROUNDING * total:
+    # or else a client that contributes nothing either way could see a loss in the last digits
+    if abs(others[0] - others[1]) <= SUMS_DIFFER * total:
         others[0] = others[1]
     pair = Consortium(
         valuation=[valuation, 1.0],

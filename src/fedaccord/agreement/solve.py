@@ -9,6 +9,8 @@
 (993957, 0)
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -19,20 +21,21 @@ from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale_one
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.agreement.whole import largest_whole_profile
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_choice
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
-from fedaccord.numbers import FloatArray, plain
+from fedaccord.numbers import FloatArray, as_text
 
 SolvedKind = Literal["individual", "uniform"]
 
 _NOTHING_WHOLE = "in whole samples nothing is left of the agreement"
 
 _SHARP = 1e-9
-"""How sharply a smallest discount factor is found by halving."""
+"""Accuracy of a smallest discount factor that is found by bisection over whole agreements."""
 
 _HALVINGS = 60
-"""To the last bit of a discount factor."""
+"""Bisection steps that determine a discount factor to the last bit."""
 
 
 def solve_agreement(
@@ -45,18 +48,26 @@ def solve_agreement(
     punishment_slots: int | None = None,
     first_converted: FirstConverted = "paper",
 ) -> Agreement:
-    """The agreement of a consortium; when there is none, the record says so and why.
+    """The agreement of a consortium; if there is none, the record says so and why.
 
-    `margin` designs for clients that much less patient than they say; `whole_samples` rounds
-    down to whole samples that still hold; `punishment_slots` ends a punishment after so many
-    slots. Individual agreements take an `objective`; uniform ones convert from the paper's
-    client l, which depends on no discount factor, or from the first `feasible` one.
+    Args:
+        consortium: The clients, or their equilibrium if it has been solved already.
+        kind: "individual", an amount for each client, or "uniform", the paper's equal level.
+        objective: Individual: "most data", "least total cost" or "fairest".
+        margin: Design for discount factors that are this much lower than stated.
+        whole_samples: Ask for whole samples only, rounded such that the agreement still holds.
+        punishment_slots: How many slots a deviation is punished for; None: for ever.
+        first_converted: Uniform: convert from the "paper"'s client l, which does not depend on
+            discount factors, or from the first "feasible" one.
+
+    Returns:
+        An `Agreement`; `certify` proves that it holds.
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("objective", objective, get_args(Objective))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
     if kind == "uniform" and objective != "most data":
-        raise InvalidInput("objective: a uniform agreement has only one, 'most data'")
+        raise InvalidInput("a uniform agreement has only one, 'most data'", field="objective")
     equilibrium = (
         consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
     )
@@ -80,10 +91,11 @@ def smallest_discount_factor(
     punishment_slots: int | None = None,
     first_converted: FirstConverted = "paper",
 ) -> float | None:
-    """The discount factor above which an agreement of this kind exists if all clients had it.
+    """The discount factor above which an agreement of this kind exists if all clients have it.
 
-    None when none is enough: everyone gives everything already, nobody could gain, the margin
-    takes too much of it away, or the punishment is too short. Whole samples are left out of it.
+    None if none is enough: everyone contributes everything already, nobody could gain, the margin
+    is too large, or the punishment too short. Agreements in whole samples are not considered. The
+    arguments are those of `solve_agreement`.
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
@@ -102,9 +114,9 @@ def smallest_discount_factor(
 
 
 def _said(effective: float, margin: float, punishment_slots: int | None) -> float | None:
-    """The discount factor of which so much counts, after margin and length; None: no such.
+    """The discount factor whose effective value this is, after margin and length; None: no such.
 
-    What counts of it rises with the discount factor, so halving finds it.
+    The effective value increases with the discount factor, so bisection finds it.
     """
 
     def counts(delta: float) -> float:
@@ -124,9 +136,9 @@ def _said(effective: float, margin: float, punishment_slots: int | None) -> floa
 def _smallest_by_halving(
     equilibrium: Equilibrium, game: ScaledGame, feasible: bool, enough: float
 ) -> float:
-    """The least common discount factor with a uniform agreement when data sizes differ.
+    """The smallest common discount factor with a uniform agreement when data sizes differ.
 
-    More patience never breaks an agreement, so halving finds it.
+    More patience never breaks an agreement, so bisection finds it.
     """
 
     def exists(delta: float) -> bool:
@@ -134,10 +146,10 @@ def _smallest_by_halving(
         rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
         return _worthwhile(equilibrium, rows.profile)
 
-    low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - 1e-9))
+    low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - _SHARP))
     if np.isnan(enough) and not exists(high):
         return float("nan")
-    # where the closed form is the answer, as with equal data, to see so once is much the quickest
+    # often the closed form is the answer, as with equal data, and one check is enough to see it
     if high <= _SHARP or not exists(high - _SHARP):
         return high
     while high - low > _SHARP:
@@ -205,9 +217,9 @@ def _worthwhile(equilibrium: Equilibrium, profile: FloatArray) -> bool:
 def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame, whole: bool) -> str:
     least = individual.smallest_common_discount_factor(game)
     if (equilibrium.profile == game.samples).all():
-        return "everyone already gives all it has at the equilibrium"
+        return "everyone already contributes all it has at the equilibrium"
     if np.isnan(least):
-        return "however patient the clients are, nobody could gain from giving more"
+        return "however patient the clients are, nobody could gain from contributing more"
     if whole and game.patience.min() > least:
         return _NOTHING_WHOLE
     return f"the clients are not patient enough: it takes {_patience(least, game)}"
@@ -219,11 +231,11 @@ def _why_no_uniform(
     if equilibrium.free_riders == 0:
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
-        return "however patient the free riders are, none could gain from giving more"
+        return "however patient the free riders are, none could gain from contributing more"
     real = uniform.solve_uniform_rows(game, feasible_first=chosen == "feasible")
     if whole and _worthwhile(equilibrium, real.profile):
         return _NOTHING_WHOLE
-    least = None  # with unequal data it takes thirty times as long to say how much
+    least = None  # with unequal data, finding it takes thirty times as long as solving
     if equilibrium.consortium.equal_samples:
         least = smallest_discount_factor(equilibrium, "uniform", first_converted=chosen)
     names = equilibrium.consortium.names
@@ -239,27 +251,19 @@ def _why_no_uniform(
 
 
 def _patience(least: float, game: ScaledGame) -> str:
-    """How patient everyone must be, against what counts after margin and punishment's length."""
+    """The discount factor required, and the clients' effective ones."""
     low, high = game.patience.min(), game.patience.max()
     theirs = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
     return f"discount factors above {least:.4g}, and theirs count as {theirs}"
 
 
 def _check_whole(consortium: Consortium) -> None:
-    """Whole samples can only be asked of clients that have whole samples."""
+    """Refuse clients whose own samples are not a whole number."""
     broken = np.flatnonzero(consortium.samples != np.floor(consortium.samples)).tolist()
     if broken:
-        raise InvalidInput(
-            f"clients[{broken[0]}].samples: must be a whole number to agree on whole samples, "
-            f"got {plain(consortium.samples[broken[0]])}"
-        )
-
-
-def check_choice(field: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the choices."""
-    if value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise InvalidInput(f"{field}: must be one of {listed}, got {value!r}")
+        got = as_text(consortium.samples[broken[0]])
+        wrong = f"must be a whole number to agree on whole samples, got {got}"
+        raise InvalidInput(Problem("samples", wrong, f"clients[{broken[0]}].samples"))
 
 
 def _frozen(profile: FloatArray) -> FloatArray:

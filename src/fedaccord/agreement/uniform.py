@@ -1,66 +1,48 @@
 """The uniform agreement: one level for every converted client (Theorems 3-4, Algorithm 2).
 
-With S the equilibrium's total, R its free riders and ratios ascending, both theorems say the
-same: client l, the first with r_n > B_n = 2 sqrt(G S^3) / (R - n + 1), and all c = R - l + 1
-free riders from it on can be converted, at any level up to x_th at which l still gains.
+With S the equilibrium's total, R the number of its free riders and ratios ascending, both theorems
+say the same: client l, the first with r_n > B_n = 2 sqrt(G S^3) / (R - n + 1), and all
+c = R - l + 1 free riders from it on can be converted, at any level up to x_th, where l stops
+gaining.
 
-Algorithm 2 then wants the largest level that every client keeps to. In terms of the level z,
-with the total T rising in z:
+Algorithm 2 then finds the largest level that every client keeps to (see `levels`).
 
-- a converted client's threshold rises with z until z reaches its own data, and falls after;
-- a contributor's condition can only fail for T between h/k and beyond its peak at
-  x/(1 - k), k = (1 - delta)^(2/3): first it falls, then rises to the peak, then falls.
-
-So each client forbids an interval of levels whose lower edge a bisection finds exactly, and
-stepping down from edge to edge ends at the largest level. A plain bisection on the largest
-threshold would not: contributors' thresholds are not monotone in z.
-
-With unequal data a client that has little may be carried along: a low level asks it for its part
-and high ones for no more than it has, so levels can hold far above 0 where those close to it do
-not. Whoever is to be the first converted must keep on at one end or the other; of those clients
-the first with a level at which all keep on is the first *feasible* one.
+With unequal data, a client with few samples contributes its share at a low level and no more than
+it has at higher ones, so levels far above 0 can hold although those close to 0 do not. A client
+that can be the first converted one must keep to the agreement at one end or the other; of those
+clients, the first with a level at which all keep to it is the first *feasible* one.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, root_difference
-from fedaccord.agreement.whole import whole_numbers
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
+from fedaccord.agreement.levels import (
+    Ladder,
+    Rung,
+    largest_enforceable_level,
+    largest_whole_level,
+)
 from fedaccord.game.filling import TIE
 from fedaccord.numbers import BoolArray, FloatArray
 
-_INSET = 1.0 / 64.0
-"""How far from its ends a bracket is cut at least: at most that share of it is left of a good
-guess, at best after two cuts."""
-
-_NARROW = 2e-14
-"""Relative width at which a bracket is closed: cut by _INSET it would hold no number inside."""
-
-_NOTHING = 1e-18
-"""Of where the search began: a level below that is 0."""
-
-_MOST_STEPS = 200
-"""Far more than are needed."""
-
 _TOGETHER = 131_072
-"""How many clients are looked at at once when one first client after another is tried."""
+"""How many clients are processed at once when candidates for the first converted are tried."""
 
 
 @dataclass(frozen=True)
 class UniformRows:
-    """For each row: who is converted, and how far they can and will go. Columns of one."""
+    """For each row: who is converted, and at which level; numbers per row are columns."""
 
     converted: BoolArray
     level: FloatArray
-    """x_cc^os, the largest level that every client keeps to; 0 when there is none."""
+    """x_cc^os, the largest level that every client keeps to; 0 if there is none."""
     largest_level: FloatArray
     """x_l^th, the largest level at which the first converted client still gains."""
     first: FloatArray
-    """Position of client l; -1 when no free rider would gain however patient."""
+    """Position of client l; -1 if no free rider would gain, however patient."""
     profile: FloatArray
     """x^os: converted clients at the level, everyone else as at the equilibrium."""
 
@@ -70,40 +52,27 @@ def solve_uniform_rows(
 ) -> UniformRows:
     """Algorithm 2 for every row.
 
-    `feasible_first` converts from the first client for which the clients' patience allows a
-    level, instead of the paper's client l, which does not look at patience. `whole` asks for a
-    whole level, and of everyone else for what it gives at the equilibrium, rounded down.
+    `feasible_first` converts from the first client for which the discount factors allow a level,
+    instead of the paper's client l, which does not depend on them. `whole` asks for a whole level,
+    and from everyone else for what it contributes at the equilibrium, rounded down.
     """
     converted, first = _feasible(game, whole) if feasible_first else _converted(game, _gains(game))
-    largest = _largest_level(_Ladder.build(game, converted, game.alone), first)
+    largest = _largest_gaining_level(Ladder.build(game, converted, game.alone), first)
     kept = np.floor(game.alone) if whole else game.alone
-    ladder = _Ladder.build(game, converted, kept)
-    level = _whole_levels(ladder) if whole else largest_enforceable_level(ladder, largest)
+    ladder = Ladder.build(game, converted, kept)
+    level = largest_whole_level(ladder) if whole else largest_enforceable_level(ladder, largest)
     return UniformRows(converted, level, largest, first, ladder.profile(level))
-
-
-def _whole_levels(ladder: "_Ladder") -> FloatArray:
-    """The largest whole level of each row that every client keeps to; 0 if there is none.
-
-    With the others' contributions rounded down levels close to 0 give less than the equilibrium's
-    total, so a client may forbid those, too. Therefore nothing is taken for granted here about
-    which levels it forbids: intervals of levels are ruled out by what the condition is at best.
-    """
-    levels = np.zeros((len(ladder.kept), 1))
-    for row, top in enumerate(ladder.top[:, 0].tolist()):
-        one = ladder.rows(np.arange(len(levels)) == row)
-        levels[row] = next(whole_numbers(one.highest, 1.0, top, one.kept.size), 0.0)
-    return levels
 
 
 def smallest_common_discount_factor(
     game: ScaledGame, *, feasible_first: bool = False
 ) -> FloatArray:
-    """The discount factor above which a uniform agreement exists, if all clients had the same.
+    """The discount factor above which a uniform agreement exists if all clients have it.
 
-    At a level just above 0 client n's threshold is (1 - b_n) / ((c - 1) b_n) with
-    b_n = (h_n / S)^1.5. It rises with the level as long as the client has more than that, so
-    with equal data below it there is none; with unequal data there may be. NaN: never.
+    At a level just above 0, client n's threshold is (1 - b_n) / ((c - 1) b_n) with
+    b_n = (h_n / S)^1.5. It increases with the level as long as the client has more than that, so
+    with equal data there is no agreement below it; with unequal data there may be. NaN: there is
+    none.
     """
     order, count, worth = _ranked_free_riders(game)
     others = _converted_from(order, count) - 1.0
@@ -119,7 +88,7 @@ def smallest_common_discount_factor(
 
 
 def _ranked_free_riders(game: ScaledGame) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Clients by ascending ratio with free riders first, their number, and b_n in that order."""
+    """Clients by ascending ratio, free riders first; the number of those; b_n in that order."""
     free = game.alone == 0
     order = np.argsort(np.where(free, game.pull, np.inf), axis=-1, kind="stable")
     worth = np.where(free, (game.satiation / game.alone_total) ** 1.5, 0.0)
@@ -128,12 +97,12 @@ def _ranked_free_riders(game: ScaledGame) -> tuple[npt.NDArray[np.int64], FloatA
 
 
 def _converted_from(order: npt.NDArray[np.int64], count: FloatArray) -> FloatArray:
-    """c = R - n + 1 for each rank n: how many are converted when n is the first."""
+    """c = R - n + 1 for each rank n: how many are converted if n is the first."""
     return np.asarray(count - np.arange(order.shape[-1]), dtype=np.float64)
 
 
 def _gains(game: ScaledGame) -> BoolArray:
-    """By rank, whether r_n > B_n (eq. 10 and 14), by more than rounding."""
+    """By rank, whether r_n > B_n (eq. 10 and 14), beyond rounding."""
     order, count, worth = _ranked_free_riders(game)
     return np.asarray(worth * _converted_from(order, count) > 1.0 + TIE)
 
@@ -151,11 +120,11 @@ def _converted(game: ScaledGame, gains: BoolArray) -> tuple[BoolArray, FloatArra
 
 
 def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
-    """Who is converted when the first is the first feasible one, and its position."""
+    """Who is converted from the first feasible client on, and the position of that one."""
     here, throughout = _keeps_near_nothing(game)
     converted, first = _converted(game, throughout)
     if not whole and (game.samples == game.samples[:, :1]).all():
-        return converted, first  # with equal data what does not hold near 0 holds nowhere
+        return converted, first  # with equal data, levels hold near 0 or nowhere
     could_be = here | _keeps_at_the_top(game)
     for row in range(len(converted)):
         one = game.rows(np.arange(len(converted)) == row)
@@ -164,9 +133,9 @@ def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
 
 
 def _keeps_near_nothing(game: ScaledGame) -> tuple[BoolArray, BoolArray]:
-    """By rank, whether it keeps on at a level just above 0 if converted first; whether all do.
+    """By rank: if converted first, does it keep to a level just above 0; do all from it on?
 
-    Client n needs more than (1/b - 1)/delta others beside it.
+    Client n needs more than (1/b - 1)/delta other converted clients.
     """
     order, count, worth = _ranked_free_riders(game)
     together = _converted_from(order, count)
@@ -180,10 +149,10 @@ def _keeps_near_nothing(game: ScaledGame) -> tuple[BoolArray, BoolArray]:
 
 
 def _keeps_at_the_top(game: ScaledGame) -> BoolArray:
-    """By rank, whether it keeps on when it and all above it give all they have.
+    """By rank: does it keep to the agreement if it and all above it contribute all they have?
 
-    A client's condition gets harder with the level and then easier: one that keeps on neither
-    there nor near 0 does so at no level.
+    A client's condition gets harder with the level and then easier: one that keeps to the
+    agreement neither there nor near 0 does so at no level.
     """
     order, count, _ = _ranked_free_riders(game)
     some = _converted_from(order, count) > 0
@@ -200,9 +169,9 @@ def _keeps_at_the_top(game: ScaledGame) -> BoolArray:
 def _first_of(
     game: ScaledGame, candidates: npt.NDArray[np.int64], whole: bool
 ) -> tuple[BoolArray, float]:
-    """The first rank of one row from which there is a level worth the name, if any.
+    """The first rank of one row from which there is a worthwhile level, if any.
 
-    A few are tried at first, then twice as many at once, and so on.
+    One is tried at first, then twice as many at once, and so on.
     """
     kept = np.floor(game.alone) if whole else game.alone
     order, _, _ = _ranked_free_riders(game)
@@ -213,8 +182,10 @@ def _first_of(
         starts = candidates[tried : tried + few, np.newaxis]
         converted = (ranks >= starts) & (game.alone == 0)
         same = game.rows(np.zeros(len(starts), dtype=np.int64))
-        ladder = _Ladder.build(same, converted, np.repeat(kept, len(starts), axis=0))
-        level = _whole_levels(ladder) if whole else largest_enforceable_level(ladder, ladder.top)
+        ladder = Ladder.build(same, converted, np.repeat(kept, len(starts), axis=0))
+        level = (
+            largest_whole_level(ladder) if whole else largest_enforceable_level(ladder, ladder.top)
+        )
         enough = ladder.total(level) > game.alone_total * (1.0 + WORTHWHILE)
         if enough.any():
             n = int(np.argmax(enough))
@@ -223,181 +194,11 @@ def _first_of(
     return np.zeros(order.size, dtype=bool), -1.0
 
 
-@dataclass(frozen=True)
-class _Ladder:
-    """The profile and its total at every level, for the converted clients of each row.
+def _largest_gaining_level(ladder: Ladder, first: FloatArray) -> FloatArray:
+    """x_l^th: in closed form if nobody runs out of samples below it, otherwise by bisection.
 
-    The total rises in a straight line between one converted client's data and the next's.
-    """
-
-    game: ScaledGame
-    converted: BoolArray
-    kept: FloatArray
-    """What the clients that are not converted contribute."""
-    count: npt.NDArray[np.int64]
-    """How many are converted, a column."""
-    caps: FloatArray
-    """What the converted clients have, ascending, after a 0 for each of the others."""
-    total_at_caps: FloatArray
-
-    @classmethod
-    def build(cls, game: ScaledGame, converted: BoolArray, kept: FloatArray) -> "_Ladder":
-        """Sort the converted clients by their data and add up what each level gives."""
-        caps = np.sort(np.where(converted, game.samples, 0.0), axis=-1)
-        going_on = np.arange(caps.shape[-1] - 1, 0, -1)  # how many have more than the last cap
-        risen = np.zeros_like(caps)
-        np.cumsum(np.diff(caps, axis=-1) * going_on, axis=-1, out=risen[:, 1:])
-        return cls(
-            game=game,
-            converted=converted,
-            kept=kept,
-            count=converted.sum(axis=-1, keepdims=True),
-            caps=caps,
-            total_at_caps=kept.sum(axis=-1, keepdims=True) + risen,
-        )
-
-    def rows(self, chosen: BoolArray) -> "_Ladder":
-        """Only the chosen rows."""
-        if chosen.all():
-            return self
-        return _Ladder(
-            self.game.rows(chosen),
-            self.converted[chosen],
-            self.kept[chosen],
-            self.count[chosen],
-            self.caps[chosen],
-            self.total_at_caps[chosen],
-        )
-
-    @property
-    def top(self) -> FloatArray:
-        """The most that any converted client has."""
-        return self.caps[:, -1:]
-
-    def profile(self, level: FloatArray) -> FloatArray:
-        """Converted clients at the level or at all they have, the others as they were."""
-        return np.where(self.converted, np.minimum(level, self.game.samples), self.kept)
-
-    def highest(self, lows: FloatArray, highs: FloatArray) -> FloatArray:
-        """For intervals of levels of one row, their upper ends; below the lower if ruled out.
-
-        The condition is at its best with the client's own contribution and the others' at the
-        lower end, and the total at the upper one: whoever slips even then slips throughout.
-        """
-        game = self.game
-        least, most = self.profile(lows[:, np.newaxis]), self.profile(highs[:, np.newaxis])
-        total = most.sum(axis=-1, keepdims=True)
-        others = least.sum(axis=-1, keepdims=True) - least
-        slip = np.clip(game.satiation - others, 0.0, least)
-        after = others + slip
-        gain = least - slip - game.pull * root_difference(after, total, total - after)
-        excess = (1.0 - game.patience) * gain - game.patience * game.saving(least, total)
-        slips = (excess > game.sliver(least)) & (least > 0)
-        single = (lows == highs)[:, np.newaxis]
-        slips = np.where(single, game.broken(least, total), slips)
-        return np.where(slips.any(axis=-1), lows - 1.0, highs)
-
-    def client(self, position: npt.NDArray[np.int64]) -> "_Rung":
-        """One client of each row."""
-
-        def pick(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            return np.take_along_axis(values, position, axis=-1)
-
-        game = self.game
-        one = ScaledGame(
-            pick(game.pull),
-            pick(game.satiation),
-            pick(game.samples),
-            pick(game.patience),
-            pick(game.alone),
-            game.alone_total,
-        )
-        return _Rung(one, pick(self.converted), pick(self.kept))
-
-    def edge(self, rung: "_Rung", level: FloatArray) -> FloatArray:
-        """The lower edge of the levels that one client of each row forbids, `level` among them.
-
-        First between which two clients' data it lies, then where between them. At the edge
-        itself the client keeps on, in floating point too.
-        """
-        end = np.where(rung.converted, np.minimum(level, rung.game.samples), level)
-        low = self.caps.shape[-1] - 1 - self.count  # a cap of 0: someone always contributes
-        high = (self.caps < end).sum(axis=-1, keepdims=True)
-        while (high - low > 1).any():
-            middle = (low + high) // 2
-            cap, total = self._at_cap(middle)
-            bad = rung.excess(cap, total) > 0
-            low, high = np.where(bad, low, middle), np.where(bad, middle, high)
-        start, total = self._at_cap(low)
-        stop = np.minimum(self._at_cap(np.minimum(low + 1, self.caps.shape[-1] - 1))[0], end)
-        steep = self.caps.shape[-1] - 1 - low
-        return _last_fine(lambda z: rung.excess(z, total + steep * (z - start)), start, stop)
-
-    def total(self, level: FloatArray) -> FloatArray:
-        """The total at a level."""
-        rank = np.maximum((self.caps < level).sum(axis=-1, keepdims=True) - 1, 0)
-        start, total = self._at_cap(rank)
-        return np.asarray(total + (self.caps.shape[-1] - 1 - rank) * (level - start))
-
-    def _at_cap(self, rank: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-        """What the client of this rank in data has, and the total when that is the level."""
-        return (
-            np.take_along_axis(self.caps, rank, axis=-1),
-            np.take_along_axis(self.total_at_caps, rank, axis=-1),
-        )
-
-
-class _Rung:
-    """One client of each row, and what it thinks of a level."""
-
-    def __init__(self, game: ScaledGame, converted: BoolArray, kept: FloatArray) -> None:
-        self.game = game
-        self.converted = converted
-        self.kept = kept
-        shrink = (1.0 - game.patience) ** (2.0 / 3.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            peak = np.maximum(kept / (1.0 - shrink), game.alone_total)
-        self.peak = np.where(converted, np.inf, peak)
-
-    def excess(self, level: FloatArray, total: FloatArray) -> FloatArray:
-        """How far its condition fails, less rounding, made monotone where it is above 0.
-
-        From its peak on a contributor counts as being as bad off as at the peak.
-        """
-        contribution = np.where(self.converted, np.minimum(level, self.game.samples), self.kept)
-        excess = self.game.excess(contribution, np.minimum(total, self.peak))
-        return np.asarray(excess - self.game.sliver(contribution))
-
-
-def _last_fine(
-    excess: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
-) -> FloatArray:
-    """The largest level from `low` to `high` before the excess gets above 0.
-
-    Where a straight line between the ends would cross 0, but some way into the bracket, so
-    that both ends close in.
-    """
-    end, at_low, at_high = high, excess(low), excess(high)
-    low = np.where(at_high <= 0, high, low)
-    for _ in range(_MOST_STEPS):
-        width = high - low
-        rise = at_high - at_low
-        share = np.divide(-at_low, rise, out=np.full_like(rise, 0.5), where=rise > 0)
-        middle = low + width * np.clip(share, _INSET, 1.0 - _INSET)
-        at_middle = excess(middle)
-        bad = at_middle > 0
-        high, at_high = np.where(bad, middle, high), np.where(bad, at_middle, at_high)
-        low, at_low = np.where(bad, low, middle), np.where(bad, at_low, at_middle)
-        if (high - low <= _NARROW * high + _NOTHING * end).all():
-            break
-    return low
-
-
-def _largest_level(ladder: _Ladder, first: FloatArray) -> FloatArray:
-    """x_l^th: closed form while nobody runs out of data before it, else by bisection.
-
-    The paper's implicit eq. 13 and 17 is a quadratic in w = sqrt(S + c x); written so that
-    nothing cancels when x is small.
+    The paper's implicit eq. 13 and 17 is a quadratic in w = sqrt(S + c x), solved so that nothing
+    cancels when x is small.
     """
     game = ladder.game
     nobody = first < 0
@@ -412,27 +213,10 @@ def _largest_level(ladder: _Ladder, first: FloatArray) -> FloatArray:
     uneven = ~nobody & (lowest < ladder.top)
     if uneven.any():
         patient = one.with_patience(np.full_like(one.patience, np.nextafter(1.0, 0.0)))
-        gaining = _Rung(patient, rung.converted, rung.kept)
-        # once it gives all it has it gains from whatever more the others give
+        gaining = Rung(patient, rung.converted, rung.kept)
+        # once it contributes all it has, it gains from anything more that the others contribute
         still = gaining.excess(ladder.top, ladder.total(ladder.top)) <= 0
         capped = ~still & (level > lowest)
         edge = ladder.edge(gaining, one.samples) if capped.any() else level
         level = np.where(uneven & still, ladder.top, np.where(uneven & capped, edge, level))
     return np.where(nobody, 0.0, level)
-
-
-def largest_enforceable_level(ladder: _Ladder, top: FloatArray) -> FloatArray:
-    """The largest level up to `top` at which every client of the row keeps on."""
-    level = top.copy()
-    some, which = ladder, np.arange(len(top))
-    while which.size:
-        at = level[which]
-        profile = some.profile(at)
-        excess = some.game.excess(profile, some.total(at)) - some.game.sliver(profile)
-        worst = np.argmax(excess, axis=-1)[:, np.newaxis]
-        slips = ((np.take_along_axis(excess, worst, axis=-1) > 0) & (at > 0))[:, 0]
-        some, which, at, worst = some.rows(slips), which[slips], at[slips], worst[slips]
-        if which.size:
-            edge = some.edge(some.client(worst), at)
-            level[which] = np.minimum(edge, at * (1.0 - _NARROW))
-    return level

@@ -1,17 +1,16 @@
 """Whole samples: the totals at which everyone keeps to a whole amount, and the profiles.
 
-At a whole total T client n keeps to every whole amount up to u_n(T) rounded down, or with
+At a whole total T, client n keeps to every whole amount up to u_n(T) rounded down, or with
 h_n >= T to all it has (see `individual`). Those with h_n >= T > S have no more than S together.
-So a whole profile of total T exists just when the bounds, rounded down, add up to T or more.
+So a whole profile of total T exists if and only if the bounds, rounded down, add up to T or more.
 
-The totals at which they do need not lie side by side: while T moves on by one sample, the part
-that rounding takes away moves up and down. So whole intervals of totals are ruled out instead:
-over [low, high] the bounds, each taken at its largest and rounded down, add up to some M. Then no
-total of the interval above M can be had, and none at all if M < low. What is left is cut into
-pieces and looked at again, in the order in which the totals are wanted (`whole_numbers`). At an
-interval of one total M is exact. So every total that can be had is found, none that can't is, and
-there is no limit after which the search gives up; intervals much longer than what rounding takes
-away fall at once.
+The feasible totals need not be contiguous: as T increases by one sample, the amount lost to
+rounding goes up and down. Therefore whole intervals of totals are ruled out: over [low, high] the
+bounds, each at its largest and rounded down, add up to some M. Then no total of the interval above
+M is feasible, and none at all if M < low. What is left is cut into pieces and examined again, in
+the order in which the totals are wanted (`whole_numbers`). For an interval of one total, M is
+exact. So exactly the feasible totals are found, and the search needs no cut-off; intervals much
+longer than the amount lost to rounding are ruled out at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,21 +22,25 @@ from fedaccord.agreement.individual import Bounds, steepest
 from fedaccord.numbers import BoolArray, FloatArray
 
 _BLOCK = 65_536
-"""How many clients are looked at at once: as many as stay in a core's cache."""
+"""How many clients are processed at once: as many as stay in a core's cache."""
 
 _PIECES = 16
-"""Into how many pieces an interval is cut."""
+"""How many pieces an interval is cut into."""
+
+_ROUNDED_UP = 1e-13
+"""Relative: a bound this close below a whole number is that number. Bounds are roots that Newton's
+method finds to a few 1e-15; the condition's own rounding moves them by some 1e-14."""
 
 
 def lowest_worthwhile(game: ScaledGame) -> float:
-    """The least whole total that makes an agreement worth its name, for one row."""
+    """The smallest whole total that is worthwhile as an agreement, for one row."""
     return float(np.floor(game.alone_total.item() * (1.0 + WORTHWHILE))) + 1.0
 
 
 def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
-    """The largest profile of whole samples for one row, given the largest of real ones.
+    """The largest profile of whole samples for one row, given the largest real-valued one.
 
-    The equilibrium if no whole profile is worth the name of an agreement.
+    The equilibrium if no whole profile is worthwhile as an agreement.
     """
     totals = whole_totals(game, lowest_worthwhile(game), float(np.floor(profile.sum())))
     total = next(totals, None)
@@ -50,9 +53,9 @@ def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
 def whole_totals(
     game: ScaledGame, low: float, high: float, *, upwards: bool = False
 ) -> Iterator[float]:
-    """The whole totals from `low` to `high` that can be had, for one row; the largest first.
+    """The feasible whole totals from `low` to `high` of one row, the largest first.
 
-    With `upwards` the smallest first. `low` is more than the equilibrium's total.
+    With `upwards` the smallest first. `low` must be more than the equilibrium's total.
     """
     return whole_numbers(_Ceilings(game).over, low, high, game.pull.size, upwards=upwards)
 
@@ -65,11 +68,11 @@ def whole_numbers(
     *,
     upwards: bool = False,
 ) -> Iterator[float]:
-    """The whole numbers from `low` to `high` that `highest` leaves, the largest first.
+    """The whole numbers from `low` to `high` that `highest` does not rule out, the largest first.
 
-    For intervals, given by their ends, `highest` says above which number nothing of each can be
-    had: less than its lower end if nothing can. For intervals of one number it must be exact.
-    It works on so many `clients` for each of them.
+    For intervals, given by their ends, `highest` returns the number above which nothing in each is
+    feasible: less than its lower end if nothing is. For intervals of one number it must be exact.
+    It processes `clients` numbers for each interval.
     """
     at_once = max(1, _BLOCK // clients)
     pieces = max(2, min(_PIECES, at_once))
@@ -82,7 +85,7 @@ def whole_numbers(
             lows, highs, sure = lows[1:], highs[1:], sure[1:]
             continue
         cut_lows, cut_highs = _cut(lows[:few], highs[:few], pieces, upwards)
-        now = slice(0, at_once)  # of very many clients only the first piece is looked at
+        now = slice(0, at_once)  # with very many clients only the first piece is examined
         most = highest(cut_lows[now], cut_highs[now])
         alive = np.ones(cut_lows.size, dtype=bool)
         alive[now] = most >= cut_lows[now]
@@ -97,7 +100,7 @@ def whole_numbers(
 def _cut(
     lows: FloatArray, highs: FloatArray, pieces: int, upwards: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Intervals of whole numbers, each cut into so many pieces (or single numbers), in order."""
+    """Intervals of whole numbers, each cut into `pieces` (or into single numbers), in order."""
     count = highs - lows + 1.0
     parts = np.arange(1, pieces + 1) / pieces
     ends = lows[:, np.newaxis] + (np.floor(count[:, np.newaxis] * parts) - 1.0)
@@ -113,12 +116,12 @@ def _cut(
 
 
 class _Ceilings:
-    """What the bounds of one row add up to at most, rounded down, over intervals of totals.
+    """Upper limits on the sum of one row's bounds, rounded down, over intervals of totals.
 
-    The bound of a client that has at most a share 1 - (1 - delta)^(2/3) of S rises with T. For
-    the others see `individual`: a free rider's grows no faster than in proportion to T - S, that
-    of a client that gives all it has at the equilibrium falls and then rises, that of one in
-    between grows no faster than by its steepest slope.
+    The bound of a client that has at most a share 1 - (1 - delta)^(2/3) of S increases with T. For
+    the others see `individual`: a free rider's grows at most in proportion to T - S, that of a
+    client that contributes all it has at the equilibrium decreases and then increases, and that of
+    one in between grows at most at its steepest rate.
     """
 
     def __init__(self, game: ScaledGame) -> None:
@@ -162,12 +165,12 @@ def _some(game: ScaledGame, chosen: BoolArray) -> ScaledGame:
 
 
 def round_down(bounds: FloatArray) -> FloatArray:
-    """To whole numbers; a bound of 7 that rounding made 6.9999999999999 is still 7."""
-    return np.floor(bounds * (1.0 + 1e-13))
+    """Bounds rounded down to whole numbers; 6.9999999999999 stands for 7."""
+    return np.floor(bounds * (1.0 + _ROUNDED_UP))
 
 
 def without(profile: FloatArray, surplus: float, willing: BoolArray) -> FloatArray:
-    """Take a surplus off the willing clients, the largest first, leaving each one sample."""
+    """Take a surplus off the `willing` clients, the largest first, if possible down to 1 each."""
     for spared in (1.0, 0.0):
         room = np.where(willing, np.maximum(profile - spared, 0.0), 0.0)
         order = np.argsort(-room, axis=-1, kind="stable")

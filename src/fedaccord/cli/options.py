@@ -1,13 +1,12 @@
 """Options that several commands share, and the consortium that they speak of."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from fedaccord.cli.console import working
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
@@ -137,6 +136,6 @@ def _paper_consortium(options: dict[str, Any]) -> "Consortium":
     try:
         paper_consortium(**(options | {"clients": 1}))
     except InvalidInput as error:  # say it once, not for every client
-        problems = [re.sub(r"^clients\[0\](\.|: )", "", problem) for problem in error.problems]
+        problems = [Problem(problem.field, problem.message) for problem in error.problems]
         raise InvalidInput(problems, "the paper's setting") from None
     return paper_consortium(**options)

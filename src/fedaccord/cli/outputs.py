@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, and refused before any long work."""
+"""Files that commands write: completely or not at all, and checked before any long work."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
-from fedaccord.files.reading import TOML_LIMIT
+from fedaccord.files.reading import TOML_LIMIT, guarded
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -28,7 +28,7 @@ _CLIENTS_FILE = re.compile(r"""^[ \t]*clients[ \t]*=[ \t]*["']([^"'\n]+)""", re.
 
 
 def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse at once what could not be written later, or would go over what is read."""
+    """Refuse at once what could not be written later, or would overwrite an input."""
     read = {_real(path) for given in inputs if given for path in (given, *_named_in(given))}
     written: set[Path] = set()
     for path in outputs:
@@ -36,9 +36,11 @@ def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) ->
         if path is None or target is None:
             continue
         if target in read:
-            raise FedaccordError(f"{path}: is read from, so it is not written to; name another")
+            raise FedaccordError(
+                f"{path}: is an input of this command and is not overwritten; choose another file"
+            )
         if target in written:
-            raise FedaccordError(f"{path}: is given for two files to write; name another for one")
+            raise FedaccordError(f"{path}: is named for two outputs; choose another file for one")
         written.add(target)
         try:
             with tempfile.TemporaryFile(dir=target.parent):
@@ -50,9 +52,9 @@ def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) ->
 def write_file(
     path: Path, content: str | bytes | Iterable[bytes], *, private: bool = False
 ) -> None:
-    """Write a file, whole or not at all; a private one can be read by its owner only.
+    """Write a file, completely or not at all; only its owner can read a private one.
 
-    Content that comes in parts need not fit into memory.
+    Content that is an iterable of parts need not fit into memory.
     """
     data = content.encode() if isinstance(content, str) else content
     target = _target(path)
@@ -67,7 +69,7 @@ def write_file(
 
 
 def _target(path: Path) -> Path | None:
-    """The file that is to be written, through links; None for a device or a pipe, which stays."""
+    """The file to write, with links resolved; None for a device or a pipe, to write into."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -75,30 +77,30 @@ def _target(path: Path) -> Path | None:
     except OSError as error:
         raise _cannot_write(path, error) from None
     if stat.S_ISDIR(mode):
-        raise FedaccordError(f"{path}: is a directory, not a file to write to")
+        raise FedaccordError(f"{path}: is a directory, not a file")
     if not stat.S_ISREG(mode):
         return None
-    if not os.access(path, os.W_OK):  # renaming would not ask
-        raise FedaccordError(f"{path}: cannot be written: it is protected")
+    if not os.access(path, os.W_OK):  # replacing it would succeed nevertheless
+        raise FedaccordError(f"{path}: cannot be written: it is write-protected")
     return _real(path)
 
 
 def _real(path: Path) -> Path:
-    """Where a path leads; unlike pathlib's own, this takes links that lead nowhere."""
+    """Where a path leads; unlike `Path.resolve`, this accepts links that lead nowhere."""
     return Path(os.path.realpath(path))
 
 
 def _named_in(path: Path) -> list[Path]:
-    """The file of clients that a consortium's file names, if it is one and does."""
+    """The client table that a consortium file names, if it names one."""
     if path.suffix != ".toml":
         return []
     try:
-        # reading a pipe would empty it
+        # reading a pipe would drain it
         if not path.is_file() or path.stat().st_size > TOML_LIMIT:
             return []
         text = path.read_text("utf-8", errors="replace")
     except OSError:
-        return []  # whoever loads it says so
+        return []  # reported when it is loaded
     return [path.parent / name for name in _CLIENTS_FILE.findall(text)]
 
 
@@ -109,7 +111,7 @@ def _cannot_write(path: Path, error: OSError) -> FedaccordError:
 def write_report(
     path: Path, certificate: "Certificate", comparison: "Comparison | None" = None
 ) -> None:
-    """Write the HTML page."""
+    """Write the HTML page about an agreement."""
     from fedaccord.report import render_report
 
     with working("Writing the report"):
@@ -134,8 +136,14 @@ def write_training(path: Path, comparison: "Trial") -> None:
 
 def write_runs(path: Path, comparison: "Comparison") -> None:
     """Write every round of every run as CSV."""
+    rows = (
+        (run.profile, run.seed, slot.slot, slot.phase, slot.total, k, score.loss, score.accuracy)
+        for run in comparison.runs
+        for slot in run.slots
+        for k, score in enumerate(slot.rounds, start=1)
+    )
     columns = ["profile", "seed", "slot", "phase", "total", "round", "loss", "accuracy"]
-    write_csv(path, columns, (tuple(row.values()) for row in comparison.rows()))
+    write_csv(path, columns, rows)
 
 
 def write_slots(path: Path, match: "Match") -> None:
@@ -152,8 +160,6 @@ def write_profile(path: Path, agreement: "Agreement") -> None:
 
 def write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     """Write a table as CSV."""
-    from fedaccord.files.tables import guarded
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

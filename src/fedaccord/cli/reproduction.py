@@ -135,10 +135,10 @@ class Reproduction:
     def _measure(self, preset: "TrainingPreset") -> "Table":
         """Train, with a progress bar; broken off, it goes on with the run that it was at."""
         import fedaccord
+        from fedaccord.checks import check_installed
         from fedaccord.experiments.figures import find_training_module
-        from fedaccord.trials.setting import check_installed
 
-        check_installed()
+        check_installed("training", "torch", "sklearn")
         if self.force:
             part_path(self.out, preset.name).unlink(missing_ok=True)
         settings = {**preset.as_json(), "fedaccord": fedaccord.__version__}

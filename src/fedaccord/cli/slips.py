@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from fedaccord.checks import normalised
+from fedaccord.checks import no_such_client, normalised
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -131,11 +131,6 @@ def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _S
 
 
 def _check_name(name: str, consortium: "Consortium") -> None:
-    """Refuse a client that there is not, with the name that was meant."""
-    from difflib import get_close_matches
-
-    if name in consortium.names:
-        return
-    close = get_close_matches(name, consortium.names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the first is {consortium.names[0]!r}"
-    raise InvalidInput(f"there is no client called {name!r}; {hint}")
+    """Refuse a name that is none of the clients'."""
+    if name not in consortium.names:
+        raise InvalidInput(no_such_client(name, consortium.names))

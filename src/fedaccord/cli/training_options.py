@@ -5,11 +5,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import click
 import typer
 
+from fedaccord.checks import check_installed
 from fedaccord.cli.console import counting, working
 from fedaccord.cli.options import from_one
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.plugins import names_in
 
 if TYPE_CHECKING:
@@ -93,9 +95,7 @@ def read_local(
     local: str, rate: float | None, batch: int | None, epochs: int | None
 ) -> "GradientStep | LocalEpochs":
     """What a client does in a round."""
-    from fedaccord.trials.setting import check_installed
-
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.engine import GradientStep, LocalEpochs
 
@@ -138,12 +138,7 @@ class _Bar:
 
 
 _FLAGS = {"alpha": "--skew", "profiles": "--profile", "strategies": "--deviate"}
-"""Fields whose option has another name."""
-_SAME = (
-    *("dataset", "data", "task", "rate", "batch", "epochs", "skew", "scale", "rounds", "slots"),
-    *("seeds", "seed", "engine", "checkpoint", "resume", "ledger", "punishment_slots"),
-    *("price_per_second", "chip", "hertz", "value_of_loss"),
-)
+"""Fields of the library whose option has another name."""
 
 
 @contextmanager
@@ -152,10 +147,12 @@ def flags_in_messages() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput([_flagged(str(each)) for each in error.problems], error.source) from None
-
-
-def _flagged(problem: str) -> str:
-    field, colon, words = problem.partition(":")
-    flag = f"--{field.replace('_', '-')}" if field in _SAME else _FLAGS.get(field, field)
-    return f"{flag}{colon}{words}"
+        options = {
+            str(each.name): each.opts[0] for each in click.get_current_context().command.params
+        }
+        flags = options | _FLAGS
+        problems = [
+            Problem(each.field, each.message, each.place or flags.get(each.field, ""))
+            for each in error.problems
+        ]
+        raise InvalidInput(problems, error.source) from None

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord import plugins
-from fedaccord.checks import unknown
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.checks import check_installed, unknown
+from fedaccord.errors import InvalidInput
+from fedaccord.record import Record
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -17,8 +18,8 @@ DownloadProgress: TypeAlias = Callable[[str, int, int], None]
 """Called while a file downloads: its name, how many bytes have arrived, and of how many."""
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(Record):
     """Labelled examples. The first axis of the inputs counts examples, the rest is their shape.
 
     Inputs are stored as 32-bit floats and labels as 64-bit integers, whatever their type was.
@@ -71,6 +72,15 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one example."""
         return self.inputs.shape[1:]
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "examples": self.size,
+            "test_examples": len(self.test_labels),
+            "shape": self.shape,
+            "classes": self.classes,
+        }
 
 
 def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> list[str]:
@@ -127,13 +137,9 @@ def _breast_cancer(_: DownloadProgress | None) -> Dataset:
 
 
 def _from_sklearn(name: str) -> Any:
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise FedaccordError(
-            f"the dataset {name} is inside scikit-learn, which is not installed: "
-            "pip install 'fedaccord[train]' brings it"
-        ) from None
+    check_installed(f"the dataset {name}", "sklearn")
+    from sklearn import datasets
+
     return getattr(datasets, f"load_{name}")()
 
 

@@ -24,7 +24,7 @@ from fedaccord.data.inputs import (
     text_labels,
 )
 from fedaccord.data.partition import Indices
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 _LABELS = 1_000
 """More classes than that only with as many examples: else the last column is something else."""
@@ -132,7 +132,7 @@ def _all_parts(
 ) -> dict[str, Examples]:
     """Everyone's examples, or the mistakes in everyone's."""
     parts: dict[str, Examples] = {}
-    problems: list[str] = []
+    problems: list[str | Problem] = []
     for who in names:
         try:
             found = examples_of(who)
@@ -142,9 +142,9 @@ def _all_parts(
         try:
             parts[who] = checked(*as_examples(found))
         except InvalidInput as error:
-            problems += [f"{who}: {problem}" for problem in error.problems]
+            problems += [problem.inside(who) for problem in error.problems]
     if not problems:
-        problems = _shape_problems(parts) or _kind_problems(parts)
+        problems += _shape_problems(parts) or _kind_problems(parts)
     if problems:
         raise InvalidInput(problems, source=source)
     return parts

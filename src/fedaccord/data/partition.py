@@ -76,9 +76,9 @@ class SkewedPartition:
         """Check the sizes and alpha."""
         _check_sizes(self.dataset, self.sizes)
         if not 0 < self.alpha < np.inf:
-            raise InvalidInput(f"alpha: must be more than 0 and finite, got {self.alpha}")
+            raise InvalidInput(f"must be more than 0 and finite, got {self.alpha}", field="alpha")
         if not np.allclose(self.mixtures.sum(axis=1), 1.0):  # an overflow makes them all zeros
-            raise InvalidInput(f"alpha: {self.alpha:g} is too large to draw mixtures with")
+            raise InvalidInput(f"{self.alpha:g} is too large to draw mixtures with", field="alpha")
 
     @cached_property
     def mixtures(self) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.files.tables import guarded, unguarded
+from fedaccord.files.reading import guarded, unguarded
 
 Column = npt.NDArray[Any]
 

@@ -1,1 +1,1 @@
-"""Files in and out: consortium files, profiles, tables of clients. Every problem has its place."""
+"""Consortium files, profile files and tables of clients; every problem with its place."""

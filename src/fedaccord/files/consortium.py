@@ -1,7 +1,7 @@
-"""A consortium file: what it must look like, and the Consortium that it describes.
+"""Consortium files: what they must look like, and the Consortium that one describes.
 
-pydantic looks at the shape (keys, types), the Consortium's own rules at the numbers. Whatever
-either finds is noted with its place, so that all mistakes are reported together.
+pydantic checks the shape (keys, types), the Consortium's own rules check the numbers. Every
+problem is noted with its place, so that all of them are reported together.
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fedaccord.checks import normalised, shown, unknown
-from fedaccord.errors import InvalidInput
-from fedaccord.files.problems import Mistakes
-from fedaccord.files.reading import load_toml, parse_toml
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.reading import Mistakes, load_toml, parse_toml
 from fedaccord.files.tables import ClientTable, check_names, finite_number, read_csv
 from fedaccord.game.consortium import (
     Consortium,
@@ -24,7 +23,7 @@ from fedaccord.game.consortium import (
     extreme_together,
 )
 from fedaccord.game.cost import cost_per_sample_of_cpu
-from fedaccord.numbers import FloatArray, plain
+from fedaccord.numbers import FloatArray, as_text
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 _CPU_FIELDS = ("chip", "cycles_per_sample", "hertz")
@@ -37,8 +36,11 @@ class _Cpu(BaseModel):
 
     model_config = _STRICT
     chip: float
+    """The coefficient of its chip in eq. 4, times the price of energy."""
     cycles_per_sample: float
+    """CPU cycles that training on one sample for a slot takes."""
     hertz: float
+    """CPU cycles per second."""
 
 
 class _Client(BaseModel):
@@ -46,30 +48,43 @@ class _Client(BaseModel):
 
     model_config = _STRICT
     name: str
+    """What the client is called; no two have the same name."""
     valuation: float
+    """What an accuracy loss of 1 costs the client."""
     cost_per_sample: float | None = None
+    """What training on one sample for a slot costs it; or give `cpu`."""
     cpu: _Cpu | None = None
+    """The figures of its machine, instead of `cost_per_sample`."""
     samples: float
+    """How many samples it has."""
     communication_cost: float = 0.0
+    """What it pays per slot for sending models."""
     discount_factor: float | None = None
+    """The client's own discount factor, instead of the consortium's."""
 
 
 class _Shared(BaseModel):
-    """The top of a consortium file. `clients`, a list or a file's name, is looked at later."""
+    """The top of a consortium file. `clients`, a list or a file's name, is checked later."""
 
     model_config = _STRICT
     name: str | None = None
+    """What the consortium is called; the file's name if left out."""
     rounds: int
+    """Rounds of federated averaging in a slot."""
     discount_factor: float | None = None
+    """What 1 saved in the next slot is worth now; required unless each client has its own."""
     server_fee: float = 0.0
+    """What each client pays the server per slot."""
     clients: Any
+    """The clients: a list of tables, or the name of a CSV file."""
 
 
 def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
     """The consortium in the data of a TOML file at `path`."""
     mistakes = Mistakes(str(path))
     for error in _errors(TypeAdapter(_Shared), data):
-        mistakes.add(*_explain(error, _Shared))
+        place, message = _exas_text(error, _Shared)
+        mistakes.add(Problem(place, message))
     _check_shared(data, mistakes)
     clients = _clients(data.get("clients"), path, mistakes)
     check_names(clients, mistakes)
@@ -109,7 +124,7 @@ _WORDS = {
 }
 
 
-def _explain(error: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
+def _exas_text(error: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
     """The place and the words for one of pydantic's errors."""
     *outer, last = error["loc"]
     place = ".".join(map(str, (*outer, last)))
@@ -125,10 +140,10 @@ def _check_shared(data: dict[str, Any], mistakes: Mistakes) -> None:
     for problem in broken_shared_rules(
         1 if "rounds" in mistakes else rounds, 0.0 if "server_fee" in mistakes else fee
     ):
-        mistakes.add("", problem)
+        mistakes.add(problem)
     name = data.get("name")
     if isinstance(name, str) and not name.isprintable():
-        mistakes.add("name", "must be one line of printable text")
+        mistakes.add(Problem("name", "must be one line of printable text"))
 
 
 def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:
@@ -137,7 +152,8 @@ def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:
     if isinstance(given, str):
         return _clients_from_csv(given, path, mistakes)
     if not isinstance(given, list):
-        mistakes.add("clients", f"must be a list or the name of a CSV file, got {shown(given)}")
+        wrong = f"must be a list or the name of a CSV file, got {shown(given)}"
+        mistakes.add(Problem("clients", wrong))
         raise mistakes.error()
     return _clients_from_tables(given, mistakes)
 
@@ -148,12 +164,12 @@ def _clients_from_csv(name: str, path: Path, mistakes: Mistakes) -> ClientTable:
         table = read_csv(path.parent / name, mistakes, _ALWAYS, _SOMETIMES, called)
         if not {"cost_per_sample", *_CPU_FIELDS} & table.numbers.keys():
             missing = "column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
-            raise InvalidInput(f"line 1: {missing}")
+            raise InvalidInput(Problem("cost_per_sample", missing, "line 1"))
         if not table.names:
             raise InvalidInput("has no clients; a consortium needs at least one")
     except InvalidInput as error:
         for problem in error.problems:
-            mistakes.add(called, problem)
+            mistakes.add(problem.inside(called))
         raise mistakes.error() from None
     absent = np.full(len(table.names), np.nan)
     table.numbers.update({field: absent for field in _SOMETIMES if field not in table.numbers})
@@ -161,9 +177,9 @@ def _clients_from_csv(name: str, path: Path, mistakes: Mistakes) -> ClientTable:
 
 
 def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
-    """The columns of `[[clients]]`, with what pydantic finds wrong noted."""
+    """The columns of `[[clients]]`; what pydantic finds wrong is noted."""
     if not tables:
-        mistakes.add("clients", "a consortium needs at least one client")
+        mistakes.add(Problem("clients", "a consortium needs at least one client"))
     rows = [row if isinstance(row, dict) else {} for row in tables]
     cpus = [row["cpu"] if isinstance(row.get("cpu"), dict) else {} for row in rows]
     names = [_name(row.get("name")) for row in rows]
@@ -172,19 +188,16 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
         for field in (*_ALWAYS, *_SOMETIMES)
         for source in [cpus if field in _CPU_FIELDS else rows]
     }
-    clients = ClientTable(
-        names,
-        numbers,
-        _toml_place,
-        lambda n: f"clients[{n}]",
-    )
+    clients = ClientTable(names, numbers, _toml_place, lambda n: f"clients[{n}]")
     for error in _errors(TypeAdapter(list[_Client]), tables):
         n, *inner = error["loc"]
         if not inner:
-            mistakes.add(f"clients[{n}]", f"must be a table, got {shown(error['input'])}", n)
+            wrong = f"must be a table, got {shown(error['input'])}"
+            mistakes.add(Problem("clients", wrong, f"clients[{n}]"), n)
             continue
-        place, message = _explain(error | {"loc": inner}, _Client)
-        mistakes.add(f"clients[{n}].{place}", message, n, None if place == "name" else names[n])
+        field, message = _exas_text(error | {"loc": inner}, _Client)
+        problem = Problem(field, message, f"clients[{n}].{field}")
+        mistakes.add(problem, n, None if field == "name" else names[n])
     return clients
 
 
@@ -204,12 +217,12 @@ def _check_numbers(clients: ClientTable, mistakes: Mistakes) -> None:
     samples = clients.numbers["samples"]
     for n in np.flatnonzero(samples > np.floor(samples)).tolist():
         if clients.place(n, "samples") not in mistakes:
-            message = f"must be a whole number, got {plain(samples[n])}"
+            message = f"must be a whole number, got {as_text(samples[n])}"
             clients.add(mistakes, n, "samples", message)
 
 
 def _cost_per_sample(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
-    """E_n as given, or from the CPU's figures (eq. 4): each client has the one or the other."""
+    """E_n as given, or from the CPU's figures (eq. 4): each client must have one or the other."""
     given = clients.numbers["cost_per_sample"]
     figures = np.array([clients.numbers[field] for field in _CPU_FIELDS])
     has_given = ~np.isnan(given)
@@ -244,10 +257,10 @@ def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mista
     own = clients.numbers["discount_factor"]
     shared = finite_number(data.get("discount_factor"))
     for _, message in _breaks("discount_factor", np.array([shared])):
-        mistakes.add("discount_factor", message)
+        mistakes.add(Problem("discount_factor", message))
     without = np.flatnonzero(np.isnan(own)).tolist()
     if "discount_factor" not in data and len(without) == own.size > 0:
-        mistakes.add("discount_factor", "is missing")
+        mistakes.add(Problem("discount_factor", "is missing"))
     elif "discount_factor" not in data:
         for n in without:
             if not any(clients.place(n, field) in mistakes for field in ("", "discount_factor")):
@@ -258,16 +271,23 @@ def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mista
 
 
 def _breaks(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
-    """Positions of numbers that are there and break the field's rule, and how."""
+    """Positions of numbers that break the field's rule, and how; missing ones (NaN) do not."""
     present = np.flatnonzero(~np.isnan(values))
-    # the figures of a CPU must satisfy what the cost that they make up must
+    # each figure of a CPU obeys the rule of the cost that they make up together
     rule = "cost_per_sample" if field in _CPU_FIELDS else field
     for k, message in broken_rules(rule, values[present]):
         yield int(present[k]), message
 
 
 def load_consortium(path: str | Path) -> Consortium:
-    """The consortium that a TOML file describes; its clients may be in a CSV file beside it."""
+    """The consortium that a TOML file describes.
+
+    Args:
+        path: The TOML file; its clients may be in a CSV file beside it.
+
+    Raises:
+        InvalidInput: with every problem found in the files, each with its place.
+    """
     return build_consortium(load_toml(path), Path(path))
 
 

@@ -1,4 +1,6 @@
-"""A profile file: who contributes what, matched with the clients of a consortium."""
+"""Profile files: who contributes what, matched with the clients of a consortium."""
+
+from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
@@ -6,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from fedaccord.checks import normalised, shown
-from fedaccord.errors import InvalidInput
-from fedaccord.files.problems import Mistakes
-from fedaccord.files.reading import load_json
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.reading import Mistakes, load_json
 from fedaccord.files.tables import ClientTable, finite_number, read_csv, rows_in_order
 from fedaccord.game.consortium import Consortium
-from fedaccord.numbers import FloatArray, plain
+from fedaccord.numbers import FloatArray, as_text
 
 
 def read_entries(data: Any, mistakes: Mistakes) -> ClientTable:
@@ -35,7 +36,7 @@ def read_entries(data: Any, mistakes: Mistakes) -> ClientTable:
     table = ClientTable(names, {"contribution": amounts}, place, lambda n: place(n, "name"))
     for n, entry in enumerate(entries):
         if names[n] is None:
-            mistakes.add(place(n, "name"), "is missing", n)
+            mistakes.add(Problem("name", "is missing", place(n, "name")), n)
         if "contribution" not in entry:
             table.add(mistakes, n, "contribution", "is missing")
         elif np.isnan(amounts[n]):
@@ -50,13 +51,13 @@ def _name(entry: dict[str, Any]) -> str | None:
 
 
 def in_order(given: ClientTable, consortium: Consortium, mistakes: Mistakes) -> FloatArray:
-    """The contributions in the order of the consortium's clients; each must have just one."""
+    """The contributions in the order of the consortium's clients, exactly one for each."""
     rows = rows_in_order(given, consortium, mistakes, "contribution")
     profile = np.append(given.numbers["contribution"], np.nan)[rows]  # row -1 is the last, NaN
     outside = (profile < 0) | (profile > consortium.samples)
     for n in np.flatnonzero(outside).tolist():
-        most = plain(consortium.samples[n])
-        wrong = f"must be from 0 to {most}, got {plain(profile[n])}"
+        most = as_text(consortium.samples[n])
+        wrong = f"must be from 0 to {most}, got {as_text(profile[n])}"
         given.add(mistakes, int(rows[n]), "contribution", wrong)
     if mistakes:
         raise mistakes.error()
@@ -67,8 +68,14 @@ def in_order(given: ClientTable, consortium: Consortium, mistakes: Mistakes) -> 
 def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
     """The contributions in a file, in the order of the consortium's clients.
 
-    CSV with the columns name and contribution; or JSON: a list of {"name", "contribution"},
-    an object {name: contribution}, or what `fedaccord solve --format json` prints.
+    Args:
+        path: CSV with the columns name and contribution; or JSON: a list of objects with the keys
+            name and contribution, an object {name: contribution}, or the JSON that
+            `fedaccord solve` prints.
+        consortium: The clients, each of which must have exactly one contribution in the file.
+
+    Raises:
+        InvalidInput: with every problem found in the file, each with its place.
     """
     path = Path(path)
     mistakes = Mistakes(str(path))

@@ -1,20 +1,58 @@
-"""Text, TOML and JSON files as Python values, or one sentence about why they cannot be read.
+"""Reading text, TOML and JSON files, and collecting what is wrong with them.
 
 Python's TOML reader takes time quadratic in the dotted parts of a key, and recurses with the
-nesting. None of our files has keys of many parts or very long words, so a file that has is refused
-unread.
+nesting. None of our files needs keys of many parts or very long words, so a file that has them is
+refused before it is parsed.
 """
 
 import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fedaccord.checks import shown
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import in_brief, shown
+from fedaccord.errors import InvalidInput, Problem
 
 MEGABYTE = 1_000_000
+
+
+class Mistakes:
+    """The problems found so far in `source`, reported together in the order of the clients."""
+
+    def __init__(self, source: str) -> None:
+        """Start with none."""
+        self.source = source
+        self._found: list[tuple[int, Problem]] = []
+        self._places: set[str] = set()
+
+    def add(self, problem: Problem, client: int = -1, name: str | None = None) -> None:
+        """Note a problem of the client at this position (-1: of what all clients share).
+
+        Its `name` is added to the message if there is one.
+        """
+        message = f"{problem.message} ({in_brief(name)})" if name else problem.message
+        place = _printable(in_brief(problem.where))
+        self._found.append((client, Problem(problem.field, _printable(message), place)))
+        self._places.add(problem.where)
+
+    def __contains__(self, place: str) -> bool:
+        """Whether there is a problem at this place already, so that no other need be reported."""
+        return place in self._places
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._found)
+
+    def error(self) -> InvalidInput:
+        """All of them as one error to raise."""
+        in_order = sorted(self._found, key=lambda found: found[0])
+        return InvalidInput([problem for _, problem in in_order], self.source)
+
+
+def _printable(text: str) -> str:
+    """The text with control characters escaped: a file must not control the terminal."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def read_text(path: Path, limit: int) -> str:
@@ -37,7 +75,7 @@ def read_text(path: Path, limit: int) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"line {line}: is not UTF-8 text", str(path)) from None
+        raise InvalidInput(Problem("", "is not UTF-8 text", f"line {line}"), str(path)) from None
 
 
 def _too_large(size: int, limit: int) -> str:
@@ -50,11 +88,11 @@ TOML_LIMIT = 10 * MEGABYTE
 TABLE_LIMIT = 64 * MEGABYTE
 """For CSV and JSON."""
 _MOST_PARTS = 20
-"""Of a dotted key; the files have 3."""
+"""Parts of a dotted key; ours have up to 3."""
 _LONGEST_WORD = 100
 """Characters of a number, or of a key that is not in quotes."""
 
-# Each alternative takes a quote to its end, or to where the file is broken: the search is linear.
+# Each alternative matches a quoted text to its end, or as far as it is valid, in linear time.
 _TEXT_OR_COMMENT = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
     r"|'''(?:[^']++|'(?!''))*+(?:'''|\Z)"
@@ -68,12 +106,12 @@ _MANY_PARTS = re.compile(rf"(?:\.[^.=,\[\]{{}}\n]*+){{{_MOST_PARTS}}}")
 
 
 def load_toml(path: str | Path) -> dict[str, Any]:
-    """What is in a TOML file."""
+    """The contents of a TOML file."""
     return parse_toml(read_text(Path(path), TOML_LIMIT), str(path))
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """What is in the text of a TOML file called `source`.
+    """The contents of a TOML text; `source` is what it is called in messages.
 
     >>> parse_toml("rounds = 50", "consortium.toml")
     {'rounds': 50}
@@ -84,28 +122,28 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
             f"the key or number {shown(word[0])} is longer than {_LONGEST_WORD} characters", source
         )
     if _MANY_PARTS.search(bare) is not None:
-        raise InvalidInput(f"a key has more than {_MOST_PARTS} parts with dots between", source)
+        raise InvalidInput(f"a key has more than {_MOST_PARTS} parts separated by dots", source)
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise InvalidInput("is nested too deeply", source) from None
-    except ValueError as error:  # broken, or a number too long
+    except ValueError as error:  # not valid, or a number with too many digits
         raise InvalidInput(f"is not TOML: {_brief(str(error))}", source) from None
 
 
 def _brief(message: str) -> str:
-    """A message that may quote a long word from the file; where it stands comes last."""
+    """A parser's message, shortened: it may quote a long word, and ends with the line number."""
     return message if len(message) <= 200 else f"{message[:100]} ... {message[-60:]}"
 
 
 def load_json(path: Path) -> Any:
-    """The value in a JSON file, in which no key may be given twice."""
+    """The value in a JSON file, in which no key may appear twice in an object."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise ValueError(f"{shown(key)} is there twice")
+                raise ValueError(f"the key {shown(key)} appears twice")
             found[key] = value
         return found
 
@@ -113,3 +151,24 @@ def load_json(path: Path) -> Any:
         return json.loads(read_text(path, TABLE_LIMIT), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"is not usable JSON: {error}") from None
+
+
+# --- CSV cells, also those that are written ---------------------------------------------------
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+
+Cell = TypeVar("Cell")
+
+
+def guarded(cell: Cell) -> Cell | str:
+    """A cell as it is written to CSV: an apostrophe keeps spreadsheets from running a formula.
+
+    Text that already begins with apostrophes before a formula gets one more.
+    """
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """The cell before it was `guarded`."""
+    return cell[1:] if _GUARDED.match(cell) else cell

@@ -2,62 +2,43 @@
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import normalised, shown, unknown, unusable_names
-from fedaccord.errors import InvalidInput
-from fedaccord.files.problems import Mistakes
-from fedaccord.files.reading import TABLE_LIMIT, read_text
+from fedaccord.checks import no_such_client, normalised, shown, unknown, unusable_names
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_text, unguarded
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r]")
-
-Cell = TypeVar("Cell")
-
-
-def guarded(cell: Cell) -> Cell | str:
-    """What to write for a cell; apostrophes that stand there already get another one."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
-
-
-def unguarded(cell: str) -> str:
-    """What `guarded` was given."""
-    return cell[1:] if _GUARDED.match(cell) else cell
-
-
 _ROWS_AT_ONCE = 2_000
-"""Rows of text take many times the memory of their numbers, so few are held at a time."""
+"""Rows parsed at a time: text takes many times the memory of its numbers."""
 
 
 @dataclass(frozen=True)
 class ClientTable:
-    """The columns of numbers, NaN where there is none (or none that could be read)."""
+    """Columns of numbers by client; NaN where there is none, or none that could be read."""
 
     names: Sequence[str | None]
-    """None where the name could not be read, which is a mistake that was noted already."""
+    """None where the name could not be read, which has been noted as a problem."""
     numbers: dict[str, FloatArray]
     place: Callable[[int, str], str]
-    """Where client n's field stands; with an empty field, where the client does."""
+    """Where client n's field is in the file; with an empty field, where the client is."""
     other: Callable[[int], str]
-    """How to speak of client n in a mistake about another one."""
+    """How to refer to client n in a problem of another one."""
 
     def add(self, mistakes: Mistakes, n: int, field: str, message: str) -> None:
-        """Note a mistake about a client, by its name if that is not the mistake."""
+        """Note a problem of client n, with its name unless the place shows it already."""
         place, name = self.place(n, field), self.names[n]
         known = name is None or field == "name" or name in place
-        mistakes.add(place, message, n, None if known else name)
+        mistakes.add(Problem(field, message, place), n, None if known else name)
 
 
 def read_csv(
@@ -69,8 +50,8 @@ def read_csv(
 ) -> ClientTable:
     """The table in a CSV file with a column `name` and columns of numbers, in any order.
 
-    `called` is the file's name in the places of mistakes, if not the source of them all.
-    A file that can't be read as such a table is an error at once.
+    `called` is the file's name in the places of problems, if another file is their source.
+    A file that cannot be read as such a table at all raises at once.
     """
     reader = csv.reader(io.StringIO(read_text(path, TABLE_LIMIT), newline=""), strict=True)
     rows = _rows(reader)
@@ -110,46 +91,47 @@ def _name(cell: str | None) -> str | None:
 
 
 def _rows(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """The lines that are not blank, each with its number."""
+    """The rows that are not blank, each with its line number."""
     try:
         for row in reader:
             if row:
                 yield reader.line_num, row  # type: ignore[attr-defined]
     except csv.Error as error:
         line = reader.line_num  # type: ignore[attr-defined]
-        raise InvalidInput(f"line {line}: is not CSV: {error}") from None
+        raise InvalidInput(Problem("", f"is not CSV: {error}", f"line {line}")) from None
 
 
 def _header_problems(
     header: list[str], required: Sequence[str], optional: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     if header == [""]:
-        yield "is empty; its first line must name the columns"
+        yield Problem("", "is empty; its first line must name the columns")
         return
     known = [*required, *optional]
     for n, field in enumerate(header):
         if field not in known:
-            yield f"line 1: unknown column {shown(field)}; {unknown(field, known)}"
+            wrong = f"unknown column {shown(field)}; {unknown(field, known)}"
+            yield Problem(field, wrong, "line 1")
         elif field in header[:n]:
-            yield f"line 1: there are two columns {field!r}"
+            yield Problem(field, f"there are two columns {field!r}", "line 1")
     for field in required:
         if field not in header:
-            yield f"line 1: column {field!r} is missing"
+            yield Problem(field, f"column {field!r} is missing", "line 1")
 
 
 def _misfit(
     row: list[str], header: list[str], table: ClientTable, n: int, mistakes: Mistakes
 ) -> Sequence[str | None]:
-    """No cells at all in place of too few or too many: nobody knows which is which."""
+    """Empty cells for a row of too few or too many: which is in which column is unknown."""
     wrong = f"has {len(row)} cells, the first line has {len(header)}"
-    mistakes.add(table.place(n, ""), wrong, n)
+    mistakes.add(Problem("", wrong, table.place(n, "")), n)
     return [None] * len(header)
 
 
 def _numbers(
     cells: Sequence[str | None], required: bool
 ) -> tuple[FloatArray, list[tuple[int, str]]]:
-    """A column's numbers, and what is wrong; cell by cell only if not all are well."""
+    """A column's numbers, and what is wrong; cell by cell only if something is."""
     try:
         values = np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]
         if np.isfinite(values).all():
@@ -165,7 +147,7 @@ def _numbers(
 
 
 def _number(cell: str | None, required: bool) -> tuple[float, str | None]:
-    """The number in a cell (NaN if none), and what is wrong with it if anything."""
+    """The number in a cell (NaN if none), and what is wrong with it, if anything."""
     if cell is None:
         return nan, None
     if not cell.strip():
@@ -188,22 +170,22 @@ def finite_number(value: Any) -> float:
 
 
 def check_names(table: ClientTable, mistakes: Mistakes) -> None:
-    """Note names that are empty, taken or no line of text."""
+    """Note names that are empty, taken, or not one line of text."""
     positions = [n for n, name in enumerate(table.names) if name is not None]
     readable = [name for name in table.names if name is not None]
     for k, message in unusable_names(readable, lambda first: table.other(positions[first])):
         table.add(mistakes, positions[k], "name", message)
     for k, name in enumerate(readable):
-        if not name.isprintable():  # it would play tricks on terminals
+        if not name.isprintable():  # it could control the terminal
             table.add(mistakes, positions[k], "name", "must be one line of printable text")
 
 
 def rows_in_order(
     given: ClientTable, consortium: Consortium, mistakes: Mistakes, lacking: str
 ) -> npt.NDArray[np.int64]:
-    """The row of each client; each must have just one, and -1 stands for none.
+    """The row of each client, of which each must have exactly one; -1 stands for none.
 
-    `lacking` says what a client without a row lacks.
+    `lacking` is what a client without a row is said to lack.
     """
     check_names(given, mistakes)
     positions = {name: n for n, name in enumerate(consortium.names)}
@@ -211,16 +193,10 @@ def rows_in_order(
     for k, name in enumerate(given.names):
         n = positions.get(name or "")
         if n is not None:
-            rows[n] = k if rows[n] < 0 else rows[n]  # a name given twice is a mistake already
+            rows[n] = k if rows[n] < 0 else rows[n]  # a repeated name has been noted above
         elif name:
-            nobody = f"no client is called {shown(name)}{_hint(name, consortium)}"
-            given.add(mistakes, k, "name", nobody)
+            given.add(mistakes, k, "name", no_such_client(name, consortium.names))
     for n in np.flatnonzero(rows < 0).tolist():
-        mistakes.add("", f"{shown(consortium.names[n])} has no {lacking}", len(given.names))
+        without = Problem("", f"{shown(consortium.names[n])} has no {lacking}")
+        mistakes.add(without, len(given.names))
     return rows
-
-
-def _hint(name: str, consortium: Consortium) -> str:
-    """The client that was meant, perhaps; among very many it would take too long to look."""
-    near = get_close_matches(name, consortium.names, n=1) if consortium.size <= 1000 else []
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -30,9 +30,11 @@ _NAME = re.compile(rf"(?=.{{1,253}}\Z)({_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
 def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:
     """Write `ca.pem`, `server.pem` and `server.key` for a server with these names."""
     if not hosts:
-        raise InvalidInput("host: the server needs a name or an address at which clients reach it")
+        raise InvalidInput(
+            "the server needs a name or an address at which clients reach it", field="host"
+        )
     if not 1 <= days <= _LONGEST_DAYS:
-        raise InvalidInput(f"days: must be from 1 to {_LONGEST_DAYS}, got {days}")
+        raise InvalidInput(f"must be from 1 to {_LONGEST_DAYS}, got {days}", field="days")
     names = [_general_name(host) for host in hosts]
     authority, key = ec.generate_private_key(_CURVE()), ec.generate_private_key(_CURVE())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord consortium")])
@@ -128,7 +130,8 @@ def _general_name(host: str) -> x509.GeneralName:
         pass
     if _NAME.fullmatch(host) is None:
         raise InvalidInput(
-            f"host: {host!r} is neither a name nor an address (leave out https:// and the port)"
+            f"{host!r} is neither a name nor an address (leave out https:// and the port)",
+            field="host",
         )
     return x509.DNSName(host)
 

@@ -1,1 +1,1 @@
-"""The vocabulary and the stage game."""
+"""The stage game: clients, costs, equilibrium, social optimum."""

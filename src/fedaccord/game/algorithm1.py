@@ -1,8 +1,8 @@
-"""Algorithm 1 as it is meant to run: server and clients, who tell each other very little.
+"""Algorithm 1, distributed: a server and clients that tell each other very little.
 
-A client reports its ratio and learns its rank and N; from these and its own numbers it
-works out its own equilibrium contribution. The algorithm is the paper's and so assumes that
-all clients have as many samples.
+A client reports its ratio and learns its rank and N; from these and its own numbers it computes
+its equilibrium contribution. As in the paper, all clients are assumed to have the same number of
+samples.
 
 >>> import numpy as np
 >>> ranks = rank_clients(np.array([5e9, 9e9, 1e9]))     # on the server
@@ -12,21 +12,24 @@ all clients have as many samples.
 400000.0
 """
 
+from __future__ import annotations
+
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.checks import check_number, check_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import satiation_points
 
 
 def rank_clients(ratios: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The server's half (lines 1-2): each client's rank by ratio, ascending, from 1.
+    """The server's half (lines 1-2): each client's rank by ascending ratio, from 1.
 
     Equal ratios are ranked in the order in which they were reported.
     """
     reported = np.asarray(ratios, dtype=np.float64)
     if reported.ndim != 1 or not (np.isfinite(reported) & (reported > 0)).all():
-        raise InvalidInput("ratios: must be a list of numbers more than 0")
+        raise InvalidInput("must be a list of numbers, each more than 0", field="ratios")
     ranks = np.empty(reported.size, dtype=np.int64)
     ranks[np.argsort(reported, kind="stable")] = np.arange(1, reported.size + 1)
     return ranks
@@ -36,12 +39,11 @@ def own_contribution(
     ratio: float, *, samples: float, rounds: int, rank: int, clients: int
 ) -> float:
     """A client's half (lines 4-11): its equilibrium contribution, from rank and N alone."""
-    positive = {"ratio": ratio, "samples": samples, "rounds": rounds}
-    for field, value in positive.items():
-        if not 0 < value < np.inf:
-            raise InvalidInput(f"{field}: must be more than 0, got {value}")
+    check_number("ratio", ratio, above=0)
+    check_number("samples", samples, above=0)
+    check_whole("rounds", rounds)
     if not 1 <= rank <= clients:
-        raise InvalidInput(f"rank: must be from 1 to {clients}, got {rank}")
+        raise InvalidInput(f"must be from 1 to {clients}, got {rank}", field="rank")
     satiation = float(satiation_points(np.float64(ratio), rounds))  # type: ignore[arg-type]
     above = (clients - rank) * samples  # what the clients ranked above this one have
     if satiation < above:

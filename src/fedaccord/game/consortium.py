@@ -1,4 +1,4 @@
-"""Clients and the consortium they form: frozen, validated once, arrays inside.
+"""Clients and the consortium they form: immutable, validated once, stored as arrays.
 
 In the paper's notation client n has a valuation rho_n, a cost per sample E_n, D_n samples,
 a communication cost C_n and a discount factor delta_n; the consortium has G rounds of FedAvg
@@ -14,21 +14,31 @@ in a slot and a server fee p.
 [1710.0, 2714.4, 4308.9]
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import normalised, unusable_names
-from fedaccord.errors import InvalidInput
-from fedaccord.numbers import FloatArray, plain, read_only
+from fedaccord.checks import (
+    LARGEST_COUNT,
+    no_such_client,
+    normalised,
+    unusable_names,
+    wrong_number,
+    wrong_whole,
+)
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.numbers import FloatArray, as_text, read_only
+from fedaccord.record import Columns, Record, Tables
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class Client(Record):
     """One organisation: what it has and what it wants."""
 
     name: str
@@ -43,23 +53,23 @@ class Client:
     discount_factor: float | None = None
     """delta_n: how much it values the next slot against this one; None: the consortium's."""
 
+    def _facts(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
 
 class _Rule(NamedTuple):
-    """What a number must satisfy, in NumPy and in words."""
+    """A condition on a number, in NumPy and in words."""
 
     holds: np.ufunc
     bound: float
     words: str
 
 
-LARGEST_COUNT = 2**53
-"""Of rounds or slots: a float holds each whole number up to it."""
-_LARGEST = float(np.finfo(np.float64).max)
 _POSITIVE = _Rule(np.greater, 0.0, "more than 0")
 _NOT_NEGATIVE = _Rule(np.greater_equal, 0.0, "0 or more")
 _BELOW_ONE = _Rule(np.less, 1.0, "less than 1")
 LARGEST_AMOUNT = 1e290
-"""Of what is paid: millions of clients and 10^16 slots of it are still a number."""
+"""Of a cost: summed over millions of clients and 10^16 slots it is still finite."""
 _BOUNDED = _Rule(np.less, LARGEST_AMOUNT, f"less than {LARGEST_AMOUNT:g}")
 _RULES = {
     "valuation": (_POSITIVE, _BOUNDED),
@@ -70,9 +80,9 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True, init=False, eq=False)
-class Consortium:
-    """The clients, and what they share. One number for a field stands for every client."""
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Consortium(Record):
+    """The clients, and what they share. See `Client` for what the arrays hold, one entry each."""
 
     valuation: FloatArray
     cost_per_sample: FloatArray
@@ -96,7 +106,19 @@ class Consortium:
         name: str = "consortium",
         names: Sequence[str] | None = None,
     ) -> None:
-        """Take one number a client (or one for all), and check them all at once."""
+        """Validate everything at once; all problems are reported together.
+
+        Args:
+            valuation: rho_n, one number per client or one for all, like the other arrays.
+            cost_per_sample: E_n.
+            samples: D_n.
+            rounds: G, rounds of federated averaging in a slot.
+            discount_factor: delta_n, from 0 to less than 1.
+            communication_cost: C_n.
+            server_fee: p, what each client pays the server for a slot.
+            name: What the consortium is called.
+            names: The clients' names; `client-1` ... `client-N` unless given.
+        """
         given = {
             "valuation": valuation,
             "cost_per_sample": cost_per_sample,
@@ -122,13 +144,14 @@ class Consortium:
         discount_factor: float | None = None,
         server_fee: float = 0.0,
         name: str = "consortium",
-    ) -> "Consortium":
+    ) -> Consortium:
         """The consortium of these clients; `discount_factor` is for those without their own."""
         if not clients:
-            raise InvalidInput("clients: a consortium needs at least one client")
+            raise InvalidInput("a consortium needs at least one client", field="clients")
         missing = [c.name for c in clients if c.discount_factor is None]
         if missing and discount_factor is None:
-            raise InvalidInput(f"discount_factor: neither the consortium nor {missing[0]} has one")
+            wrong = f"neither the consortium nor {missing[0]} has one"
+            raise InvalidInput(wrong, field="discount_factor")
         return cls(
             valuation=[c.valuation for c in clients],
             cost_per_sample=[c.cost_per_sample for c in clients],
@@ -156,7 +179,7 @@ class Consortium:
 
     @cached_property
     def ratio(self) -> FloatArray:
-        """rho_n / E_n, all that a client's behaviour depends on besides its samples."""
+        """rho_n / E_n, which together with its samples determines a client's behaviour."""
         return self.valuation / self.cost_per_sample
 
     @cached_property
@@ -166,7 +189,7 @@ class Consortium:
 
     @property
     def equal_samples(self) -> bool:
-        """Whether all clients have as many samples, as the paper assumes (D_n = D)."""
+        """Whether all clients have the same number of samples, as the paper assumes (D_n = D)."""
         return bool((self.samples == self.samples[0]).all())
 
     def __len__(self) -> int:
@@ -174,7 +197,7 @@ class Consortium:
         return self.size
 
     def __iter__(self) -> Iterator[Client]:
-        """The clients one by one, in the order given."""
+        """The clients one by one, in their order."""
         columns = (
             self.valuation,
             self.cost_per_sample,
@@ -190,81 +213,104 @@ class Consortium:
         try:
             return self.names.index(normalised(name))
         except ValueError:
-            raise InvalidInput(f"there is no client called {name!r} in {self.name!r}") from None
+            raise InvalidInput(no_such_client(name, self.names)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A summary: name, number of clients, rounds and samples. `to_frame` has the clients."""
+        return self._facts()
+
+    def _facts(self) -> dict[str, Any]:
+        samples = float(self.samples.sum())
+        return {
+            "name": self.name,
+            "clients": self.size,
+            "rounds": int(self.rounds),
+            "samples": int(samples) if samples.is_integer() else samples,
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.names,
+            "valuation": self.valuation,
+            "cost_per_sample": self.cost_per_sample,
+            "samples": self.samples,
+            "communication_cost": self.communication_cost,
+            "discount_factor": self.discount_factor,
+        }
 
     def _check(self) -> None:
         problems = [*self._shared_problems(), *self._client_problems(), *self._name_problems()]
         if problems:
             raise InvalidInput(problems)
 
-    def _shared_problems(self) -> Iterator[str]:
+    def _shared_problems(self) -> Iterator[Problem]:
         yield from broken_shared_rules(self.rounds, self.server_fee)
         if self.size == 0:
-            yield "clients: a consortium needs at least one client"
+            yield Problem("clients", "a consortium needs at least one client")
 
-    def _client_problems(self) -> Iterator[str]:
+    def _client_problems(self) -> Iterator[Problem]:
         for field in _RULES:
             for n, message in broken_rules(field, getattr(self, field)):
-                yield f"clients[{n}].{field}: {message}"
+                yield Problem(field, message, f"clients[{n}].{field}")
         columns = self.valuation, self.cost_per_sample, self.samples
         for n, message in extreme_together(*columns):
-            yield f"clients[{n}]: {message}"
+            yield Problem("", message, f"clients[{n}]")
 
-    def _name_problems(self) -> Iterator[str]:
+    def _name_problems(self) -> Iterator[Problem]:
         given: tuple[str, ...] | None = self.__dict__["_given_names"]
         if given is None:
             return
         if len(given) != self.size:
-            yield f"names: {len(given)} names for {self.size} clients"
+            yield Problem("names", f"{len(given)} names for {self.size} clients")
         for n, message in unusable_names(given, lambda first: f"clients[{first}]"):
-            yield f"clients[{n}].name: {message}"
+            yield Problem("name", message, f"clients[{n}].name")
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
-    """Read-only arrays of one length; the longest list says how many clients there are."""
+    """Read-only arrays of one length: that of the longest list is the number of clients."""
     arrays: dict[str, FloatArray] = {}
     problems = []
     for field, values in given.items():
         try:
             arrays[field] = np.array(values, dtype=np.float64)
         except (TypeError, ValueError):
-            problems.append(f"{field}: must be numbers, got {values!r}")
+            problems.append(Problem(field, f"must be numbers, got {values!r}"))
         except OverflowError:
-            problems.append(f"{field}: must be numbers that a float can hold")
+            problems.append(Problem(field, "must be numbers that a float can hold"))
     size = max((array.size for array in arrays.values() if array.ndim > 0), default=1)
     for field, array in arrays.items():
         if array.ndim > 0 and array.shape != (size,):
-            problems.append(f"{field}: must have one number for each of {size} clients")
+            problems.append(Problem(field, f"must have one number for each of {size} clients"))
     if problems:
         raise InvalidInput(problems)
     return {field: read_only(array, size, field) for field, array in arrays.items()}
 
 
-def broken_shared_rules(rounds: object, server_fee: object) -> Iterator[str]:
+def broken_shared_rules(rounds: object, server_fee: object) -> Iterator[Problem]:
     """What is wrong with the numbers that all clients share."""
-    whole = isinstance(rounds, int | np.integer) and not isinstance(rounds, bool)
-    if not whole or rounds < 1:  # type: ignore[operator]
-        yield f"rounds: must be a whole number, 1 or more, got {rounds!r}"
-    elif rounds > LARGEST_COUNT:  # type: ignore[operator]
-        yield f"rounds: must be {LARGEST_COUNT:,} or less"
-    if not (isinstance(server_fee, int | float | np.number) and 0 <= server_fee <= _LARGEST):
-        yield f"server_fee: must be 0 or more, got {server_fee!r}"
+    if wrong := wrong_whole(rounds, 1, LARGEST_COUNT):
+        yield Problem("rounds", wrong)
+    if wrong := wrong_number(server_fee, least=0):
+        yield Problem("server_fee", wrong)
 
 
 def broken_rules(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
-    """Positions of the numbers that a client's `field` can't have, each with what is wrong."""
+    """Positions of the numbers that break the rules of a client's `field`, and how."""
     wrong = np.zeros(values.shape, dtype=bool)
     for rule in _RULES[field]:
         fails = ~wrong & ~(rule.holds(values, rule.bound) & np.isfinite(values))
         for n in np.flatnonzero(fails).tolist():
-            yield n, f"must be {rule.words}, got {plain(values[n])}"
+            yield n, f"must be {rule.words}, got {as_text(values[n])}"
         wrong |= fails
 
 
 def extreme_together(
     valuation: FloatArray, cost_per_sample: FloatArray, samples: FloatArray
 ) -> Iterator[tuple[int, str]]:
-    """Positions of clients whose numbers are well, but not what comes of two of them."""
+    """Positions of clients with a product or quotient of two valid numbers out of range."""
     usable = [
         (values > 0) & np.isfinite(values) for values in (valuation, cost_per_sample, samples)
     ]
@@ -278,7 +324,7 @@ def extreme_together(
 
 
 def satiation_points(ratio: FloatArray, rounds: npt.ArrayLike) -> FloatArray:
-    """h_n = (r_n^2 / 4G)^(1/3), in an order that overflows for no ratio."""
+    """h_n = (r_n^2 / 4G)^(1/3), computed so that no ratio overflows."""
     root = np.cbrt(ratio)
     result: FloatArray = root * root / np.cbrt(4.0 * np.asarray(rounds, dtype=np.float64))
     return result

@@ -2,8 +2,10 @@
 
     F_n(x) = rho_n (1/sqrt(X G) + 1/G) + E_n x_n + C_n + p,   X = sum of the contributions
 
-With nobody training (X = 0) the accuracy loss, and so every cost, is infinite.
+If nobody contributes (X = 0), the accuracy loss, and with it every cost, is infinite.
 """
+
+from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +38,12 @@ def cost_per_sample_of_cpu(chip: float, cycles_per_sample: float, hertz: float) 
 def cost(
     consortium: Consortium, contribution: npt.ArrayLike, total: npt.ArrayLike | None = None
 ) -> FloatArray:
-    """F_n for every client (eq. 5), when it contributes and everyone together gives `total`.
+    """F_n for every client (eq. 5): the cost of one slot.
 
-    Without `total` the contributions are one profile, and the total is their sum.
+    Args:
+        consortium: The clients.
+        contribution: x_n, what each client contributes.
+        total: X, what all clients contribute together; by default the sum of `contribution`.
     """
     contribution = np.asarray(contribution, dtype=np.float64)
     if total is None:
@@ -53,7 +58,7 @@ def cost(
 
 
 def marginal_cost(consortium: Consortium, total: npt.ArrayLike) -> FloatArray:
-    """dF_n/dx_n = E_n - rho_n / (2 sqrt(G) X^1.5): negative while one more sample still pays."""
+    """dF_n/dx_n = E_n - rho_n / (2 sqrt(G) X^1.5): negative while another sample still pays."""
     total = np.asarray(total, dtype=np.float64)
     with np.errstate(divide="ignore"):
         gained = consortium.valuation / (2.0 * np.sqrt(consortium.rounds) * total**1.5)

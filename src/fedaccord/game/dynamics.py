@@ -1,29 +1,34 @@
-"""Best-response dynamics: clients correct themselves one after another (Algorithm 3).
+"""Best-response dynamics: clients adjust their contributions in turn (Algorithm 3).
 
 Each best response maximises P(x) = sum h_n x_n - X^2/2 in the client's own contribution, so
-the dynamics are coordinate ascent on a concave function: from any start they climb to the
-equilibrium, ties included. Two clients with nearly the same satiation point pass samples to
-each other in small steps, so this can take many sweeps; `solve_equilibrium` needs none.
+the dynamics are coordinate ascent on a concave function: from any start they converge to the
+equilibrium, ties included. If two clients have nearly the same satiation point, one takes over
+from the other in small steps, which can take many sweeps; `solve_equilibrium` needs none.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.errors import InvalidInput, NotConverged
+from fedaccord.checks import check_whole
+from fedaccord.errors import NotConverged
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_profile
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class Dynamics:
-    """Where the dynamics ended, and how they got there."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Dynamics(Record):
+    """Where the dynamics ended, and the path that led there."""
 
     consortium: Consortium
     profile: FloatArray
     path: FloatArray
-    """One profile a row: the start, then the profile after each sweep over the clients."""
+    """One profile per row: the start, then the profile after each sweep over the clients."""
 
     @property
     def total(self) -> float:
@@ -32,8 +37,20 @@ class Dynamics:
 
     @property
     def sweeps(self) -> int:
-        """How many times every client corrected itself."""
+        """How many times every client adjusted its contribution."""
         return len(self.path) - 1
+
+    def _facts(self) -> dict[str, Any]:
+        return {"total": self.total, "sweeps": self.sweeps}
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients, "path": self._path}
+
+    def _clients(self) -> Columns:
+        return {"name": self.consortium.names, "contribution": self.profile}
+
+    def _path(self) -> Columns:
+        return {"sweep": np.arange(len(self.path)), "total": self.path.sum(axis=1)}
 
 
 def run_dynamics(
@@ -44,13 +61,16 @@ def run_dynamics(
     most_sweeps: int = 10_000,
     tolerance: float = 1e-12,
 ) -> Dynamics:
-    """Let every client in turn best respond until a whole sweep moves no one.
+    """Let every client in turn choose its best response until a whole sweep changes nothing.
 
-    `start` is a profile, at random (by `seed`) if not given. A sweep moves no one when no
-    contribution changed by more than `tolerance` times all the data there is.
+    Args:
+        consortium: The clients.
+        start: The profile to start from; random if not given.
+        seed: Seed of the random start.
+        most_sweeps: How many sweeps to try before raising `NotConverged`.
+        tolerance: A change of up to this fraction of all samples counts as none.
     """
-    if most_sweeps < 1:
-        raise InvalidInput(f"most_sweeps: must be 1 or more, got {most_sweeps}")
+    check_whole("most_sweeps", most_sweeps)
     if start is None:
         start = np.random.default_rng(seed).random(consortium.size) * consortium.samples
     path = [as_profile(start, consortium.samples, "start")]
@@ -62,12 +82,12 @@ def run_dynamics(
     moved = np.abs(path[-1] - path[-2]).max()
     raise NotConverged(
         f"the best-response dynamics did not settle in {most_sweeps} sweeps: "
-        f"the last still moved a contribution by {moved:.3g}"
+        f"the last sweep still changed a contribution by {moved:.3g}"
     )
 
 
 def _sweep(consortium: Consortium, profile: FloatArray) -> FloatArray:
-    """One round of Algorithm 3: each client, in order, best responds to all the others."""
+    """One round of Algorithm 3: each client, in order, chooses its best response."""
     after = profile.tolist()
     total = sum(after)
     rows = zip(consortium.satiation.tolist(), consortium.samples.tolist(), strict=True)

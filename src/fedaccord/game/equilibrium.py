@@ -1,7 +1,8 @@
 """The stage game's Nash equilibrium: what selfish clients do in one slot (Theorems 1 and 2).
 
-Client n's cost falls with the total until its satiation point h_n. So clients with h_n above
-the total give all they have, those below give nothing, those at it share the rest.
+Client n's cost falls with the total up to its satiation point h_n. So clients with h_n above
+the total contribute all their samples, those below contribute nothing, and those at it share the
+rest.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> equilibrium = solve_equilibrium(paper_consortium())
@@ -11,8 +12,11 @@ the total give all they have, those below give nothing, those at it share the re
 505063.3
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +26,22 @@ from fedaccord.game.cost import cost
 from fedaccord.game.filling import fill
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """x*: what every client contributes when each looks at one slot and at itself only."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Equilibrium(Record):
+    """x*: what every client contributes when each considers only itself and only one slot."""
 
     consortium: Consortium
     profile: FloatArray
     total: float
     """X*, unique even where the profile is not."""
     unique: bool
-    """False when tied clients could share the rest in other ways as well (Theorem 2)."""
+    """False if tied clients could share the rest in other ways, too (Theorem 2)."""
     case: str | None
-    """Theorem 1's case, "I" or "II", or "all" when everyone gives everything; None when data
-    sizes differ, for which the theorem has no cases."""
+    """Theorem 1's case, "I" or "II", or "all" when everyone contributes everything; None when
+    data sizes differ, for which the theorem has no cases."""
     critical: tuple[int, ...]
     """Positions of the clients at the margin: the critical client k of case I, or a tie."""
 
@@ -60,6 +65,27 @@ class Equilibrium:
         """F_n(x*) of each client."""
         return cost(self.consortium, self.profile, self.total)
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "case": self.case,
+            "unique": self.unique,
+            "total": self.total,
+            "critical_client": self.critical_client,
+            "free_riders": self.free_riders,
+            "total_cost": self.cost.sum(),
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.profile,
+            "role": [str(role) for role in self.roles],
+            "cost": self.cost,
+        }
+
 
 def solve_equilibrium(consortium: Consortium) -> Equilibrium:
     """The Nash equilibrium of one slot, in O(N log N), for any data sizes."""
@@ -79,14 +105,14 @@ def solve_equilibrium(consortium: Consortium) -> Equilibrium:
 
 
 def _case(consortium: Consortium, profile: FloatArray, someone_critical: bool) -> str:
-    """Theorem 1's two cases, and the one that it leaves out."""
+    """Theorem 1's two cases, or the one that it leaves out."""
     if someone_critical:
         return "I"
     return "all" if (profile == consortium.samples).all() else "II"
 
 
 def best_response(consortium: Consortium, others: npt.ArrayLike) -> FloatArray:
-    """What each client would give when the others together give `others` (Lemma 1)."""
+    """What each client would contribute if the others contribute `others` together (Lemma 1)."""
     wanted = consortium.satiation - np.asarray(others, dtype=np.float64)
     result: FloatArray = np.clip(wanted, 0.0, consortium.samples)
     return result

@@ -1,13 +1,13 @@
-"""Who gives how much when clients stop at their satiation points, one row a game.
+"""Who contributes how much when clients stop at their satiation points; one game per row.
 
-Clients give all they have in descending order of their satiation points until the total has
-passed the next one's: the total is the unique X with
+In descending order of their satiation points, clients contribute all their samples until the
+total has passed the next client's point. The total is the unique X with
 
     sum of D_n over {h_n > X}  <=  X  <=  sum of D_n over {h_n >= X}.
 
 With h_n of the stage game this is the equilibrium (Theorem 1, for any data sizes); with the
 points at which society is satiated it is the social optimum. Ties at the margin make the
-profile ambiguous, not the total: tied clients give the same share of what they have.
+profile ambiguous, but not the total: tied clients contribute the same share of their samples.
 """
 
 from typing import NamedTuple
@@ -17,18 +17,19 @@ import numpy as np
 from fedaccord.numbers import BoolArray, FloatArray
 
 TIE = 1e-12
-"""Points this close (relative) are tied. A ratio and its cube root carry a rounding error of
-a few units in 1e-16, so ratios that are equal on paper may differ by that much."""
+"""Satiation points this close (relative) are tied, and a client this close to its own is at it.
+A ratio and its cube root have rounding errors of a few 1e-16, so ratios that are equal on paper
+may differ by that much; sums of contributions by some more."""
 
 _SORTED_AT_ONCE = 20_000
-"""Up to this many clients a sort is quicker than narrowing the field first."""
+"""Up to this many clients, sorting all is faster than narrowing them down first."""
 
 _SAMPLE = 10_000
-"""How many clients are looked at to guess where the total lies among very many."""
+"""How many clients are sampled to estimate the total of very many."""
 
 
 class Filling(NamedTuple):
-    """What a row of clients gives: everyone above the margin all, at the margin a share."""
+    """What clients contribute: all above the margin, a share at it, nothing below it."""
 
     profile: FloatArray
     total: FloatArray
@@ -49,8 +50,9 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
         capacity = np.bincount(row, tied, len(total))[:, np.newaxis]
         left = total - profile.sum(axis=-1, keepdims=True)
         share = np.clip(left / np.where(capacity > 0, capacity, np.inf), 0.0, 1.0)
-        # so little, next to what they have and to the total, is rounding; a small part of what a
-        # giant has need not be, and where nobody else gives anything it is all there is
+        # A remainder that is tiny next to both their samples and the total is rounding. Next to a
+        # very large client's samples alone it need not be, and if nobody else contributes, it is
+        # the whole total.
         rounding = TIE * np.minimum(capacity, total)
         nothing = (left < rounding) & above.any(axis=-1, keepdims=True)
         share = np.where(nothing, 0.0, np.where(capacity - left < rounding, 1.0, share))
@@ -59,7 +61,7 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
 
 
 def _total(satiation: FloatArray, samples: FloatArray) -> FloatArray:
-    """X for each row, as a column: the largest of min(h, data of all with h or more)."""
+    """X for each row, as a column: the largest min(h, samples of all clients with h or more)."""
     if satiation.size > _SORTED_AT_ONCE and satiation.shape[0] == 1:
         return _total_of_many(satiation[0], samples[0])
     rows = np.arange(len(satiation))[:, np.newaxis] * satiation.shape[-1]
@@ -71,7 +73,7 @@ def _total(satiation: FloatArray, samples: FloatArray) -> FloatArray:
 
 
 def _total_of_many(satiation: FloatArray, samples: FloatArray) -> FloatArray:
-    """The same for one very long row: guess from a sample, then sort only what is near."""
+    """The same for one very long row: estimate it from a sample, then sort only what is near."""
     step = satiation.size // _SAMPLE
     order = np.argsort(-satiation[::step])
     points = satiation[::step][order]
@@ -82,7 +84,7 @@ def _total_of_many(satiation: FloatArray, samples: FloatArray) -> FloatArray:
     low = points[guess + leeway] if guess + leeway < points.size else 0.0
     base = float(samples @ (satiation > high))
     near = np.flatnonzero((satiation > low) & (satiation <= high))
-    if base > high or base + float(samples[near].sum()) <= low:  # the sample misled us
+    if base > high or base + float(samples[near].sum()) <= low:  # the sample was misleading
         near, base = np.arange(satiation.size), 0.0
     order = near[np.argsort(-satiation[near])]
     given = base + samples[order].cumsum()

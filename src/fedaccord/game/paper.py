@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_whole
 from fedaccord.game.consortium import Consortium
 
 
@@ -13,13 +13,12 @@ def paper_consortium(
     cost_per_sample: float = 0.985e-8,
     discount_factor: float = 0.8,
 ) -> Consortium:
-    """N clients with equal data and cost, and valuations rho_n = 100 n / N.
+    """N clients with equal samples and cost, and valuations rho_n = 100 n / N.
 
     >>> paper_consortium(clients=4).valuation.tolist()
     [25.0, 50.0, 75.0, 100.0]
     """
-    if clients < 1:
-        raise InvalidInput(f"clients: must be 1 or more, got {clients}")
+    check_whole("clients", clients)
     return Consortium(
         name=f"the paper's setting, {clients} {'client' if clients == 1 else 'clients'}",
         valuation=100.0 * np.arange(1, clients + 1) / clients,

@@ -1,4 +1,6 @@
-"""What to call a client, given what it contributes and what it would do alone."""
+"""Roles: what a client is called, given what it contributes now and at the equilibrium."""
+
+from __future__ import annotations
 
 from enum import StrEnum
 
@@ -8,7 +10,7 @@ from fedaccord.numbers import FloatArray
 
 
 class Role(StrEnum):
-    """The paper's four kinds of clients (after Theorems 1 and 3)."""
+    """The paper's four kinds of client (after Theorems 1 and 3)."""
 
     FREE_RIDER = "free rider"
     PARTIAL_CONTRIBUTOR = "partial contributor"

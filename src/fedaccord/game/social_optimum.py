@@ -1,12 +1,15 @@
-"""The profile that is cheapest for all clients together, and what selfishness costs.
+"""The profile of least total cost, and the price of anarchy.
 
-All costs added, sum F_n = (sum rho)(1/sqrt(X G) + 1/G) + sum E_n x_n + ..., so the cheapest
-samples come first, until the next one costs more than it saves everyone: client n's samples
-are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
+The total cost is sum F_n = (sum rho)(1/sqrt(X G) + 1/G) + sum E_n x_n + ..., so the cheapest
+samples come first, until the next one costs more than it saves all clients together: client n's
+samples are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +18,12 @@ from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, eq=False)
-class SocialOptimum:
-    """The profile of least total cost; nobody need want to keep to it."""
+@dataclass(frozen=True, eq=False, repr=False)
+class SocialOptimum(Record):
+    """The profile of least total cost. Clients may be better off deviating from it."""
 
     consortium: Consortium
     profile: FloatArray
@@ -30,10 +34,23 @@ class SocialOptimum:
         """F_n of each client."""
         return cost(self.consortium, self.profile, self.total)
 
+    def _facts(self) -> dict[str, Any]:
+        return {"total": self.total, "total_cost": self.cost.sum()}
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.profile,
+            "cost": self.cost,
+        }
+
 
 def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
-    """The profile that minimises the sum of all costs, clients of equal cost sharing alike."""
-    with np.errstate(over="ignore"):  # samples next to free are worth it at any total
+    """The profile that minimises the sum of all costs; clients of equal cost share equally."""
+    with np.errstate(over="ignore"):  # samples that cost next to nothing are worth it at any total
         ratio = consortium.valuation.sum() / consortium.cost_per_sample
     points = satiation_points(ratio, consortium.rounds)
     filling = fill(points[np.newaxis], consortium.samples[np.newaxis])
@@ -43,5 +60,5 @@ def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
 
 
 def price_of_anarchy(equilibrium: Equilibrium, optimum: SocialOptimum) -> float:
-    """How many times the least possible total cost the selfish clients pay together."""
+    """The total cost at the equilibrium, divided by the least possible total cost."""
     return float(equilibrium.cost.sum() / optimum.cost.sum())

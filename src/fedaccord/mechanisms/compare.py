@@ -8,6 +8,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,13 +20,14 @@ from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
 from fedaccord.mechanisms.mechanism import Mechanism, Outcome
 from fedaccord.mechanisms.registry import MECHANISMS
+from fedaccord.record import Columns, Record, Tables, columns_of
 
 _ROUNDING = 1e-12
 """Savings that differ by this part of the costs they come from are the same."""
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
+@dataclass(frozen=True, eq=False, repr=False)
+class Entry(Record):
     """One mechanism's outcome, and what the certificate says of it."""
 
     name: str
@@ -59,9 +61,32 @@ class Entry:
             return None
         return self.outcome.consortium.names[int(np.argmin(saving))]
 
+    _headline: ClassVar = ("name", "contributors", "free_riders", "total", "self_enforcing")
 
-@dataclass(frozen=True, eq=False)
-class MechanismComparison:
+    def _facts(self) -> dict[str, Any]:
+        outcome = self.outcome
+        return {
+            "name": self.name,
+            "contributors": outcome.contributors,
+            "partial_contributors": outcome.partial_contributors,
+            "free_riders": outcome.free_riders,
+            "total": outcome.total,
+            "total_cost": self.total_cost,
+            "payments": outcome.paid,
+            "paid_from_outside": outcome.paid_from_outside,
+            "worst_client": self.worst_client,
+            "worst_saving": self.worst_saving,
+            "self_enforcing": self.self_enforcing,
+            "enforced_by": outcome.enforced_by,
+            "survives_private_information": outcome.survives_private_information,
+            "private_information": outcome.private_information,
+            "accuracy": None,  # unknown until somebody trains a model with these contributions
+            "notes": outcome.notes,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismComparison(Record):
     """What each mechanism makes of a consortium."""
 
     equilibrium: Equilibrium
@@ -79,6 +104,18 @@ class MechanismComparison:
             if entry.name == name:
                 return entry
         raise KeyError(name)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"consortium": self.consortium, "price_of_anarchy": self.price_of_anarchy}
+
+    def _main_facts(self) -> dict[str, Any]:
+        return {"mechanisms": len(self.entries), "price_of_anarchy": self.price_of_anarchy}
+
+    def _tables(self) -> Tables:
+        return {"mechanisms": self._mechanisms}
+
+    def _mechanisms(self) -> Columns:
+        return columns_of([entry._facts() for entry in self.entries])
 
 
 def compare(

@@ -8,7 +8,7 @@ can stand side by side (see `fedaccord.mechanisms.compare`), and the next one is
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,14 @@ from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import FloatArray, as_profile, read_only
+from fedaccord.record import Columns, Record, Tables
 
 _ROUNDING = 1e-12
 """Payments among clients add up to nothing but for this part of them."""
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Record):
     """What a mechanism makes of a consortium, in every slot."""
 
     equilibrium: Equilibrium
@@ -99,6 +100,36 @@ class Outcome:
         """What clients are paid beyond what clients pay: somebody else's money."""
         balance = float(self.payments.sum())
         return 0.0 if abs(balance) <= _ROUNDING * self.paid else balance
+
+    _headline: ClassVar = ("contributors", "free_riders", "total", "payments", "enforced_by")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "contributors": self.contributors,
+            "partial_contributors": self.partial_contributors,
+            "free_riders": self.free_riders,
+            "total": self.total,
+            "total_cost": self.cost.sum(),
+            "payments": self.paid,
+            "paid_from_outside": self.paid_from_outside,
+            "enforced_by": self.enforced_by,
+            "survives_private_information": self.survives_private_information,
+            "private_information": self.private_information,
+            "notes": self.notes,
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.consortium.names,
+            "contribution": self.contributions,
+            "role": [str(role) for role in self.roles],
+            "payment": self.payments,
+            "cost": self.cost,
+            "saving": self.saving,
+        }
 
 
 class Mechanism(Protocol):

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import get_args
 
-from fedaccord.agreement.solve import SolvedKind, check_choice, solve_agreement
+from fedaccord.agreement.solve import SolvedKind, solve_agreement
+from fedaccord.checks import check_choice
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum

@@ -13,9 +13,10 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from fedaccord.checks import in_brief, normalised, shown
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import load_toml
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -83,11 +84,12 @@ class Terms(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
-            raise ValueError("clients: a name must be printable and not empty")
+            raise _refused("clients", "a name must be printable and not empty")
         if len(set(self.clients)) < len(self.clients):
-            raise ValueError("clients: two have the same name")
+            raise _refused("clients", "two have the same name")
         if self.quorum > len(self.clients):
-            raise ValueError(f"quorum: {self.quorum} of {len(self.clients)} clients is too many")
+            too_many = f"{self.quorum} of {len(self.clients)} clients is too many"
+            raise _refused("quorum", too_many)
         return self
 
     @property
@@ -104,6 +106,11 @@ class Terms(BaseModel):
         ]
 
 
+def _refused(field: str, message: str) -> PydanticCustomError:
+    """An error of the terms as a whole that is about one field."""
+    return PydanticCustomError("terms", "{message}", {"field": field, "message": message})
+
+
 def load_terms(path: str | Path) -> Terms:
     """The terms in a TOML file."""
     return read_terms(load_toml(path), str(path))
@@ -117,17 +124,18 @@ def read_terms(data: dict[str, Any], source: str) -> Terms:
         raise InvalidInput(mistakes_in(error), source) from None
 
 
-def mistakes_in(error: ValidationError) -> list[str]:
+def mistakes_in(error: ValidationError) -> list[Problem]:
     """What pydantic found, each with its place, in our words where we have some."""
     found = []
     for mistake in error.errors(include_url=False):
-        place = in_brief(".".join(map(str, mistake["loc"])))
+        keys = mistake["loc"] or (mistake.get("ctx", {}).get("field", ""),)
+        place = in_brief(".".join(map(str, keys)))
         words = _WORDS.get(mistake["type"])
         if words is None:
             said = mistake["msg"].removeprefix("Value error, ")
         else:
             said = words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
-        found.append(f"{place}: {said}" if place else said)
+        found.append(Problem(place, said))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The repeated game played out: strategies, slips, crashes and misreadings."""
+"""The repeated game, played slot by slot: strategies, deviations, dropouts, noisy monitoring."""
 
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.recorder import Event
@@ -7,6 +7,7 @@ from fedaccord.repeated.strategies import (
     Forgiving,
     FreeRide,
     Friedman,
+    GrimTrigger,
     KeepAndPunish,
     Loyal,
     Myopic,
@@ -23,6 +24,7 @@ __all__ = [
     "Forgiving",
     "FreeRide",
     "Friedman",
+    "GrimTrigger",
     "KeepAndPunish",
     "Loyal",
     "Match",

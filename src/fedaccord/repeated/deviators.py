@@ -1,28 +1,30 @@
-"""What each slip of a client saved it and lost it.
+"""What each slip of a client saved and cost it.
 
-A slip saves its client something at once and loses it something later. Both are against the
-same match without that client's slips, and discounted to the slot of the slip:
+A slip (a deviation of one slot or several in a row) saves its client something at once and costs
+it something later. Both are relative to the same match without that client's slips, and discounted
+to the slot of the slip:
 
-    saved = what it would have paid in the slots of the slip, less what it paid;
-    lost  = what it paid from then on, up to its next slip or for ever, less what it would have.
+    saved = what it would have paid in the slots of the slip, minus what it paid;
+    lost  = what it paid afterwards, up to its next slip or for ever, minus what it would have paid.
 
 So all slips of a client, each discounted to the first slot, add up to what the slips cost it. (What
-it does in a punishment, however odd, is no slip, and what that costs it is in none of them.)
+it does during a punishment is not a slip, and what that costs it is in none of them.)
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from fedaccord.game.cost import cost
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import SUMS_DIFFER, FloatArray
+from fedaccord.record import Columns, Record, Tables
 from fedaccord.repeated.match import Match
 from fedaccord.repeated.recorder import Event
-
-_ROUNDING = 1e-12
-"""What follows the last slot is the same with and without a slip if it is this close, relative."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +40,44 @@ class Slip:
     lost: float
 
 
-@dataclass(frozen=True, eq=False)
-class Deviator:
+@dataclass(frozen=True, eq=False, repr=False)
+class Deviator(Record):
     """A client that slipped, and its costs with and without its slips."""
 
     client: str
     slips: tuple[Slip, ...]
     slots: FloatArray
-    """From its first slip on; the sums below are over these, discounted to the first of them."""
+    """The slots from its first slip on; the sums below are discounted to the first of them."""
     paid: FloatArray
-    """What it paid up to each slot, less what nothing could have spared it."""
+    """What it paid up to each slot, minus the costs that it could not have avoided."""
     paid_if_kept: FloatArray
-    """What it would have paid without its slips, likewise."""
+    """What it would have paid without its slips, minus the same costs."""
     extra: FloatArray
-    """What its slips cost it up to each slot: below 0 as long as they save it something."""
+    """What its slips cost it up to each slot: negative as long as they save it something."""
     extra_for_ever: float
-    """The same, all slots to come included."""
+    """What its slips cost it in all slots, those after the match included."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "client": self.client,
+            "slips": len(self.slips),
+            "extra_for_ever": self.extra_for_ever,
+        }
+
+    def _tables(self) -> Tables:
+        return {"slots": self._slots}
+
+    def _slots(self) -> Columns:
+        return {
+            "slot": self.slots.astype(np.int64),
+            "paid": self.paid,
+            "paid_if_kept": self.paid_if_kept,
+            "extra": self.extra,
+        }
 
 
 def deviator_of(match: Match, n: int) -> Deviator:
-    """What a client's slips saved and lost it, by playing the match again without them."""
+    """What a client's slips saved and cost it, by playing the match again without them."""
     kept = match.without_slips(n)
     assert match.cost is not None
     assert kept.cost is not None
@@ -69,7 +89,7 @@ def deviator_of(match: Match, n: int) -> Deviator:
     with np.errstate(invalid="ignore"):
         extra = paid - paid_if_kept
         after = float(match.cost_after[n] - kept.cost_after[n])
-    if abs(after) <= _ROUNDING * abs(kept.cost_after[n]):
+    if abs(after) <= SUMS_DIFFER * abs(kept.cost_after[n]):
         after = 0.0
     weights = delta ** np.arange(extra.size + 1.0)
     unavoidable = float(cost(consortium, 0.0, inf)[n])
@@ -88,7 +108,7 @@ def deviator_of(match: Match, n: int) -> Deviator:
 def _slips(
     deviations: list[Event], extra: FloatArray, after: float, weights: FloatArray
 ) -> Iterable[Slip]:
-    """The slips of one client; `extra` and `after` are what they cost it, from the first on."""
+    """The slips of one client; `extra` and `after` are what they cost it from the first on."""
     start = deviations[0].slot
     ends = [event.slot - start for event in deviations[1:]] + [extra.size]
     for event, end in zip(deviations, ends, strict=True):

@@ -1,6 +1,6 @@
-"""Discounted sums, by multiplication and addition alone.
+"""Discounted sums, computed by multiplication and addition only.
 
-Those two are rounded the same way on every machine; powers and logarithms are not.
+Those two are rounded in the same way on every machine; powers and logarithms are not.
 """
 
 from math import inf
@@ -26,9 +26,9 @@ def power(delta: FloatArray, exponent: int) -> FloatArray:
 
 
 def worth(delta: FloatArray, slots: float) -> FloatArray:
-    """1 + delta + ... + delta^(slots - 1), for ever if infinite.
+    """1 + delta + ... + delta^(slots - 1); `slots` may be infinite.
 
-    Twice as many terms are (1 + delta^k) times as much, so few steps are needed.
+    Doubling the number of terms k multiplies the sum by (1 + delta^k), so few steps are needed.
 
     >>> worth(np.array([0.5, 0.0]), 3).tolist(), worth(np.array([0.5, 0.0]), inf).tolist()
     ([1.75, 1.0], [2.0, 1.0])
@@ -47,7 +47,7 @@ def worth(delta: FloatArray, slots: float) -> FloatArray:
 
 
 def discounted(costs: FloatArray, delta: FloatArray, slots: float) -> FloatArray:
-    """Sum of delta^k times the k-th row of `costs`; a single row stands for all of them."""
+    """The sum of delta^k times the k-th row of `costs`; a single row stands for all slots."""
     if len(costs) == 1:
         return np.asarray(costs[0] * worth(delta, slots))
     result: FloatArray = costs[-1].copy()
@@ -58,7 +58,7 @@ def discounted(costs: FloatArray, delta: FloatArray, slots: float) -> FloatArray
 
 
 def times(factor: FloatArray, values: FloatArray) -> FloatArray:
-    """Their product, where nothing of something infinite is nothing."""
+    """Their product, where 0 times infinity is 0."""
     if np.isfinite(values).all():
         return np.asarray(factor * values)
     return np.where(factor > 0, factor * np.where(factor > 0, values, 0.0), 0.0)

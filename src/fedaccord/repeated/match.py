@@ -1,18 +1,19 @@
 """`play`: the repeated game slot by slot, and for ever after (paper, section 4.1).
 
-Everyone sees what each client contributes. When in a slot of cooperation someone is seen to
-give less than agreed, by more than the tolerance, a punishment starts with the next slot: the
-equilibrium, for as long as the agreement says. An absent client gave nothing, but did not slip.
-Giving more than was agreed is no slip, either: it hurts nobody.
+Everyone observes what each client contributes. If in a slot of cooperation someone is observed to
+contribute less than agreed, by more than the tolerance, a punishment starts with the next slot: the
+equilibrium, for as long as the agreement says. An absent client contributes nothing, but that is
+not a slip. Contributing more than agreed is not one, either: it hurts nobody.
 
-As long as nobody is seen to slip most strategies repeat themselves, so slots are worked out
-many at a time: a stretch ends where a strategy or the phase changes.
+As long as no slip is observed most strategies repeat themselves, so many slots are computed at a
+time: a stretch ends where a strategy or a phase changes.
 
->>> from fedaccord.game.paper import paper_consortium
->>> from fedaccord.agreement.solve import solve_agreement
->>> from fedaccord.repeated.strategies import DeviateOnce
->>> agreement = solve_agreement(paper_consortium(), "uniform", punishment_slots=5, margin=0.02)
->>> match = play(agreement, {"client-7": DeviateOnce(slot=3)}, slots=12)
+>>> import fedaccord as fa
+>>> from fedaccord.repeated import DeviateOnce
+>>> agreement = fa.solve_agreement(
+...     fa.paper_consortium(), "uniform", punishment_slots=5, margin=0.02
+... )
+>>> match = fa.play(agreement, {"client-7": DeviateOnce(slot=3)}, slots=12)
 >>> [int(slot) for slot in match.slots_punished]
 [4, 5, 6, 7, 8]
 >>> n = agreement.consortium.index("client-7")
@@ -20,22 +21,27 @@ many at a time: a stretch ends where a strategy or the phase changes.
 True
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_number, check_whole
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
-from fedaccord.numbers import BoolArray, FloatArray
-from fedaccord.repeated.recorder import Book, Event
-from fedaccord.repeated.rng import Chance
-from fedaccord.repeated.simulator import Table
+from fedaccord.numbers import BoolArray, FloatArray, as_text
+from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
+from fedaccord.repeated.recorder import Event, Recorder
+from fedaccord.repeated.rng import MatchRng
+from fedaccord.repeated.simulator import Simulator
 from fedaccord.repeated.strategies import (
     AnyStrategy,
     DeviateOnce,
@@ -47,8 +53,8 @@ from fedaccord.repeated.strategies import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Match:
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(Record):
     """What happened, slot by slot, and what it cost each client for ever."""
 
     agreement: Agreement
@@ -63,35 +69,36 @@ class Match:
     punishing: BoolArray
     """Whether each slot was one of punishment, for more than half of the clients."""
     discounted_cost: FloatArray
-    """C_n (eq. 9): costs of all slots discounted to the first, those after the last played one
-    included, in which nobody is absent or misread any more."""
+    """C_n (eq. 9): the costs of all slots discounted to the first, including those after the last
+    played one, in which nobody is absent or misread."""
     cost_after: FloatArray
-    """The part of it after the last played slot, discounted to the slot that follows that one."""
+    """The costs after the last played slot, discounted to the slot that follows it."""
     events: tuple[Event, ...]
     """What happened, slot by slot; without the history only what concerns everyone."""
     slipped: BoolArray
     """Which clients slipped at all."""
     deviations: int
-    """Slips, each client and slot counted."""
+    """How often anyone slipped, counted per client and slot."""
     missed_deviations: int
-    """Slips that nobody saw, likewise."""
+    """How many of these nobody observed."""
     false_alarms: int
-    """Punishments that nobody had earned."""
+    """Punishments for a slip that nobody made."""
     absences: int
-    """Each client and slot counted."""
+    """How often anyone was absent, counted per client and slot."""
     false_alarm_cost: FloatArray
-    """Of the discounted cost, what each client paid for false alarms."""
+    """The part of the discounted cost that is due to false alarms."""
     missed_deviation_cost: FloatArray
-    """Of the discounted cost, what each client paid for slips that went unseen (a client that
-    slipped saved, so its own is negative)."""
+    """The part of the discounted cost that is due to unobserved slips (negative for a client that
+    slipped and saved by it)."""
     contributions: FloatArray | None = None
-    """One row a slot, one column a client, like the next three; None unless asked for."""
+    """One row per slot, one column per client, like the next three; None without the history."""
     observed: FloatArray | None = None
-    """What everyone saw; NaN for an absent client."""
+    """The contributions as everyone observed them; NaN for an absent client."""
     client_punishing: BoolArray | None = None
-    """Whether each client was punishing. All are at once, unless they punish for longer or
-    shorter than others."""
+    """Whether each client was punishing. All are at the same time, unless they punish for
+    different numbers of slots."""
     cost: FloatArray | None = None
+    """F_n of each slot."""
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -105,17 +112,17 @@ class Match:
 
     @cached_property
     def discounted_cost_if_kept(self) -> FloatArray:
-        """What each client would have paid had it alone never slipped, the rest being equal.
+        """What each client would have paid if it alone had never slipped.
 
-        Only who slipped would have paid something else; each is played again without.
+        It differs only for clients that slipped; for each, the match is played again without.
         """
         result = self.discounted_cost.copy()
         for n in np.flatnonzero(self.slipped).tolist():
             result[n] = self.without_slips(n, history=False).discounted_cost[n]
         return result
 
-    def without_slips(self, n: int, *, history: bool = True) -> "Match":
-        """The same match, had the client at position `n` never slipped: as lucky as this one."""
+    def without_slips(self, n: int, *, history: bool = True) -> Match:
+        """The same match, with the same random numbers, if client `n` had never slipped."""
         names = self.agreement.consortium.names
         strategies = dict(zip(names, self.strategies, strict=True))
         strategies[names[n]] = _kept(self.strategies[n])
@@ -130,6 +137,63 @@ class Match:
             history=history,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The match slot by slot, what happened in it, and what it cost each client."""
+        facts = jsonable(self._facts())
+        return {
+            "slots": facts.pop("slots"),
+            "phases": list(self.phases),
+            "totals": jsonable(self.totals),
+            "events": rows_of(self._events()),
+            "clients": rows_of(self._clients()),
+            **facts,
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "slots": self.slots,
+            "noise": self.noise,
+            "dropout": self.dropout,
+            "tolerance": self.tolerance,
+            "seed": self.seed,
+            "false_alarms": self.false_alarms,
+            "missed_deviations": self.missed_deviations,
+            "absences": self.absences,
+            "false_alarm_cost": self.false_alarm_cost.sum(),
+            "missed_deviation_cost": self.missed_deviation_cost.sum(),
+        }
+
+    def _main_facts(self) -> dict[str, Any]:
+        return {
+            "slots": self.slots,
+            "punished": int(self.punishing.sum()),
+            "deviations": self.deviations,
+            "missed_deviations": self.missed_deviations,
+            "false_alarms": self.false_alarms,
+            "absences": self.absences,
+        }
+
+    def _tables(self) -> Tables:
+        return {"slots": self._slots, "clients": self._clients, "events": self._events}
+
+    def _slots(self) -> Columns:
+        return {
+            "slot": np.arange(1, self.slots + 1),
+            "phase": self.phases,
+            "total": self.totals,
+        }
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "discounted_cost": self.discounted_cost,
+            "discounted_cost_if_kept": self.discounted_cost_if_kept,
+        }
+
+    def _events(self) -> Columns:
+        columns = {field: [getattr(e, field) for e in self.events] for field in Event._fields}
+        return columns | {"lasted": [n if n == inf else int(n) for n in columns["lasted"]]}
+
 
 def play(
     agreement: Agreement | Consortium,
@@ -142,49 +206,58 @@ def play(
     seed: int = 0,
     history: bool = True,
 ) -> Match:
-    """Play the repeated game for some slots, and add up what follows for ever.
+    """Play the repeated game for some slots, and add up the costs of all slots after them.
 
-    A consortium plays its individual agreement. `strategies` are by client's name; who has
-    none keeps to the agreement and punishes with the others. Contributions are seen with a
-    relative error of standard deviation `noise`; a client is absent from a slot with
-    probability `dropout`; a shortfall of up to `tolerance` of what was agreed is put up with.
-    Without `history` neither arrays of slots by clients nor the events of single clients are
-    kept, however many slots there are.
+    Args:
+        agreement: What the clients agreed on; a consortium plays its individual agreement.
+        strategies: Strategies by client name: those of `fedaccord.repeated`, or functions of a
+            `View`. All other clients keep to the agreement and punish with the others.
+        slots: How many slots to play.
+        noise: Standard deviation of the relative error with which contributions are observed.
+        dropout: Probability that a client is absent from a slot.
+        tolerance: A shortfall of up to this fraction of what was agreed is tolerated.
+        seed: Seed of the random numbers.
+        history: Whether to keep the arrays of slots by clients and the events of single clients.
+            Without, memory does not grow with the number of slots.
     """
-    _check(slots=slots, noise=noise, dropout=dropout, tolerance=tolerance, seed=seed)
+    check_whole("slots", slots)
+    check_whole("seed", seed, 0)
+    check_number("noise", noise, least=0)
+    check_number("dropout", dropout, least=0, below=1)
+    check_number("tolerance", tolerance, least=0, below=1)
     if isinstance(agreement, Consortium):
         agreement = solve_agreement(agreement)
-    table = Table(agreement, _by_client(agreement, strategies or {}, slots), tolerance)
-    book = Book(agreement, slots, history)
-    chance = Chance(agreement.consortium.size, slots, noise, dropout, seed)
-    while table.slot <= slots:
-        block = chance.block_of(table.slot)
-        book.enter(table.stretch(block))
-    book.enter_tail(table)
+    simulator = Simulator(agreement, _by_client(agreement, strategies or {}, slots), tolerance)
+    recorder = Recorder(agreement, slots, history)
+    rng = MatchRng(agreement.consortium.size, slots, noise, dropout, seed)
+    while simulator.slot <= slots:
+        block = rng.block_of(simulator.slot)
+        recorder.enter(simulator.stretch(block))
+    recorder.enter_tail(simulator)
     return Match(
         agreement=agreement,
-        strategies=table.strategies,
+        strategies=simulator.strategies,
         slots=slots,
         noise=noise,
         dropout=dropout,
         tolerance=tolerance,
         seed=seed,
-        totals=book.totals,
-        punishing=book.punishing,
-        discounted_cost=book.sums.cost,
-        cost_after=book.after.cost,
-        events=tuple(book.diary.events),
-        slipped=book.slipped,
-        deviations=book.deviations,
-        missed_deviations=book.missed,
-        false_alarms=book.false_alarms,
-        absences=book.absences,
-        false_alarm_cost=book.sums.false_alarms,
-        missed_deviation_cost=book.sums.missed,
-        contributions=book.contributions if history else None,
-        observed=book.observed if history else None,
-        client_punishing=book.client_punishing if history else None,
-        cost=book.cost if history else None,
+        totals=recorder.totals,
+        punishing=recorder.punishing,
+        discounted_cost=recorder.sums.cost,
+        cost_after=recorder.after.cost,
+        events=tuple(recorder.log.events),
+        slipped=recorder.slipped,
+        deviations=recorder.deviations,
+        missed_deviations=recorder.missed,
+        false_alarms=recorder.false_alarms,
+        absences=recorder.absences,
+        false_alarm_cost=recorder.sums.false_alarms,
+        missed_deviation_cost=recorder.sums.missed,
+        contributions=recorder.contributions if history else None,
+        observed=recorder.observed if history else None,
+        client_punishing=recorder.client_punishing if history else None,
+        cost=recorder.cost if history else None,
     )
 
 
@@ -203,31 +276,16 @@ def _by_client(
 
 
 def _check_slip(name: str, slip: DeviateOnce, slots: int, samples: float) -> None:
-    """Refuse a slip after the match, or of more than a client has."""
+    """Refuse a slip after the match, or to more than a client has."""
     if slip.slot > slots:
-        raise InvalidInput(f"{name}: slot {slip.slot} is not from 1 to {slots}")
+        raise InvalidInput(Problem("slot", f"slot {slip.slot} is not from 1 to {slots}", name))
     if slip.amount is not None and slip.amount > samples:
-        raise InvalidInput(
-            f"{name}: amount must be from 0 to {samples:.15g}, got {slip.amount:.15g}"
-        )
+        wrong = f"amount must be from 0 to {as_text(samples)}, got {as_text(slip.amount)}"
+        raise InvalidInput(Problem("amount", wrong, name))
 
 
 def _kept(strategy: Strategy) -> Strategy:
-    """What a client that slipped would have played without: what it does otherwise, or signed."""
+    """The strategy of a client without its slips: what it plays otherwise, or what it signed."""
     if isinstance(strategy, DeviateOnce):
         return _kept(strategy.usual)
     return strategy if isinstance(strategy, KeepAndPunish | Loyal) else KeepAndPunish()
-
-
-def _check(*, slots: object, seed: object, **rates: object) -> None:
-    """Refuse numbers that make no sense."""
-    for field, value, least in (("slots", slots, 1), ("seed", seed, 0)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:  # type: ignore[operator]
-            raise InvalidInput(f"{field}: must be a whole number, {least} or more, got {value!r}")
-    for field, value in rates.items():
-        number = isinstance(value, int | float | np.number)
-        if field == "noise" and not (number and 0 <= value < inf):  # type: ignore[operator]
-            raise InvalidInput(f"noise: must be 0 or more, got {value!r}")
-        if field != "noise" and not (number and 0 <= value < 1):  # type: ignore[operator]
-            raise InvalidInput(f"{field}: must be from 0 to less than 1, got {value!r}")

@@ -1,4 +1,4 @@
-"""What is written down of a match: totals, discounted costs, events, and the history if asked."""
+"""The recorder of a match: totals, discounted costs, events, and on request the whole history."""
 
 from dataclasses import dataclass
 from math import inf
@@ -11,20 +11,20 @@ from fedaccord.game.cost import cost
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.repeated.discounting import discounted, power, times, worth
 from fedaccord.repeated.rng import Block
-from fedaccord.repeated.simulator import Stretch, Table
+from fedaccord.repeated.simulator import Simulator, Stretch
 
 EventKind = Literal["deviation", "absence", "false alarm", "punishment", "return"]
 
 _UNSETTLED = 1_000
-"""After so many changes past the last slot, strategies are taken to go on with what they do."""
+"""After this many changes past the last slot, strategies are assumed to repeat themselves."""
 
 
 class Event(NamedTuple):
-    """Something that happened, and in which slot."""
+    """Something that happened in a slot."""
 
     slot: int
     client: str | None
-    """Who; None for what concerns everyone."""
+    """The client in question; None if it concerns everyone."""
     kind: EventKind
     agreed: float | None = None
     contributed: float | None = None
@@ -32,8 +32,8 @@ class Event(NamedTuple):
     """For how many slots in a row; infinite: for ever."""
 
 
-class Book:
-    """Keeps what happened: totals, costs, events, and everything else if asked to."""
+class Recorder:
+    """Records stretches of slots: totals, costs, events, and on request the whole history."""
 
     def __init__(self, agreement: Agreement, slots: int, history: bool) -> None:
         size = agreement.consortium.size
@@ -43,11 +43,11 @@ class Book:
         self.delta = agreement.consortium.discount_factor
         self.sums = _Sums.of_nothing(size)
         self.after = _Sums.of_nothing(size)
-        """What comes after the last slot, discounted to the slot that follows it."""
+        """The costs after the last slot, discounted to the slot that follows it."""
         self.totals = np.empty(slots)
         self.punishing = np.zeros(slots, dtype=bool)
         self.slipped = np.zeros(size, dtype=bool)
-        self.diary = _Diary(agreement)
+        self.log = _EventLog(agreement)
         self.false_alarms, self.deviations, self.missed, self.absences = 0, 0, 0, 0
         self.last_total = agreement.equilibrium.total
         shape = (slots if history else 0, size)
@@ -55,7 +55,7 @@ class Book:
         self.client_punishing = np.empty(shape, dtype=bool)
 
     def enter(self, stretch: Stretch) -> None:
-        """Write down a stretch of slots."""
+        """Record a stretch of slots."""
         part = slice(stretch.first - 1, stretch.first - 1 + int(stretch.length))
         costs = self._costs(stretch, stretch.profile)
         self.totals[part] = stretch.contributions.sum(axis=-1)
@@ -67,36 +67,36 @@ class Book:
             self.observed[part] = stretch.observed
             self.client_punishing[part] = stretch.punishing
             self.cost[part] = costs
-            self.diary.enter(stretch)
+            self.log.enter(stretch)
 
-    def enter_tail(self, table: Table) -> None:
-        """Add up for ever after: nobody is absent or misread any more.
+    def enter_tail(self, simulator: Simulator) -> None:
+        """Add up all costs after the last slot, where nobody is absent or misread.
 
-        Clients that cannot say what they will do are taken to go on with what they did last.
-        The match then ends in a stretch without end, or in a cycle (slip, punishment, return,
-        slip): the cycle's sum is added as often as it comes, in closed form.
+        Clients that cannot say what they will do are assumed to repeat what they did last. The
+        match then ends in a stretch without end, or in a cycle (slip, punishment, return, slip),
+        whose repetitions are summed in closed form.
         """
-        self._follow(table)
+        self._follow(simulator)
         self.sums.add(self.after.times(power(self.delta, self.slots)))
 
-    def _follow(self, table: Table) -> None:
-        """Add up what comes after the last slot."""
-        self.diary.close(self.punishing, table.punished_until)
-        table.settle()
+    def _follow(self, simulator: Simulator) -> None:
+        """Add up the costs after the last slot."""
+        self.log.close(self.punishing, simulator.punished_until)
+        simulator.settle()
         met: dict[object, tuple[int, int]] = {}
         passed: list[_Sums] = []
-        while table.standing not in met:
-            met[table.standing] = (table.slot, len(passed))
-            stretch = table.stretch(Block(first=table.slot, last=inf))
+        while simulator.standing not in met:
+            met[simulator.standing] = (simulator.slot, len(passed))
+            stretch = simulator.stretch(Block(first=simulator.slot, last=inf))
             sums = self._sums(stretch, self._costs(stretch, stretch.profile), self.slots + 1)
             self.after.add(sums)
             passed.append(sums)
             if stretch.length == inf:
                 return
             if len(passed) == _UNSETTLED:
-                table.settle(everyone=True)
-        first, index = met[table.standing]
-        period = table.slot - first
+                simulator.settle(everyone=True)
+        first, index = met[simulator.standing]
+        period = simulator.slot - first
         again = power(self.delta, period) / ((1.0 - self.delta) * worth(self.delta, period))
         for sums in passed[index:]:
             self.after.add(sums.times(again))
@@ -104,8 +104,8 @@ class Book:
     def _costs(self, stretch: Stretch, profile: FloatArray) -> FloatArray:
         """What each slot costs each client, if everyone present contributes this.
 
-        When everyone who would train is absent, the last model stays in use, and its accuracy
-        loss. When nobody means to train there is no model, and the cost is infinite (eq. 5).
+        If everyone who would train is absent, the last model stays in use, with its accuracy
+        loss. If nobody intends to train, there is no model, and the cost is infinite (eq. 5).
         """
         contributions = stretch.of_present(profile)
         total = contributions.sum(axis=-1)
@@ -114,17 +114,17 @@ class Book:
         return cost(self.agreement.consortium, contributions, total[:, np.newaxis])
 
     def _in_use(self, stretch: Stretch) -> FloatArray:
-        """How much data is behind the model in use before each slot, and after the last."""
+        """The total behind the model in use before each slot, and after the last."""
         totals = np.append(self.last_total, stretch.contributions.sum(axis=-1))
         trained = np.where(totals > 0, np.arange(totals.size), 0)
         return np.asarray(totals[np.maximum.accumulate(trained)])
 
     def _sums(self, stretch: Stretch, costs: FloatArray, now: int = 1) -> "_Sums":
-        """The stretch's costs discounted to the slot `now`, in all and for which reason.
+        """The stretch's costs discounted to the slot `now`, in total and by cause.
 
-        A false alarm costs what is paid above the agreement's cost in its punishment; a slip
-        that nobody saw, what is paid above the cost had who slipped given what was agreed. Who
-        is absent is so either way.
+        A false alarm costs what is paid above the agreement's cost during its punishment; an
+        unobserved slip, what is paid above the cost if the slipping clients had contributed what
+        was agreed. Absences are the same in both cases.
         """
         start = power(self.delta, stretch.first - now)
         agreed, unseen = self.agreement.profile, stretch.slipped & ~stretch.seen
@@ -143,7 +143,7 @@ class Book:
         return sums
 
     def _count(self, stretch: Stretch) -> None:
-        """How often what happened."""
+        """Count slips, unobserved slips, absences and false alarms."""
         slots = np.full(self.delta.size, stretch.length)
         if stretch.absent is not None:
             slots -= stretch.absent.sum(axis=0)
@@ -155,17 +155,17 @@ class Book:
         self.last_total = float(self._in_use(stretch)[-1])
 
 
-class _Diary:
-    """The events, as they come."""
+class _EventLog:
+    """The events of a match, in order."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.names, self.agreed = agreement.consortium.names, agreement.profile.tolist()
         self.events: list[Event] = []
         self.lasting: dict[int, int] = {}
-        """Where the latest deviation of a client stands among the events."""
+        """Index of each client's latest deviation among the events."""
 
     def enter(self, stretch: Stretch) -> None:
-        """Who slipped, was absent, or was wronged."""
+        """Who slipped, was absent, or caused a false alarm."""
         for n in np.flatnonzero(stretch.slipped).tolist():
             for first, length in _runs_present(stretch, n):
                 self._deviation(n, first, float(stretch.profile[n]), length)
@@ -177,7 +177,7 @@ class _Diary:
                 self._note(stretch.first, n, "false alarm", float(stretch.profile[n]))
 
     def close(self, punishing: BoolArray, until: float) -> None:
-        """When the punishments began and ended, `until` if the match ends first."""
+        """When punishments began and ended; at `until` for one that outlasts the match."""
         edges = np.flatnonzero(np.diff(np.concatenate([[False], punishing, [False]])))
         for before, last in edges.reshape(-1, 2).tolist():
             ends = last < punishing.size
@@ -191,7 +191,7 @@ class _Diary:
         self.events.append(Event(slot, self.names[n], kind, self.agreed[n], contributed))
 
     def _deviation(self, n: int, first: int, contributed: float, length: float) -> None:
-        """One event, however long it lasts."""
+        """One event for a deviation of any number of slots in a row."""
         if n in self.lasting:
             where = self.lasting[n]
             event = self.events[where]
@@ -214,7 +214,7 @@ def _runs_present(stretch: Stretch, n: int) -> list[tuple[int, int]]:
 
 @dataclass
 class _Sums:
-    """Discounted costs: in all, for false alarms, for slips that nobody saw."""
+    """Discounted costs: in total, of false alarms, of unobserved slips."""
 
     cost: FloatArray
     false_alarms: FloatArray
@@ -222,16 +222,16 @@ class _Sums:
 
     @classmethod
     def of_nothing(cls, size: int) -> "_Sums":
-        """Sums to start from."""
+        """Zeros to start from."""
         return cls(np.zeros(size), np.zeros(size), np.zeros(size))
 
     def add(self, other: "_Sums") -> None:
-        """Add another's to these."""
+        """Add the others to these."""
         self.cost = self.cost + other.cost
         self.false_alarms = self.false_alarms + other.false_alarms
         self.missed = self.missed + other.missed
 
     def times(self, factor: FloatArray) -> "_Sums":
-        """These, each client's times its factor."""
+        """These, each multiplied by its client's factor."""
         parts = (self.cost, self.false_alarms, self.missed)
         return _Sums(*(times(factor, part) for part in parts))

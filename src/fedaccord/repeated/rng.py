@@ -1,4 +1,4 @@
-"""What is left to chance: who is absent from a slot, and by how much each is misread."""
+"""Random numbers of a match: who is absent from a slot, and the observation errors."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,21 +8,23 @@ import numpy as np
 from fedaccord.numbers import BoolArray, FloatArray
 
 _TOGETHER = 200_000
-"""How many client-slots are drawn at once, so that memory does not grow with the slots."""
+"""How many numbers are drawn at once, so that memory does not grow with the slots."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Chance in some slots in a row: who is absent, and by how much each is misread."""
+    """The random numbers of some slots in a row."""
 
     first: int
     last: float
-    """The last of the slots; infinite when nothing is left to chance."""
+    """The last of the slots; may be infinite if nothing is random."""
     absent: BoolArray | None = None
+    """One row per slot: who is absent; None: nobody."""
     error: FloatArray | None = None
+    """One row per slot: by what fraction each contribution is misread; None: by nothing."""
 
     def rows(self, first: int, length: float) -> tuple[BoolArray | None, FloatArray | None]:
-        """Those of `length` slots from `first` on."""
+        """The rows of `length` slots from `first` on."""
 
         def part(values: Any) -> Any:
             start = first - self.first
@@ -31,8 +33,8 @@ class Block:
         return part(self.absent), part(self.error)
 
 
-class Chance:
-    """The same numbers for the same seed, however the slots are cut into stretches."""
+class MatchRng:
+    """Draws the same numbers for the same seed, however the slots are cut into stretches."""
 
     def __init__(self, size: int, slots: int, noise: float, dropout: float, seed: int) -> None:
         self.size, self.slots, self.noise, self.dropout = size, slots, noise, dropout
@@ -41,7 +43,7 @@ class Chance:
         self.block = Block(first=0, last=0)
 
     def block_of(self, slot: int) -> Block:
-        """The block that a slot is in; slots are asked for in order."""
+        """The block that a slot is in; slots must be asked for in order."""
         if slot > self.block.last:
             height = self.slots if self.noise == self.dropout == 0 else _TOGETHER // self.size or 1
             last = min(self.slots, slot + height - 1)

@@ -1,9 +1,9 @@
-"""Where the game is played: everyone's next contribution, what is seen of it, and the phase.
+"""The simulator: everyone's next contribution, what is observed of it, and everyone's phase.
 
-Each client has a phase of its own. When in a slot in which it cooperates it sees anyone slip, it
-punishes from the next slot on, for as long as the agreement says (or its strategy, if that knows
-better); what it sees meanwhile makes no difference. So clients with the same rule are always in
-the same phase.
+Each client has its own phase. If it observes a slip in a slot in which it cooperates, it punishes
+from the next slot on, for as long as the agreement (or its strategy, if that says so itself)
+prescribes; what it observes meanwhile makes no difference. So clients with the same strategy are
+always in the same phase.
 """
 
 from collections.abc import Callable
@@ -15,40 +15,37 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.agreement import KEPT, Agreement
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.repeated.rng import Block
 from fedaccord.repeated.strategies import Steady, Strategy, View
 
-_ROUNDING = 1e-9
-"""A contribution this close (relative) to the agreed one is the agreed one."""
-
 _LOOK_AHEAD = 8
-"""So many slots are searched for an alarm at first, then twice as many, and so on."""
+"""How many slots are searched for an alarm at first; then twice as many, and so on."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Slots in a row in which everyone means to do the same; one with an alarm stands alone."""
+    """Slots in a row with the same intentions; a slot with an alarm is a stretch of its own."""
 
     first: int
     length: float
     """How many slots; infinite at the very end."""
     profile: FloatArray
-    """What each client means to contribute."""
+    """What each client intends to contribute."""
     punishing: BoolArray
     """Which clients are punishing."""
     undeserved: bool
-    """Whether they punish what nobody did."""
+    """Whether they punish a slip that nobody made."""
     less: BoolArray
-    """Who means to give less than agreed."""
+    """Who intends to contribute less than agreed."""
     seen: BoolArray
-    """Who is seen to give less than agreed by clients that cooperate."""
+    """Who is observed to contribute less than agreed by clients that cooperate."""
     absent: BoolArray | None
-    """One row a slot, like the error; None: nobody."""
+    """Who is absent, one row per slot; None: nobody."""
     error: FloatArray | None
-    """By what part each is misread; None: by nothing."""
+    """By what fraction each contribution is misread, one row per slot; None: by nothing."""
 
     @property
     def mostly_punishing(self) -> bool:
@@ -57,28 +54,28 @@ class Stretch:
 
     @property
     def slipped(self) -> BoolArray:
-        """Who gives less than agreed, if present, without punishing anyone."""
+        """Who contributes less than agreed, if present, while not punishing."""
         return self.less & ~self.punishing
 
     @property
     def false_alarm(self) -> bool:
-        """Whether there is an alarm, and nobody who is seen gives less than agreed."""
+        """Whether there is an alarm, but nobody who caused it contributes less than agreed."""
         return bool(self.seen.any()) and not (self.seen & self.less).any()
 
     @cached_property
     def contributions(self) -> FloatArray:
-        """One row a slot, or a single row when all slots are the same."""
+        """One row per slot, or a single row if all slots are the same."""
         return self.of_present(self.profile)
 
     def of_present(self, profile: FloatArray) -> FloatArray:
-        """The rows if everyone means to contribute this, and who is absent contributes 0."""
+        """The same rows for any intended profile; absent clients contribute 0."""
         if self.absent is None:
             return profile[np.newaxis]
         return np.where(self.absent, 0.0, profile)
 
     @property
     def observed(self) -> FloatArray:
-        """What is seen of them, likewise; NaN for an absent client."""
+        """The contributions as everyone observes them; NaN for an absent client."""
         seen = self.contributions
         if self.error is not None:
             seen = np.maximum(seen * (1.0 + self.error), 0.0)
@@ -86,7 +83,7 @@ class Stretch:
 
     @property
     def seen_last(self) -> FloatArray:
-        """What is seen in the last slot; 0 for an absent client."""
+        """What is observed in the last slot; 0 for an absent client."""
         end = replace(
             self,
             absent=None if self.absent is None else self.absent[-1:],
@@ -102,27 +99,27 @@ class _Group:
     strategy: Strategy
     clients: npt.NDArray[np.int64]
     slots: float
-    """For how long they punish."""
+    """For how many slots they punish."""
     last_alarm: int | None = None
     punished_until: float = 0
     undeserved: bool = False
 
     def standing(self, slot: int) -> tuple[float, float, bool]:
-        """Slots of punishment left, and since the last alarm unless they never end; its reason."""
+        """Slots of punishment left, slots since the last alarm (if it ends), and its cause."""
         left = max(self.punished_until - slot + 1, 0)
         since = inf if self.last_alarm is None or left == inf else slot - self.last_alarm
         return left, since, self.undeserved
 
 
-class Table:
-    """Where the game is played: whose turn, who is in which phase, what everyone saw last."""
+class Simulator:
+    """The state of a match: the slot, everyone's phase, and what was observed last."""
 
     def __init__(
         self, agreement: Agreement, strategies: tuple[Strategy, ...], tolerance: float
     ) -> None:
         self.agreement = agreement
         self.strategies = strategies
-        self.least = agreement.profile * (1.0 - tolerance - _ROUNDING)
+        self.least = agreement.profile * (1.0 - tolerance - KEPT)
         self.groups = _grouped(strategies, agreement.punishment_slots)
         self.slot = 1
         self.last: FloatArray | None = None
@@ -131,18 +128,18 @@ class Table:
 
     @property
     def standing(self) -> tuple[Any, ...]:
-        """All that the future depends on: everyone's phase, and what was done last."""
+        """All that the future depends on: everyone's phase, and the last intentions."""
         phases = tuple(group.standing(self.slot) for group in self.groups)
         return phases, self.intended.tobytes()
 
     @property
     def punished_until(self) -> float:
-        """The last slot in which, as things stand, most clients are punishing."""
+        """The last slot in which most clients will be punishing, as things stand."""
         until = self._each(lambda group: group.punished_until)
         return float(np.sort(until)[(until.size - 1) // 2])
 
     def stretch(self, block: Block) -> Stretch:
-        """Play on until something changes, at most to the end of the block."""
+        """Play until something changes, at most to the end of the block."""
         punishing = self._each(lambda group: self.slot <= group.punished_until).astype(bool)
         profile, until = self._intentions()
         length = min(until, block.last) - self.slot + 1
@@ -160,7 +157,7 @@ class Table:
             profile=profile,
             punishing=punishing,
             undeserved=self._undeserved(),
-            less=profile < self.agreement.profile * (1.0 - _ROUNDING),
+            less=profile < self.agreement.profile * (1.0 - KEPT),
             seen=short[0] & (length == 1),
             absent=None if absent is None else absent[: int(length)],
             error=None if error is None else error[: int(length)],
@@ -169,14 +166,14 @@ class Table:
         return stretch
 
     def settle(self, everyone: bool = False) -> None:
-        """From now on who cannot say what it will do does what it did last."""
+        """From now on, clients that cannot say what they will do repeat what they did last."""
         for group in self.groups:
             unsure = group.strategy.steady_until(self._view(group)) < self.slot
             if unsure or everyone:
                 group.strategy = _Fixed(self.intended)
 
     def _move_on(self, stretch: Stretch) -> None:
-        """To the slot after a stretch; after an alarm, who cooperated starts to punish."""
+        """Go to the slot after a stretch; after an alarm, all who cooperated start to punish."""
         self.intended = stretch.profile
         self.last = stretch.seen_last
         if stretch.seen.any():
@@ -188,7 +185,7 @@ class Table:
         self.slot += int(stretch.length) if stretch.length < inf else 0
 
     def _undeserved(self) -> bool:
-        """Whether all who punish do so for a false alarm."""
+        """Whether all who punish do so because of a false alarm."""
         punishing = [group for group in self.groups if self.slot <= group.punished_until]
         return bool(punishing) and all(group.undeserved for group in punishing)
 
@@ -200,7 +197,7 @@ class Table:
         return result
 
     def _intentions(self) -> tuple[FloatArray, float]:
-        """What everyone is about to contribute, and the last slot for which that is sure."""
+        """What everyone intends to contribute, and the last slot for which that is certain."""
         profile = np.empty(self.agreement.consortium.size)
         until = inf
         for group in self.groups:
@@ -228,7 +225,7 @@ class Table:
         )
 
     def _answer(self, group: _Group, view: View) -> FloatArray:
-        """What a strategy says, if it is possible."""
+        """What a strategy answers, checked."""
         given = group.strategy.contribution(view)
         try:
             answer = np.asarray(given, dtype=np.float64)
@@ -238,7 +235,7 @@ class Table:
             answer = np.full_like(view.agreed, answer)
         names, size = self.agreement.consortium.names, view.agreed.size
         if answer.shape != view.agreed.shape:
-            wanted = "one number" if size == 1 else f"{size} numbers, one a client"
+            wanted = "one number" if size == 1 else f"{size} numbers, one per client"
             raise InvalidInput(
                 f"the strategy of {names[group.clients[0]]} must answer with {wanted}, "
                 f"got {given!r} in slot {self.slot}"
@@ -255,7 +252,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class _Fixed(Steady):
-    """Go on with the same profile for ever."""
+    """Repeat the same profile for ever."""
 
     profile: FloatArray
 
@@ -267,10 +264,10 @@ class _Fixed(Steady):
 def _short(
     profile: FloatArray, least: FloatArray, absent: BoolArray | None, error: FloatArray | None
 ) -> BoolArray:
-    """Slot by slot, who seems to give less than the least: a single row if all are the same."""
+    """By slot, who seems to contribute less than `least`; a single row if all are the same."""
     if error is None:
         short = (profile < least)[np.newaxis]
-    else:  # profile * (1 + error) < least, with less to do for each slot
+    else:  # profile * (1 + error) < least, with fewer operations per slot
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             margin = np.where(least > 0, least / profile - 1.0, -np.inf)
         short = error < margin
@@ -298,7 +295,7 @@ def _hashable(strategy: Strategy) -> bool:
 
 
 def _punishes_for(strategy: Strategy, agreed_slots: int | None) -> float:
-    """For how many slots: as the agreement says, unless the strategy knows better."""
+    """For how many slots: the strategy's own number, or else the agreement's."""
     own: float | None = getattr(strategy, "punishes_for", None)
     if own is not None:
         return own

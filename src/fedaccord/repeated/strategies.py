@@ -1,20 +1,20 @@
-"""What a client does, given what it has observed so far.
+"""Strategies: what a client contributes, given what it has observed so far.
 
-A strategy is a few lines: `contribution(view)` returns how many samples to train on in the
-slot to come. The view's numbers are arrays, one entry for each client that plays the strategy,
-so one line of arithmetic serves one client and a thousand. A plain function of a view will do
-as well; it is asked for one client at a time.
+A strategy is a few lines: `contribution(view)` returns how many samples to train on in the next
+slot. The view's numbers are arrays, one entry for each client that plays the strategy, so one line
+of arithmetic serves one client or a thousand. A function of a view will do as well; it is called
+for one client at a time.
 
->>> from fedaccord.game.paper import paper_consortium
->>> from fedaccord.agreement.solve import solve_agreement
->>> from fedaccord.repeated.match import play
->>> agreement = solve_agreement(paper_consortium(), kind="uniform")
+>>> import fedaccord as fa
+>>> agreement = fa.solve_agreement(fa.paper_consortium(), kind="uniform")
 >>> def half_hearted(view):
 ...     return 0.5 * view.agreed
->>> match = play(agreement, {"client-7": half_hearted}, slots=3)
+>>> match = fa.play(agreement, {"client-7": half_hearted}, slots=3)
 >>> match.totals.round().tolist()
 [883465.0, 509047.0, 509047.0]
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -24,12 +24,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import unknown
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import shown, unknown, wrong_number, wrong_whole
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.game.filling import TIE
 from fedaccord.numbers import FloatArray
-
-_ROUNDING = 1e-12
-"""Of a satiation point: who misses it by less has nothing to add."""
 
 
 @dataclass(frozen=True)
@@ -37,32 +35,34 @@ class View:
     """What the clients that play one strategy know when a slot begins. Slots count from 1."""
 
     slot: int
-    """The slot to come."""
+    """The slot that begins."""
     clients: npt.NDArray[np.int64]
     """Their positions in the consortium."""
     agreed: FloatArray
-    """What the agreement asks of each."""
+    """What the agreement asks of each of them."""
     alone: FloatArray
-    """What each would contribute at the equilibrium."""
+    """What each of them contributes at the equilibrium."""
     samples: FloatArray
+    """D_n of each of them."""
     satiation: FloatArray
+    """h_n of each of them."""
     agreed_total: float
-    """What the agreement asks of all clients together."""
+    """What the agreement asks of all clients of the consortium together."""
     last_alarm: int | None
-    """The latest slot in which they cooperated and saw someone slip; None: never yet."""
+    """The latest slot in which they cooperated and observed a slip; None: never so far."""
     punishing: bool
-    """Whether a slip is still to be punished in this slot."""
+    """Whether they are punishing a slip in this slot."""
     last: FloatArray | None
-    """What every client of the consortium was seen to contribute in the slot before: 0 for an
-    absent one. None in the first slot."""
+    """What every client of the consortium was observed to contribute in the previous slot, 0 for
+    an absent one; None in the first slot."""
 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """What a client does in the slot to come, and until when it will do just that.
+    """What a client does in the next slot, and until when it will repeat that.
 
-    How long a slip is to be punished is for the agreement to say. A strategy that knows better
-    has an attribute `punishes_for` as well: a number of slots, or infinity.
+    A slip is punished for as long as the agreement says. A strategy that punishes for another
+    length has an attribute `punishes_for` as well: a number of slots, or infinity.
     """
 
     def contribution(self, view: View) -> FloatArray:
@@ -70,25 +70,28 @@ class Strategy(Protocol):
         ...
 
     def steady_until(self, view: View) -> float:
-        """The last slot with this same answer if the phase lasts and no one is seen to slip.
+        """The last slot with this same answer, if the phase lasts and no slip is observed.
 
-        A slot before the one to come: nobody can say. It is then asked in every slot, and
-        taken to go on with what it did last when the match is over.
+        A slot before `view.slot` means that it cannot be said. The strategy is then asked in every
+        slot, and after the match it is assumed to repeat its last answer.
         """
         ...
 
 
 class Steady:
-    """A strategy that repeats itself until the phase changes or someone is seen to slip."""
+    """A strategy that repeats itself until the phase changes or a slip is observed."""
 
     def steady_until(self, view: View) -> float:  # noqa: ARG002  others look at it
-        """For good."""
+        """For ever."""
         return inf
 
 
 @dataclass(frozen=True)
 class KeepAndPunish(Steady):
-    """Keep to the agreement, and punish a slip for as long as it says. What everyone signs."""
+    """Keep to the agreement, and punish a slip for as long as it says: what everyone signs.
+
+    A trigger strategy; with a punishment without end it is the grim trigger.
+    """
 
     def contribution(self, view: View) -> FloatArray:
         """The agreed amount, or the equilibrium's in a punishment."""
@@ -96,8 +99,13 @@ class KeepAndPunish(Steady):
 
 
 @dataclass(frozen=True)
-class Friedman(KeepAndPunish):
-    """Keep to the agreement until anyone slips, then the equilibrium for ever: the paper's."""
+class GrimTrigger(KeepAndPunish):
+    """Keep to the agreement until anyone slips, then play the equilibrium for ever.
+
+    The paper's strategy. Known as grim trigger, grudger, Nash reversion or Friedman's trigger
+    strategy; J. W. Friedman, "A non-cooperative equilibrium for supergames", Review of Economic
+    Studies 38 (1971).
+    """
 
     @property
     def punishes_for(self) -> float:
@@ -105,50 +113,62 @@ class Friedman(KeepAndPunish):
         return inf
 
 
+Friedman = GrimTrigger
+"""The grim trigger, by the name of its author."""
+
+
 @dataclass(frozen=True)
 class Forgiving(KeepAndPunish):
-    """Keep to the agreement, revert to the equilibrium for some slots after a slip."""
+    """Keep to the agreement, and play the equilibrium for some slots after a slip.
+
+    Known as limited (or finite) punishment, or forgiving trigger; E. J. Green and R. H. Porter,
+    "Noncooperative collusion under imperfect price information", Econometrica 52 (1984).
+    """
 
     slots: int
 
     def __post_init__(self) -> None:
-        """A punishment has a length."""
-        _check_whole("forgiving", "slots", self.slots)
+        """Check the length of the punishment."""
+        if wrong := wrong_whole(self.slots):
+            raise InvalidInput(Problem("slots", f"slots {wrong}", "forgiving"))
 
     @property
     def punishes_for(self) -> float:
-        """So many slots, whatever the agreement says."""
+        """This many slots, whatever the agreement says."""
         return self.slots
 
 
 @dataclass(frozen=True)
 class Selfish(Steady):
-    """The equilibrium, every slot."""
+    """The equilibrium, in every slot: always the stage game's Nash equilibrium, always defect."""
 
     def contribution(self, view: View) -> FloatArray:
-        """What suits the client when all are selfish."""
+        """What the client contributes at the equilibrium."""
         return view.alone
 
 
 @dataclass(frozen=True)
 class Myopic:
-    """The best response to what the others were last seen to do (Lemma 1)."""
+    """The best response to what the others were last observed to do (Lemma 1).
+
+    Known as myopic best response, or Cournot adjustment.
+    """
 
     def contribution(self, view: View) -> FloatArray:
-        """Whatever is missing to the satiation point; the agreed amount at the start."""
+        """The rest up to the satiation point; the agreed amount in the first slot."""
         if view.last is None:
             return view.agreed
         others = view.last.sum() - view.last[view.clients]
         return _best_response(view, others)
 
     def steady_until(self, view: View) -> float:
-        """Nobody can say: it looks again after every slot."""
+        """It cannot be said: the strategy looks again after every slot."""
         return view.slot - 1
 
 
 @dataclass(frozen=True)
 class FreeRide(Steady):
-    """Nothing, ever."""
+    """Nothing, in every slot: always free-ride, the extreme form of always defect."""
 
     def contribution(self, view: View) -> FloatArray:
         """No samples."""
@@ -157,7 +177,7 @@ class FreeRide(Steady):
 
 @dataclass(frozen=True)
 class Loyal(Steady):
-    """The agreed amount whatever happens."""
+    """The agreed amount, whatever happens: always cooperate."""
 
     def contribution(self, view: View) -> FloatArray:
         """What was agreed."""
@@ -166,31 +186,34 @@ class Loyal(Steady):
 
 @dataclass(frozen=True)
 class DeviateOnce:
-    """Slip in one slot, to `amount` or as well as one can, and otherwise keep to the agreement."""
+    """Slip in one slot, and keep to the agreement otherwise: a one-shot deviation."""
 
     slot: int
     amount: float | None = None
-    otherwise: "AnyStrategy" = field(default_factory=KeepAndPunish)
+    """What it contributes in that slot; None: the amount that saves it most."""
+    otherwise: AnyStrategy = field(default_factory=KeepAndPunish)
+    """What it plays in all other slots."""
 
     def __post_init__(self) -> None:
-        """A slip has a slot, and an amount that could be given."""
-        _check_whole("deviate once", "slot", self.slot)
-        if self.amount is not None and not 0 <= self.amount < inf:
-            raise InvalidInput(f"deviate once: amount must be 0 or more, got {self.amount!r}")
+        """Check the slot and the amount."""
+        if wrong := wrong_whole(self.slot):
+            raise InvalidInput(Problem("slot", f"slot {wrong}", "deviate once"))
+        if self.amount is not None and (wrong := wrong_number(self.amount, least=0)):
+            raise InvalidInput(Problem("amount", f"amount {wrong}", "deviate once"))
         object.__setattr__(self, "otherwise", as_strategy(self.otherwise))
 
     @property
     def usual(self) -> Strategy:
-        """What it does in all other slots."""
+        """The strategy that it plays in all other slots."""
         return as_strategy(self.otherwise)
 
     @property
     def punishes_for(self) -> float | None:
-        """As long as it does otherwise."""
+        """As long as the strategy of all other slots does."""
         return getattr(self.otherwise, "punishes_for", None)
 
     def contribution(self, view: View) -> FloatArray:
-        """The slip in its slot. In a punishment the equilibrium is as well as one can."""
+        """The slip in its slot. In a punishment the best amount is the equilibrium's."""
         if view.slot != self.slot:
             return self.usual.contribution(view)
         if self.amount is not None:
@@ -209,24 +232,25 @@ class DeviateOnce:
 
 @dataclass(frozen=True)
 class OneByOne:
-    """Any function from a view of one client to its contribution, made a strategy."""
+    """A strategy made of a function from a view of one client to its contribution."""
 
     function: Callable[[View], object]
 
     def contribution(self, view: View) -> FloatArray:
-        """Ask the function for each client in turn."""
+        """Call the function for each client in turn."""
         return np.array([_number(self.function(one), view.slot) for one in _one_by_one(view)])
 
     def steady_until(self, view: View) -> float:
-        """Nobody can say, so it is asked in every slot."""
+        """It cannot be said, so the function is called in every slot."""
         return view.slot - 1
 
 
 AnyStrategy: TypeAlias = Strategy | Callable[[View], object]
+"""A strategy, or a function from a view of one client to its contribution."""
 
 
 def as_strategy(given: object) -> Strategy:
-    """A strategy as it is; a function, or an object with `contribution` alone, made one."""
+    """A strategy unchanged; a function, or an object with only `contribution`, made into one."""
     if isinstance(given, Strategy) and not isinstance(given, type):
         return given
     answer = getattr(given, "contribution", given)
@@ -243,9 +267,9 @@ def slips_of(strategy: Strategy) -> Iterator[DeviateOnce]:
 
 
 def _best_response(view: View, others: FloatArray) -> FloatArray:
-    """What suits each client when the others give so much (Lemma 1), rounding aside."""
+    """Each client's best response if the others contribute this much (Lemma 1)."""
     wanted = view.satiation - others
-    wanted = np.where(wanted > _ROUNDING * view.satiation, wanted, 0.0)
+    wanted = np.where(wanted > TIE * view.satiation, wanted, 0.0)
     return np.asarray(np.minimum(wanted, view.samples))
 
 
@@ -264,7 +288,7 @@ def _one_by_one(view: View) -> Iterator[View]:
 
 
 def _number(answer: object, slot: int) -> float:
-    """One number from whatever a function returned."""
+    """What a function returned, as one number."""
     try:
         return float(np.asarray(answer, dtype=np.float64).item())
     except (TypeError, ValueError):
@@ -273,38 +297,39 @@ def _number(answer: object, slot: int) -> float:
         ) from None
 
 
-def _check_whole(strategy: str, field: str, value: object) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:  # type: ignore[operator]
-        raise InvalidInput(f"{strategy}: {field} must be a whole number, 1 or more, got {value!r}")
-
-
 STRATEGIES: dict[str, Strategy] = {
     "keep": KeepAndPunish(),
-    "friedman": Friedman(),
+    "grim-trigger": GrimTrigger(),
     "selfish": Selfish(),
     "myopic": Myopic(),
     "free-ride": FreeRide(),
     "loyal": Loyal(),
 }
+"""The strategies that have a name on the command line, beside `forgiving:N`."""
+_ALIASES = {"friedman": "grim-trigger"}
 _KNOWN = (*STRATEGIES, "forgiving:N")
 
 
 def strategy_called(name: str) -> Strategy:
-    """The strategy of this name; `forgiving:3` punishes for 3 slots."""
+    """The strategy of this name; `forgiving:3` punishes for 3 slots.
+
+    >>> strategy_called("grim-trigger") == strategy_called("friedman") == GrimTrigger()
+    True
+    """
+    name = _ALIASES.get(name, name)
     if name in STRATEGIES:
         return STRATEGIES[name]
     word, colon, slots = name.partition(":")
     if word == "forgiving":
         if not (slots.isascii() and slots.isdigit() and int(slots) > 0):
-            given = f"got {slots!r}" if colon else "as in forgiving:3"
+            given = f"got {shown(slots)}" if colon else "as in forgiving:3"
             raise InvalidInput(f"forgiving:N needs a whole number of slots, 1 or more, {given}")
         return Forgiving(int(slots))
-    raise InvalidInput(f"unknown strategy {name!r}: {unknown(name, _KNOWN)}")
+    raise InvalidInput(f"unknown strategy {shown(name)}: {unknown(name, _KNOWN)}")
 
 
 def name_of(strategy: Strategy) -> str:
-    """Its name: of one with planned slips what it does otherwise, of another its own."""
+    """The name of a strategy; for one with planned slips, that of what it plays otherwise."""
     if isinstance(strategy, DeviateOnce):
         return name_of(strategy.usual)
     if isinstance(strategy, Forgiving):

@@ -1,47 +1,54 @@
-"""How large a shortfall to put up with when contributions are misread.
+"""How large a shortfall to tolerate when contributions are observed with noise.
 
-A small tolerance takes honest clients for slipping, and the punishments that follow cost
-everyone. A large one lets clients shade: give a little less than agreed, slot after slot,
-hardly ever seen. In between lies the tolerance that costs least.
+A small tolerance mistakes honest clients for deviators, and the punishments that follow cost
+everyone. A large one lets clients shade: contribute a little less than agreed in every slot, and
+hardly ever be caught. In between lies the tolerance that costs least.
 
-A client that gives (1 - s) of what was agreed is seen to slip with probability
-Phi(((1 - tau) / (1 - s) - 1) / sigma), for a tolerance tau and a relative error that is normal
-with standard deviation sigma. If there is an alarm in a slot with probability q, cooperation
-is worth V = F + delta ((1 - q) V + q (P (1 + ... + delta^(T-1)) + delta^T V)) to a client that
-pays F in its slots and P in those of a punishment of T slots. Each client shades as far as pays,
-the others keeping to the agreement; the cost of a tolerance is what all pay when all do so.
+A client that contributes (1 - s) of what was agreed triggers an alarm with probability
+Phi(((1 - tau) / (1 - s) - 1) / sigma), for a tolerance tau and a normal relative error with
+standard deviation sigma. If there is an alarm in a slot with probability q, the expected
+discounted cost of cooperation is V = F + delta ((1 - q) V + q (P (1 + ... + delta^(T-1)) +
+delta^T V)) for a client that pays F in a slot of cooperation and P in each of the T slots of a
+punishment. Each client shades as far as it pays while the others keep to the agreement; the cost
+of a tolerance is what all pay if all do so.
 
-Absence matters in one way here: who is absent is not seen. What it costs that absent clients
-do not train is the same for every tolerance, near enough, and left out.
+Absence matters here in one way: an absent client is not observed. What it costs that absent
+clients do not train is nearly the same for every tolerance, and is left out.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_number
 from fedaccord.game.cost import cost
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import SUMS_DIFFER, FloatArray
+from fedaccord.record import Columns, Record, Tables
 
 _WIDEST = 8.0
-"""Tolerances up to this many standard deviations of the error are looked at."""
+"""Tolerances up to this many standard deviations of the error are considered."""
+
+_WIDEST_OF_ALL = 1.0 - 1e-9
+"""A tolerance of 1 would accept anything; the largest one considered is just below."""
 
 _GRID = 81
-"""Tolerances looked at, first over the whole range and then around the best."""
-
-_ROUNDING = 1e-12
+"""Tolerances evaluated, first over the whole range and then around the best."""
 
 _NEARLY_ONE = 1.0 - 2.0**-53
+"""The largest probability below 1, so that a logarithm of its complement is finite."""
 
 _CLOSE, _WIDE = np.linspace(-8.0, 4.0, 193), np.linspace(0.0, 1.0, 33)
-"""How far clients think of shading: these many standard deviations of the error above the
-tolerance, around which being seen becomes likely, and these parts of what was agreed."""
+"""The amounts of shading that clients consider: these many standard deviations of the error above
+the tolerance, where an alarm becomes likely, and these fractions of what was agreed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tolerance:
-    """The tolerance that costs least, and what it leads to."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Tolerance(Record):
+    """The tolerance that costs least, and its consequences."""
 
     agreement: Agreement
     noise: float
@@ -50,31 +57,60 @@ class Tolerance:
     false_alarm: float
     """Probability of an alarm in a slot in which everyone keeps to the agreement."""
     alarm: float
-    """The same when each client shades as far as pays."""
+    """Probability of an alarm in a slot if each client shades as far as it pays."""
     shading: FloatArray
-    """By what part each client then falls short of the agreement."""
+    """By what fraction each client then falls short of the agreement."""
     cost: FloatArray
     """Expected discounted cost of each client for ever, false alarms and shading included."""
     tolerances: FloatArray
-    """All tolerances that were looked at first, and what each costs all clients together."""
+    """The tolerances that were evaluated first."""
     total_costs: FloatArray
+    """What each of them costs all clients together."""
 
     @property
     def works(self) -> bool:
-        """Whether all together are better off than at the equilibrium, misreadings and all."""
+        """Whether the clients together are better off than at the equilibrium, noise included."""
         equilibrium = self.agreement.equilibrium
         delta = equilibrium.consortium.discount_factor
-        return bool(self.cost.sum() < (equilibrium.cost / (1.0 - delta)).sum() * (1.0 - _ROUNDING))
+        alone = (equilibrium.cost / (1.0 - delta)).sum()
+        return bool(self.cost.sum() < alone * (1.0 - SUMS_DIFFER))
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "tolerance": self.tolerance,
+            "works": self.works,
+            "noise": self.noise,
+            "dropout": self.dropout,
+            "false_alarm": self.false_alarm,
+            "alarm": self.alarm,
+        }
+
+    def _tables(self) -> Tables:
+        return {"clients": self._clients, "tolerances": self._tolerances}
+
+    def _clients(self) -> Columns:
+        return {
+            "name": self.agreement.consortium.names,
+            "shading": self.shading,
+            "cost": self.cost,
+        }
+
+    def _tolerances(self) -> Columns:
+        return {"tolerance": self.tolerances, "total_cost": self.total_costs}
 
 
 def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> Tolerance:
-    """The tolerance that costs the clients least, for a given noise."""
-    if not 0 < noise < np.inf:
-        raise InvalidInput(f"noise: must be more than 0 to choose a tolerance for, got {noise!r}")
-    if not 0 <= dropout < 1:
-        raise InvalidInput(f"dropout: must be from 0 to less than 1, got {dropout!r}")
+    """The tolerance that costs the clients least, for a given noise.
+
+    Args:
+        agreement: What is to be monitored.
+        noise: Standard deviation of the relative error of an observed contribution.
+        dropout: Probability that a client is absent from a slot.
+    """
+    check_number("noise", noise, above=0)
+    check_number("dropout", dropout, least=0, below=1)
     watch = _Watch(agreement, noise, 1.0 - dropout)
-    widest = min(_WIDEST * noise, 1.0 - 1e-9)
+    widest = min(_WIDEST * noise, _WIDEST_OF_ALL)
     coarse = np.linspace(0.0, widest, _GRID)
     totals = np.array([watch.cost(tau)[0].sum() for tau in coarse.tolist()])
     best = int(np.argmin(totals))
@@ -96,7 +132,7 @@ def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> 
 
 
 class _Watch:
-    """What clients do, and pay, when they are watched through noise."""
+    """What clients do, and pay, when they are monitored with noise."""
 
     def __init__(self, agreement: Agreement, noise: float, present: float) -> None:
         self.agreement, self.noise, self.present = agreement, noise, present
@@ -105,7 +141,7 @@ class _Watch:
         self.punished = agreement.equilibrium.cost
 
     def seen(self, shading: FloatArray, tau: float) -> FloatArray:
-        """The probability that a client is seen to slip in a slot."""
+        """The probability that each client triggers an alarm in a slot."""
         from scipy.special import ndtr
 
         with np.errstate(divide="ignore"):
@@ -113,15 +149,15 @@ class _Watch:
         return np.asarray(np.where(self.watched, self.present * ndtr(margin), 0.0))
 
     def alarm(self, seen: FloatArray) -> np.float64:
-        """The probability that anyone is."""
+        """The probability that anyone does."""
         return np.float64(-np.expm1(np.log1p(-np.minimum(seen, _NEARLY_ONE)).sum()))
 
     def cost(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
-        """What each pays for ever when all shade as far as pays; how far; how likely an alarm."""
+        """What each pays for ever if all shade as far as it pays; how far; how likely an alarm."""
         shading = self.shading(tau)
         everyone = float(self.alarm(self.seen(shading, tau)))
         profile = (1.0 - shading) * self.agreement.profile
-        if profile.sum() == 0:  # nobody would contribute: nothing is agreed
+        if profile.sum() == 0:  # nobody would contribute: the agreement is void
             return self.punished / (1.0 - self.delta), shading, 1.0
         paid = cost(self.agreement.consortium, profile)
         return self.value(paid, everyone), shading, everyone

@@ -7,6 +7,7 @@ Losses are measured after each round of one slot, on more and more samples.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables
 from fedaccord.training.course import Course, Score, train
 from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.law import Law, fit_law
@@ -36,8 +38,8 @@ class Speed:
     """For one sample in the slowest of them."""
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
+@dataclass(frozen=True, eq=False, repr=False)
+class Losses(Record):
     """Mean test losses over seeds, by total and round."""
 
     totals: npt.NDArray[np.int64]
@@ -59,6 +61,16 @@ class Losses:
         """
         turns = np.full(len(self.totals), float(self.turns[-1]))
         return fit_law(self.totals.astype(np.float64), turns, self.mean[:, -1])
+
+    def _facts(self) -> dict[str, Any]:
+        return {"totals": len(self.totals), "rounds": len(self.turns)}
+
+    def _tables(self) -> Tables:
+        return {"losses": self._losses}
+
+    def _losses(self) -> Columns:
+        total, turn = np.meshgrid(self.totals, self.turns, indexing="ij")
+        return {"total": total.ravel(), "round": turn.ravel(), "loss": self.mean.ravel()}
 
 
 def measure_speed(model: Model, local: GradientStep | LocalEpochs) -> Speed:
@@ -87,7 +99,7 @@ def measure_losses(
     `progress` is called with the rounds that are done, and how many there will be.
     """
     if rounds < 4:
-        raise InvalidInput(f"rounds: must be 4 or more to fit the law, got {rounds}")
+        raise InvalidInput(f"must be 4 or more to fit the law, got {rounds}", field="rounds")
     totals = _spread(max(clients, _LEAST_TOTAL), model.dataset.size, _AMOUNTS)
     turns = _spread(1, rounds, _TURNS)
     done, of = 0, len(totals) * seeds * rounds

@@ -4,7 +4,7 @@ Runs with the same seed share their data and their initial model, so profiles ar
 seed: the interval of the difference is often much narrower than those of the two accuracies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord.errors import FedaccordError
+from fedaccord.record import Columns, Record, Tables, columns_of, rows_of
 
 if TYPE_CHECKING:
     from fedaccord.training.course import Course, TrainingRun
@@ -22,15 +22,18 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Record):
     """A mean over seeds, plus or minus `half_width` (NaN for a single seed)."""
 
     mean: float
     half_width: float
 
+    def _facts(self) -> dict[str, Any]:
+        return {"mean": self.mean, "half_width": self.half_width}
+
 
 @dataclass(frozen=True)
-class ProfileScore:
+class ProfileScore(Record):
     """How one profile did at the end, over all seeds."""
 
     profile: str
@@ -41,9 +44,18 @@ class ProfileScore:
     accuracy_gain: Estimate
     """Against the first profile, seed by seed."""
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "profile": self.profile,
+            "total": self.total,
+            "loss": self.loss,
+            "accuracy": self.accuracy,
+            "accuracy_gain": self.accuracy_gain,
+        }
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Record):
     """Runs of a consortium's profiles on one course."""
 
     consortium: str
@@ -65,31 +77,44 @@ class Comparison:
         """The runs of a profile, one for each seed."""
         return [run for run in self.runs if run.profile == profile]
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Every round of every run."""
-        for run in self.runs:
-            for slot in run.slots:
-                for turn, score in enumerate(slot.rounds, start=1):
-                    yield {
-                        "profile": run.profile,
-                        "seed": run.seed,
-                        "slot": slot.slot,
-                        "phase": slot.phase,
-                        "total": slot.total,
-                        "round": turn,
-                        "loss": score.loss,
-                        "accuracy": score.accuracy,
-                    }
+    def to_dict(self) -> dict[str, Any]:
+        """The score of each profile, and every run."""
+        return {
+            **self._facts(),
+            "profiles": [score.to_dict() for score in self.scores],
+            "runs": [run.to_dict() for run in self.runs],
+        }
 
-    def to_frame(self) -> Any:
-        """Every round of every run, as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise FedaccordError(
-                "to_frame: needs pandas, which is not installed: pip install pandas"
-            ) from None
-        return pandas.DataFrame(list(self.rows()))
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "dataset": self.course.model.dataset.name,
+            "task": self.course.model.task.name,
+            "engine": self.engine,
+            "scale": self.course.scale,
+        }
+
+    def _tables(self) -> Tables:
+        return {"profiles": self._profiles, "rounds": self._rounds}
+
+    def _profiles(self) -> Columns:
+        columns: dict[str, list[Any]] = {
+            "profile": [score.profile for score in self.scores],
+            "total": [score.total for score in self.scores],
+        }
+        for name in ("loss", "accuracy", "accuracy_gain"):
+            estimates = [getattr(score, name) for score in self.scores]
+            columns[name] = [estimate.mean for estimate in estimates]
+            columns[f"{name}_half_width"] = [estimate.half_width for estimate in estimates]
+        return columns
+
+    def _rounds(self) -> Columns:
+        return columns_of(
+            [
+                {"profile": run.profile, "seed": run.seed, **row}
+                for run in self.runs
+                for row in rows_of(run._rounds())
+            ]
+        )
 
 
 def compare_runs(runs: "Sequence[TrainingRun]") -> list[ProfileScore]:

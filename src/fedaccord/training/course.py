@@ -22,7 +22,7 @@ True
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ import numpy.typing as npt
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
+from fedaccord.record import Columns, Record, Tables, columns_of, jsonable, rows_of
 from fedaccord.training.engine import (
     Engine,
     GradientStep,
@@ -49,8 +50,8 @@ class Score:
     accuracy: float
 
 
-@dataclass(frozen=True)
-class SlotRecord:
+@dataclass(frozen=True, repr=False)
+class SlotRecord(Record):
     """What was trained in one slot, and how well the model did."""
 
     slot: int
@@ -62,6 +63,36 @@ class SlotRecord:
     """After each round; empty if nobody contributed."""
     final: Score
     """At the end of the slot."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The slot, with the scores after each of its rounds."""
+        return {
+            "slot": self.slot,
+            "phase": self.phase,
+            "total": self.total,
+            "rounds": rows_of(self._rounds()),
+            "test_loss": jsonable(self.final.loss),
+            "test_accuracy": jsonable(self.final.accuracy),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "slot": self.slot,
+            "phase": self.phase,
+            "total": self.total,
+            "test_loss": self.final.loss,
+            "test_accuracy": self.final.accuracy,
+        }
+
+    def _tables(self) -> Tables:
+        return {"rounds": self._rounds}
+
+    def _rounds(self) -> Columns:
+        return {
+            "round": range(1, len(self.rounds) + 1),
+            "loss": [score.loss for score in self.rounds],
+            "accuracy": [score.accuracy for score in self.rounds],
+        }
 
 
 @dataclass(frozen=True)
@@ -75,8 +106,8 @@ class RunState:
     parameters: Parameters
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingRun:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingRun(Record):
     """A profile trained with a seed."""
 
     profile: str
@@ -89,6 +120,38 @@ class TrainingRun:
     def final(self) -> Score:
         """How well the global model does at the end."""
         return self.slots[-1].final
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run, slot by slot. The parameters are left out."""
+        return {
+            "profile": self.profile,
+            "seed": self.seed,
+            "slots": [slot.to_dict() for slot in self.slots],
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "profile": self.profile,
+            "seed": self.seed,
+            "slots": len(self.slots),
+            "test_loss": self.final.loss,
+            "test_accuracy": self.final.accuracy,
+        }
+
+    def _tables(self) -> Tables:
+        return {"slots": self._slots, "rounds": self._rounds}
+
+    def _slots(self) -> Columns:
+        return columns_of([slot._facts() for slot in self.slots])
+
+    def _rounds(self) -> Columns:
+        return columns_of(
+            [
+                {"slot": slot.slot, "phase": slot.phase, "total": slot.total, **row}
+                for slot in self.slots
+                for row in rows_of(slot._rounds())
+            ]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,15 +224,20 @@ def _amounts(course: Course, contributions: npt.ArrayLike) -> npt.NDArray[np.flo
     try:
         amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InvalidInput("contributions: must be numbers, equally many for each slot") from None
+        raise InvalidInput(
+            "must be numbers, equally many for each slot", field="contributions"
+        ) from None
     if amounts.ndim != 2:
-        raise InvalidInput(f"contributions: must be a row for each slot, got {amounts.shape}")
+        raise InvalidInput(
+            f"must be a row for each slot, got {amounts.shape}", field="contributions"
+        )
     wrong = np.argwhere(~((amounts >= 0) & np.isfinite(amounts)))
     if len(wrong):
         slot, n = wrong[0]
         raise InvalidInput(
-            f"contributions: must be 0 or more and finite, got {amounts[slot, n]:g} from "
-            f"{_who(course, n)} in slot {slot + 1}"
+            f"must be 0 or more and finite, got {amounts[slot, n]:g} from "
+            f"{_who(course, n)} in slot {slot + 1}",
+            field="contributions",
         )
     return amounts
 

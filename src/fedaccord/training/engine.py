@@ -34,7 +34,7 @@ def _check_rate(rate: float) -> None:
     """Reject a rate that is 0 or infinite in 32-bit precision, which most models use."""
     limits = np.finfo(np.float32)
     if not float(limits.tiny) <= rate <= float(limits.max):
-        raise InvalidInput(f"rate: must be more than 0 and fit 32 bits, got {rate:g}")
+        raise InvalidInput(f"must be more than 0 and fit 32 bits, got {rate:g}", field="rate")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class TrainingPlan:
     def __post_init__(self) -> None:
         """Reject a slot without rounds or without samples."""
         if self.rounds < 1:
-            raise InvalidInput(f"rounds: must be 1 or more, got {self.rounds}")
+            raise InvalidInput(f"must be 1 or more, got {self.rounds}", field="rounds")
         if not sum(len(share) for share in self.shares):
             raise InvalidInput("nobody contributes a sample: there is nothing to train on")
 

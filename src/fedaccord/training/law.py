@@ -8,11 +8,13 @@ unit of test loss costs v has the valuation rho = v a.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Record
 
 LEAST_EXPLAINED = 0.9
 """The law must explain at least this part of the variance to be called a fit."""
@@ -20,8 +22,8 @@ LARGEST_ERROR = 0.1
 """And its typical error must be at most this part of the measured range."""
 
 
-@dataclass(frozen=True, eq=False)
-class Law:
+@dataclass(frozen=True, eq=False, repr=False)
+class Law(Record):
     """A fit, and what it was fitted to."""
 
     data: float
@@ -80,6 +82,18 @@ class Law:
         """Whether the measurements follow the law."""
         return not self.objections
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "data": self.data,
+            "rounds": self.rounds,
+            "floor": self.floor,
+            "explained": self.explained,
+            "error": self.error,
+            "relative_error": self.relative_error,
+            "fits": self.fits,
+            "objections": self.objections,
+        }
+
 
 def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:
     """Least squares with nonnegative coefficients.
@@ -92,7 +106,7 @@ def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:
     from scipy.optimize import nnls
 
     if len(losses) < 4 or not np.isfinite(losses).all():
-        raise InvalidInput("losses: a fit of three numbers needs four or more, all finite")
+        raise InvalidInput("a fit of three numbers needs four or more, all finite", field="losses")
     columns = np.column_stack([1 / np.sqrt(totals * turns), 1 / turns, np.ones_like(turns)])
     # columns of equal norm, so that none is lost to rounding
     sizes = np.linalg.norm(columns, axis=0)

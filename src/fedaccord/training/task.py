@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fedaccord.checks import unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.plugins import find, names_in
@@ -189,8 +190,8 @@ def find_task(name: str) -> Task:
     """A task by name: a built-in one, or one that another package adds (`fedaccord.plugins`)."""
     found = find("tasks", name, TASKS)
     if found is None:
-        known = ", ".join(names_in("tasks", TASKS))
-        raise InvalidInput(f"there is no task called {name!r}: choose one of {known}")
+        known = names_in("tasks", TASKS)
+        raise InvalidInput(f"there is no task called {name!r}: {unknown(name, known)}")
     if not isinstance(found, Task):
         raise FedaccordError(
             f"{name}: the entry point must be a fedaccord.training.Task, got {type(found).__name__}"

@@ -11,10 +11,12 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedaccord.checks import check_installed, check_whole
 from fedaccord.data.dataset import Dataset
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.files.consortium import load_consortium
-from fedaccord.trials.setting import Progress, check_installed, check_whole, find_model
+from fedaccord.record import Record, Tables, jsonable
+from fedaccord.trials.setting import Progress, find_model
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses, Speed
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from fedaccord.training.task import Model, Task
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Record):
     """What was measured, and the numbers that follow from it."""
 
     model: "Model"
@@ -61,7 +63,15 @@ class Calibration:
         return self.value_of_loss * worth if self.value_of_loss and worth > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, which `json.dumps` takes."""
+        """The numbers, both laws and all losses."""
+        return {
+            **jsonable(self._facts()),
+            "law": self.law.to_dict(),
+            "law_at_the_end": self.law_at_the_end.to_dict(),
+            "losses": self.losses.to_dict()["losses"],
+        }
+
+    def _facts(self) -> dict[str, Any]:
         return {
             "dataset": self.model.dataset.name,
             "task": self.model.task.name,
@@ -69,14 +79,10 @@ class Calibration:
             "seconds_per_sample": self.speed.seconds,
             "cost_per_sample": self.cost_per_sample,
             "valuation": self.valuation,
-            "law": _law_fields(self.law),
-            "law_at_the_end": _law_fields(self.law_at_the_end),
-            "losses": [
-                {"total": int(total), "round": int(turn), "loss": float(loss)}
-                for total, row in zip(self.losses.totals, self.losses.mean, strict=True)
-                for turn, loss in zip(self.losses.turns, row, strict=True)
-            ],
         }
+
+    def _tables(self) -> Tables:
+        return self.losses._tables()
 
     def written_into(
         self,
@@ -132,7 +138,7 @@ def calibrate(
         seeds: how many runs for each amount of data.
         progress: called as the work proceeds; see `Progress`.
     """
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.calibration import measure_losses, measure_speed
     from fedaccord.training.engine import GradientStep
@@ -153,22 +159,9 @@ def calibrate(
     speed = measure_speed(model, steps)
     losses = measure_losses(model, steps, rounds, seeds=seeds, progress=tell)
     found = Calibration(model, rounds, speed, losses, price, value_of_loss)
-    _check_positive("the cost per sample", found.cost_per_sample)
-    _check_positive("the valuation", found.valuation)
+    _check_positive("cost_per_sample", found.cost_per_sample, "the cost per sample")
+    _check_positive("valuation", found.valuation, "the valuation")
     return found
-
-
-def _law_fields(law: "Law") -> dict[str, Any]:
-    return {
-        "data": law.data,
-        "rounds": law.rounds,
-        "floor": law.floor,
-        "explained": law.explained,
-        "error": law.error,
-        "relative_error": law.relative_error,
-        "fits": law.fits,
-        "objections": list(law.objections),
-    }
 
 
 def _price(per_second: float | None, chip: float | None, hertz: float | None) -> float | None:
@@ -178,18 +171,18 @@ def _price(per_second: float | None, chip: float | None, hertz: float | None) ->
     """
     if (chip is None) != (hertz is None):
         missing, given = ("hertz", "chip") if hertz is None else ("chip", "hertz")
-        raise InvalidInput(f"{missing}: must be given together with {given}")
+        raise InvalidInput(f"must be given together with {given}", field=missing)
     if chip is not None and per_second is not None:
-        raise InvalidInput("price_per_second: must be given alone, without chip and hertz")
+        raise InvalidInput("must be given alone, without chip and hertz", field="price_per_second")
     _check_positive("price_per_second", per_second)
     _check_positive("chip", chip)
     _check_positive("hertz", hertz)
     if chip is not None and hertz is not None:
         per_second = chip / 2 * hertz * hertz * hertz  # a power would raise OverflowError
-        _check_positive("hertz: what a second costs", per_second)
+        _check_positive("hertz", per_second, "what a second costs")
     return per_second
 
 
-def _check_positive(name: str, value: float | None) -> None:
+def _check_positive(field: str, value: float | None, place: str = "") -> None:
     if value is not None and not 0 < value < inf:
-        raise InvalidInput(f"{name}: must be more than 0 and finite, got {value:g}")
+        raise InvalidInput(Problem(field, f"must be more than 0 and finite, got {value:g}", place))

@@ -13,13 +13,13 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import check_whole
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.numbers import FloatArray
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import AnyStrategy
-from fedaccord.trials.setting import check_whole
 
 KINDS = ("equilibrium", "uniform", "individual")
 """Profiles that a consortium has by name."""
@@ -52,9 +52,9 @@ def read_profiles(
     if isinstance(agreement, Consortium):
         return agreement, _of_consortium(agreement, profiles, punishment_slots)
     if profiles is not None:
-        raise InvalidInput("profiles: can be chosen only for a Consortium")
+        raise InvalidInput("can be chosen only for a Consortium", field="profiles")
     if punishment_slots is not None:
-        raise InvalidInput("punishment_slots: can be chosen only for a Consortium")
+        raise InvalidInput("can be chosen only for a Consortium", field="punishment_slots")
     if isinstance(agreement, Mapping):
         named = {str(name): _checked(name, each) for name, each in agreement.items()}
     elif isinstance(agreement, Match):
@@ -67,7 +67,7 @@ def read_profiles(
     else:
         named = {"contributions": _amounts("contributions", agreement)}
     if not named:
-        raise InvalidInput("agreement: there must be at least one profile")
+        raise InvalidInput("there must be at least one profile", field="agreement")
     return _consortium_of(named), named
 
 
@@ -79,7 +79,7 @@ def play_profiles(
 ) -> list[PlayedProfile]:
     """What is contributed under each profile, for equally many slots."""
     if strategies and all(isinstance(each, Equilibrium) for each in profiles.values()):
-        raise InvalidInput("strategies: at the equilibrium there is nothing to slip from")
+        raise InvalidInput("at the equilibrium there is nothing to slip from", field="strategies")
     slots = _slots(profiles, slots)
     return [
         _played(name, each, consortium, slots, strategies or {}) for name, each in profiles.items()
@@ -96,7 +96,7 @@ def _of_consortium(
         profiles = (profiles,)
     named = profiles if isinstance(profiles, Mapping) else {name: name for name in profiles}
     if not named or (not isinstance(profiles, Mapping) and len(named) < len(list(profiles))):
-        raise InvalidInput("profiles: there must be at least one, and none of them twice")
+        raise InvalidInput("there must be at least one, and none of them twice", field="profiles")
     equilibrium = solve_equilibrium(consortium)
     found: dict[str, Any] = {}
     for name, each in named.items():
@@ -110,7 +110,7 @@ def _of_consortium(
             kind: Any = each
             found[name] = solve_agreement(equilibrium, kind, punishment_slots=punishment_slots)
         else:
-            raise InvalidInput(f"profiles: must be one of {', '.join(KINDS)}, got {each!r}")
+            raise InvalidInput(f"must be one of {', '.join(KINDS)}, got {each!r}", field="profiles")
     _consortium_of(found, consortium)
     return found
 
@@ -129,10 +129,18 @@ def _amounts(name: object, given: Any) -> FloatArray:
         amounts = np.empty(0)
     if amounts.ndim not in (1, 2) or not amounts.size:
         raise InvalidInput(
-            f"{name}: must be an Agreement, an Equilibrium, a Match, or contributions: numbers, "
-            "one per client, or a row of them for each slot"
+            _of(
+                str(name),
+                "must be an Agreement, an Equilibrium, a Match, or contributions: numbers, "
+                "one per client, or a row of them for each slot",
+            )
         )
     return amounts
+
+
+def _of(name: str, message: str) -> Problem:
+    """A problem of one of the profiles."""
+    return Problem("profiles", message, place=name)
 
 
 def _consortium_of(
@@ -145,7 +153,9 @@ def _consortium_of(
         own = each.agreement.consortium if isinstance(each, Match) else each.consortium
         consortium = consortium or own
         if own is not consortium and not _same_clients(own, consortium):
-            raise InvalidInput(f"{name}: belongs to another consortium than the profiles before it")
+            raise InvalidInput(
+                _of(name, "belongs to another consortium than the profiles before it")
+            )
     return consortium
 
 
@@ -165,7 +175,7 @@ def _slots(profiles: Mapping[str, Any], slots: int | None) -> int:
         if own is None:
             continue
         if wanted is not None and wanted != own:
-            raise InvalidInput(f"slots: {name} has contributions for {own}, not {wanted}")
+            raise InvalidInput(f"{name} has contributions for {own}, not {wanted}", field="slots")
         wanted = own
     if wanted is None:
         return 1
@@ -196,7 +206,7 @@ def _played(
     else:
         match = play(profile, strategies, slots)
     if match.contributions is None:
-        raise InvalidInput(f"{name}: the match must be played with history=True")
+        raise InvalidInput(_of(name, "the match must be played with history=True"))
     return PlayedProfile(name, match.contributions, match.phases, match.agreement, match)
 
 
@@ -212,15 +222,20 @@ def _check_rows(name: str, rows: FloatArray, consortium: Consortium) -> None:
     """Reject contributions of other clients, or of more samples than there are."""
     if rows.shape[1] != consortium.size:
         raise InvalidInput(
-            f"{name}: has contributions of {rows.shape[1]} clients, the consortium has "
-            f"{consortium.size}"
+            _of(
+                name,
+                f"has contributions of {rows.shape[1]} clients, not {consortium.size}",
+            )
         )
     wrong = np.argwhere(~((rows >= 0) & (rows <= consortium.samples)))
     if len(wrong):
         slot, n = wrong[0]
         raise InvalidInput(
-            f"{name}: {consortium.names[n]} must contribute from 0 to "
-            f"{consortium.samples[n]:.15g} samples, got {rows[slot, n]:g} in slot {slot + 1}"
+            _of(
+                name,
+                f"{consortium.names[n]} must contribute from 0 to "
+                f"{consortium.samples[n]:.15g} samples, got {rows[slot, n]:g} in slot {slot + 1}",
+            )
         )
 
 
@@ -228,6 +243,6 @@ def most_contributed(profiles: Iterable[PlayedProfile]) -> FloatArray:
     """The most that each client contributes in any slot under any profile."""
     rows = [profile.contributions for profile in profiles]
     if len({each.shape[1] for each in rows}) > 1:
-        raise InvalidInput("contributions: all profiles must be of equally many clients")
+        raise InvalidInput("all profiles must be of equally many clients", field="contributions")
     most: FloatArray = np.concatenate(rows).max(axis=0)
     return most

@@ -7,15 +7,14 @@ client's share of the total stays the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fedaccord.checks import check_installed, check_whole
 from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.own import OwnPartition, read_data
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
 from fedaccord.data.scale import fitting_scale, scaled_sizes
-from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray
 
@@ -49,25 +48,6 @@ def clients_of(consortium: Consortium) -> Clients:
     )
 
 
-def check_whole(field: str, value: object, least: int) -> None:
-    """Reject a value that is not a whole number, or is too small."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InvalidInput(f"{field}: must be a whole number, {least} or more, got {value}")
-
-
-def is_installed() -> bool:
-    """Whether PyTorch and scikit-learn, the extra `train`, are installed."""
-    return all(find_spec(name) is not None for name in ("torch", "sklearn"))
-
-
-def check_installed() -> None:
-    """Raise an error that says what to install, if it is not."""
-    if not is_installed():
-        raise FedaccordError(
-            "training needs PyTorch, which is not installed: pip install 'fedaccord[train]'"
-        )
-
-
 def build_course(
     clients: Clients,
     *,
@@ -81,14 +61,14 @@ def build_course(
     progress: Progress | None = None,
 ) -> "Course":
     """What all runs of a trial have in common; the arguments are those of `fedaccord.train`."""
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.course import Course
     from fedaccord.training.engine import GradientStep
     from fedaccord.training.task import Model
 
     if dataset is not None and data is not None:
-        raise InvalidInput("dataset: cannot be combined with data, which is another one")
+        raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
     if rounds is not None:
         check_whole("rounds", rounds, least=1)
     source = _dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
@@ -110,7 +90,7 @@ def find_model(
     dataset: str | Dataset | None, task: "str | Task", progress: Progress | None = None
 ) -> "Model":
     """A task on a dataset, each itself or by name."""
-    check_installed()
+    check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.task import Model
 
@@ -169,7 +149,9 @@ def _own(
 ) -> tuple[Callable[[int], Partition], float]:
     """Every client brings its own examples: at least as many as it has samples."""
     if skew is not None:
-        raise InvalidInput("skew: cannot be combined with data, where each client has its own")
+        raise InvalidInput(
+            "cannot be combined with data, where each client has its own", field="skew"
+        )
     scale = 1.0 if scale is None else scale
     needed = scaled_sizes(clients.samples, scale)
     if problems := [

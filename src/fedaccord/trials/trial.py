@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.checks import check_choice, check_installed, check_whole
 from fedaccord.data.dataset import Dataset
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.repeated.match import Match
@@ -35,8 +36,6 @@ from fedaccord.trials.setting import (
     Clients,
     Progress,
     build_course,
-    check_installed,
-    check_whole,
     clients_of,
 )
 
@@ -50,7 +49,7 @@ _SEEDS = 3
 ENGINES = ("vectorised", "plain")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trial(Comparison):
     """The runs of some profiles and how they compare, with what was contributed in each."""
 
@@ -116,12 +115,12 @@ def train(
         ledger: on Flower: the file or URL of the ledger; it resumes from one that has slots.
         progress: called as the work proceeds; see `Progress`.
     """
-    check_installed()
+    check_installed("training", "torch", "sklearn")
     if flower:
         _check_flower(seeds, checkpoint, ledger)
         agreement, profiles = _alone(agreement, profiles)
     elif ledger is not None:
-        raise InvalidInput("ledger: is kept on Flower only")
+        raise InvalidInput("is kept on Flower only", field="ledger")
     if seeds is None:
         seeds = 1 if flower else _SEEDS
     check_whole("seeds", seeds, least=1)
@@ -133,7 +132,7 @@ def train(
         _check_one_agreement(named)
     elif folder is not None and len({file_name(name) for name in named}) < len(named):
         raise InvalidInput(
-            "profiles: their names must differ in letters or digits, for checkpoints"
+            "their names must differ in letters or digits, for checkpoints", field="profiles"
         )
     played = play_profiles(consortium, named, slots, strategies)
     clients = clients_of(consortium) if consortium else _clients(played)
@@ -171,8 +170,7 @@ def find_engine(engine: "str | Engine") -> "Engine":
 
     if not isinstance(engine, str):
         return engine
-    if engine not in ENGINES:
-        raise InvalidInput(f"engine: must be one of {', '.join(ENGINES)}, got {engine!r}")
+    check_choice("engine", engine, ENGINES)
     return PlainEngine() if engine == "plain" else VectorisedEngine()
 
 
@@ -259,19 +257,20 @@ def _checkpoint_folder(given: str | Path | None, resume: bool) -> Path | None:
     """Where the runs keep their state; rejected before any work if it cannot be there."""
     if given is None:
         if resume:
-            raise InvalidInput("resume: there must be a checkpoint folder to resume from")
+            raise InvalidInput("there must be a checkpoint folder to resume from", field="resume")
         return None
     folder = Path(given)
     if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"checkpoint: {folder} is not a directory")
+        raise InvalidInput(f"{folder} is not a directory", field="checkpoint")
     if not resume and any(folder.glob("*.pt")):
         raise InvalidInput(
-            f"checkpoint: {folder} has checkpoints already: resume from them, or name another"
+            f"{folder} has checkpoints already: resume from them, or name another",
+            field="checkpoint",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"checkpoint: {folder}: {error.strerror or error}") from None
+        raise InvalidInput(f"{folder}: {error.strerror or error}", field="checkpoint") from None
     return folder
 
 
@@ -282,16 +281,16 @@ def _check_flower(
     seeds: int | None, checkpoint: str | Path | None, ledger: str | Path | None
 ) -> None:
     """Reject what does not go with a protocol that one consortium runs once."""
-    from fedaccord.flower import check_installed as check_flower_installed
-
-    check_flower_installed("flwr", "sqlalchemy", "alembic", "torch")
+    check_installed("Flower's simulation", "flwr", "sqlalchemy", "alembic", "torch")
     problems = []
     if seeds not in (None, 1):
-        problems.append(f"seeds: must be 1 on Flower, where there is one run, got {seeds}")
+        problems.append(Problem("seeds", f"must be 1 on Flower, which runs once, got {seeds}"))
     if checkpoint is not None:
-        problems.append("checkpoint: cannot be used on Flower, where the ledger keeps the state")
+        problems.append(
+            Problem("checkpoint", "cannot be used on Flower, where the ledger keeps the state")
+        )
     if ledger is not None and Path(ledger).is_dir():
-        problems.append(f"ledger: {ledger} is a directory, not a file")
+        problems.append(Problem("ledger", f"{ledger} is a directory, not a file"))
     if problems:
         raise InvalidInput(problems)
 
@@ -313,7 +312,7 @@ def _check_one_agreement(profiles: Mapping[str, Any]) -> None:
     solved = isinstance(agreement, Agreement) and agreement.kind != "given"
     if len(profiles) != 1 or not solved:
         raise InvalidInput(
-            "profiles: on Flower there must be one, an individual or a uniform agreement"
+            "on Flower there must be one, an individual or a uniform agreement", field="profiles"
         )
 
 
@@ -330,7 +329,7 @@ def _run_on_flower(
     match, agreement = profile.match, profile.agreement
     if match is None or agreement is None:
         reason = agreement.reason if agreement else None
-        raise InvalidInput(f"profiles: no {profile.name} agreement exists ({reason})")
+        raise InvalidInput(f"no {profile.name} agreement exists ({reason})", field="profiles")
     terms = terms_for(
         agreement.consortium,
         course,

@@ -118,6 +118,6 @@ def test_many_free_riders_do_not_hide_one_another_from_ecod() -> None:
 
 
 def test_without_pyod(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyod.models.ecod", None)
-    with pytest.raises(fa.FedaccordError, match=r"pip install 'fedaccord\[detection\]' brings it"):
+    monkeypatch.setitem(sys.modules, "pyod", None)
+    with pytest.raises(fa.FedaccordError, match=r"PyOD: pip install 'fedaccord\[detection\]'"):
         Ecod()

@@ -43,7 +43,7 @@ def test_all_that_are_no_numbers_are_named_at_once() -> None:
     updates[3, 0] = np.inf
     with pytest.raises(fa.InvalidInput) as caught:
         check_updates(updates, ["A", "B", "C", "D"])
-    assert caught.value.problems == (
+    assert tuple(map(str, caught.value.problems)) == (
         "the update of B has 3 values that are no finite number",
         "the update of D has 1 value that is no finite number",
     )

@@ -20,7 +20,7 @@ from fedaccord.cli.options import (
     from_zero,
 )
 from fedaccord.cli.outputs import check_writable, write_csv, write_file
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
@@ -193,11 +193,11 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
     try:
         known["contract"] = Contract(**given)
     except InvalidInput as error:
-        flags = [
-            f"--contract-{problem}".replace("delay_price", "delay-price")
-            for problem in error.problems
-        ]
-        raise InvalidInput(flags) from None
+        flags = [f"--contract-{problem.field}".replace("_", "-") for problem in error.problems]
+        raise InvalidInput(
+            Problem(problem.field, problem.message, flag)
+            for problem, flag in zip(error.problems, flags, strict=True)
+        ) from None
     wanted = list(known) if names is None else [name.replace("-", " ") for name in names]
     for name in wanted:
         if name not in known:

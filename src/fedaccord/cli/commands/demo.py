@@ -97,11 +97,11 @@ def tell_proved(console: "Console", certificate: "Certificate") -> None:
 
 def tell_trained(console: "Console", agreement: "Agreement") -> "Trial | None":
     """Step 4: what the additional data does to a real model."""
-    from fedaccord.trials.setting import is_installed
+    from fedaccord.checks import is_installed
 
     _heading(console, 4, "More data, better model: federated averaging on real images")
-    if not is_installed():
-        console.print("This step needs PyTorch: install it with pip install 'fedaccord[train]'.")
+    if not is_installed("torch", "sklearn"):
+        console.print("This step needs PyTorch: pip install 'fedaccord[train]'")
         return None
     import fedaccord as fa
     from fedaccord.cli.tables import print_training

@@ -1,11 +1,14 @@
 """`fedaccord flower`: write a Flower app for a consortium, and its keys."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from fedaccord.cli.options import AgreementOption, MarginOption, PunishmentSlotsOption, from_one
+
+if TYPE_CHECKING:
+    from fedaccord.errors import Problem
 
 flower = typer.Typer(
     help="Run the slots across machines, on Flower.",
@@ -92,9 +95,9 @@ def new(
     Each client's private numbers go into a file of its own, which is not part of the app. README.md
     in DIR lists the five commands that come next.
     """
-    from fedaccord.flower import check_installed
+    from fedaccord.checks import check_installed
 
-    check_installed("torch", "sqlalchemy", "alembic", "flwr")
+    check_installed("a Flower app", "torch", "sqlalchemy", "alembic", "flwr")
     from fedaccord.data.dataset import load_dataset
     from fedaccord.errors import InvalidInput
     from fedaccord.files.consortium import load_consortium
@@ -165,10 +168,10 @@ def keys(
     The server's files go into DIR/keys. Each client's directory gets a node key, and the
     certificate that identifies the server. A client that already has a node key keeps it.
     """
+    from fedaccord.checks import check_installed
     from fedaccord.errors import InvalidInput
-    from fedaccord.flower import check_installed
 
-    check_installed("cryptography")
+    check_installed("making keys", "cryptography")
     from fedaccord.flower.keys import copy_certificate, make_certificates, make_node_key
 
     if not (directory / "fedaccord_app" / "terms.toml").is_file():
@@ -197,21 +200,23 @@ def key(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
 ) -> None:
     """Create a node key in FILE, at the client; only the public half has to leave it."""
-    from fedaccord.flower import check_installed
+    from fedaccord.checks import check_installed
 
-    check_installed("cryptography")
+    check_installed("making keys", "cryptography")
     from fedaccord.flower.keys import make_node_key
 
     public = make_node_key(file)
     typer.echo(f"Wrote {file}, which stays here, and {public}, which the server registers.")
 
 
-def _blame(problem: str, places: list[str], file: Path) -> str:
-    """A problem with the option that it comes from, or else with the file."""
-    place, _, words = problem.partition(": ")
-    if place not in places:
-        return f"{file}: {problem}"
-    return f"--{place.removeprefix('training.').replace('_', '-')}: {words}"
+def _blame(problem: "Problem", places: list[str], file: Path) -> "Problem":
+    """A problem with the terms, at the option that it comes from, or at the file."""
+    from fedaccord.errors import Problem
+
+    if problem.field not in places:
+        return problem.inside(str(file))
+    flag = problem.field.removeprefix("training.").replace("_", "-")
+    return Problem(problem.field, problem.message, f"--{flag}")
 
 
 def _numbers(text: str) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.checks import normalised
+from fedaccord.checks import check_installed, normalised
 from fedaccord.cli.console import escaped, json_for_people, working
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
@@ -210,7 +210,7 @@ def export(
 @contextmanager
 def _reading(place: str) -> "Iterator[Reading]":
     """A ledger to read."""
-    _check_installed()
+    check_installed("a ledger", "sqlalchemy", "alembic")
     from fedaccord.ledger.lines import read
 
     with read(place) as found:
@@ -244,12 +244,6 @@ def _shown(place: str) -> str:
     from fedaccord.ledger.store import shown
 
     return shown(place)
-
-
-def _check_installed() -> None:
-    from fedaccord.flower import check_installed
-
-    check_installed("sqlalchemy", "alembic")
 
 
 # --- Verifying -----------------------------------------------------------------------------
@@ -386,7 +380,7 @@ def rollback(
     """
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
-    _check_installed()
+    check_installed("a ledger", "sqlalchemy", "alembic")
     from fedaccord.ledger.store import open_ledger, read_ledger
     from fedaccord.protocol.coordinator import Coordinator
 

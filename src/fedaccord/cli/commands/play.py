@@ -57,8 +57,8 @@ def play(
         typer.Option(
             "--strategy",
             metavar="NAME=STRATEGY",
-            help="What a client (or all) does instead of keeping to the agreement: keep, friedman, "
-            "forgiving:N, selfish, myopic, free-ride, loyal. Repeatable.",
+            help="What a client (or all) does instead of keeping to the agreement: keep, "
+            "grim-trigger, forgiving:N, selfish, myopic, free-ride, loyal. Repeatable.",
         ),
     ] = None,
     noise: Annotated[

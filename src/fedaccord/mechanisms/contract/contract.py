@@ -18,9 +18,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from fedaccord.agreement.solve import check_choice
-from fedaccord.errors import InvalidInput
-from fedaccord.game.consortium import LARGEST_COUNT, Consortium
+from fedaccord.checks import LARGEST_COUNT, check_choice, is_number, wrong_whole
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import accuracy_loss
 from fedaccord.mechanisms.contract.expected import best_expected_amounts
 from fedaccord.mechanisms.contract.known import Positions, best_amounts, rewards
@@ -30,7 +30,6 @@ from fedaccord.mechanisms.contract.model import (
     Menu,
     MenuKind,
     broken_amount,
-    is_number,
 )
 from fedaccord.mechanisms.mechanism import Outcome, outcome_of
 from fedaccord.numbers import FloatArray, count
@@ -104,8 +103,9 @@ class Contract:
         """Refuse what could not be anyone's choice."""
         check_choice("information", self.information, get_args(Information))
         check_choice("menu", self.menu, get_args(MenuKind))
+        wrong = wrong_whole(self.classes, 1, LARGEST_COUNT)
         problems = [
-            *_broken_classes(self.classes),
+            *([Problem("classes", wrong)] if wrong else []),
             *_broken_columns({"delay": self.delay, "cost_per_sample": self.cost_per_sample}),
         ]
         if self.valuation is not None:
@@ -158,21 +158,12 @@ class Contract:
         return design_menu(model, self.information, self.menu), type_of
 
 
-def _broken_classes(classes: object) -> Iterator[str]:
-    if not isinstance(classes, int | np.integer) or isinstance(classes, bool):
-        yield f"classes: must be a whole number, got {classes!r}"
-    elif classes < 1:
-        yield f"classes: must be 1 or more, got {classes}"
-    elif classes > LARGEST_COUNT:
-        yield f"classes: must be {LARGEST_COUNT:,} or less"
-
-
-def _broken_columns(columns: dict[str, Any]) -> Iterator[str]:
+def _broken_columns(columns: dict[str, Any]) -> Iterator[Problem]:
     """What is wrong with the kind of what is given for each client; its length shows later."""
     for field, given in columns.items():
         listed = isinstance(given, Sequence | np.ndarray)
         if given is not None and not (listed and all(map(is_number, given))):
-            yield f"{field}: must be numbers, one for each client, got {given!r}"
+            yield Problem(field, f"must be numbers, one for each client, got {given!r}")
 
 
 def _one_each(field: str, given: tuple[float, ...] | None, otherwise: FloatArray) -> FloatArray:

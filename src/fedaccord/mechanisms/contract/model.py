@@ -20,8 +20,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.files.problems import Mistakes
+from fedaccord.checks import is_number, shown
+from fedaccord.errors import FedaccordError, InvalidInput, Problem
+from fedaccord.files.reading import Mistakes
 from fedaccord.files.tables import read_csv, rows_in_order
 from fedaccord.game.consortium import (
     LARGEST_AMOUNT,
@@ -29,7 +30,8 @@ from fedaccord.game.consortium import (
     broken_shared_rules,
     satiation_points,
 )
-from fedaccord.numbers import BoolArray, FloatArray, plain
+from fedaccord.numbers import BoolArray, FloatArray, as_text
+from fedaccord.record import Columns, Record, Tables
 
 Information = Literal["complete", "weak", "strong"]
 """What the server knows: each client's type (complete), how many clients each type has
@@ -110,7 +112,7 @@ class ContractModel:
         """(gamma / (2 price sqrt(G)))^(2/3): the total up to which a sample is worth its price."""
         return satiation_points(self.valuation / np.asarray(price, dtype=np.float64), self.rounds)
 
-    def _problems(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[Problem]:
         yield from broken_shared_rules(self.rounds, 0.0)
         rules = {
             "cost_per_sample": (0.0, np.inf, "more than 0"),
@@ -123,10 +125,11 @@ class ContractModel:
             low = values >= 0 if above is None else values > above
             high = ~np.isnan(values) if below is None else values < below
             for n in np.flatnonzero(~(low & high)).tolist():
-                yield f"types[{n}].{field}: must be {words}, got {plain(values[n])}"
+                message = f"must be {words}, got {as_text(values[n])}"
+                yield Problem(field, message, f"types[{n}].{field}")
         number = float(self.clients.sum())
         if not abs(number - round(number)) <= 1e-9 * number < np.inf:
-            yield f"clients: must add up to a whole number, got {plain(number)}"
+            yield Problem("clients", f"must add up to a whole number, got {as_text(number)}")
         wrong = [
             *broken_amount("valuation", self.valuation),
             *broken_amount("own_samples", self.own_samples),
@@ -136,31 +139,25 @@ class ContractModel:
         if not wrong:
             yield from self._products_beyond_numbers()
 
-    def _products_beyond_numbers(self) -> Iterator[str]:
+    def _products_beyond_numbers(self) -> Iterator[Problem]:
         with np.errstate(all="ignore"):
             ratio = self.valuation / self.cost_per_sample
             waiting = self.delay_price * self.delay
         if np.isinf(ratio).any():
-            yield "valuation / cost_per_sample is beyond what a number can hold"
+            yield Problem("", "valuation / cost_per_sample is beyond what a number can hold")
         if np.isinf(waiting).any():
-            yield "delay_price * delay is beyond what a number can hold"
+            yield Problem("", "delay_price * delay is beyond what a number can hold")
 
 
-def is_number(value: object) -> bool:
-    """Whether it is one real number."""
-    kinds = int | float | np.integer | np.floating
-    return isinstance(value, kinds) and not isinstance(value, bool)
-
-
-def broken_amount(field: str, value: Any, may_be_zero: bool = False) -> Iterator[str]:
+def broken_amount(field: str, value: Any, may_be_zero: bool = False) -> Iterator[Problem]:
     """What is wrong with one of the server's own numbers."""
     if not is_number(value):
-        yield f"{field}: must be a number, got {value!r}"
+        yield Problem(field, f"must be a number, got {shown(value)}")
     elif not (value > 0 or (may_be_zero and value == 0)) or value == np.inf:
         words = "0 or more" if may_be_zero else "more than 0"
-        yield f"{field}: must be {words}, got {plain(value)}"
+        yield Problem(field, f"must be {words}, got {as_text(value)}")
     elif value >= LARGEST_AMOUNT:
-        yield f"{field}: must be less than {LARGEST_AMOUNT:g}"
+        yield Problem(field, f"must be less than {LARGEST_AMOUNT:g}")
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
@@ -195,8 +192,8 @@ class Item(NamedTuple):
     """What each is paid for it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Menu:
+@dataclass(frozen=True, eq=False, repr=False)
+class Menu(Record):
     """One item a type; nothing for nothing where a type isn't served."""
 
     model: ContractModel
@@ -234,6 +231,21 @@ class Menu:
     def payoffs(self) -> FloatArray:
         """r_i - theta_i d_i of each type that takes its own item."""
         return self.rewards - self.model.cost_per_sample * self.amounts
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "information": self.information,
+            "kind": self.kind,
+            "total": self.total,
+            "deadline": self.deadline,
+            "expected_cost": self.expected_cost,
+        }
+
+    def _tables(self) -> Tables:
+        return {"items": self._items}
+
+    def _items(self) -> Columns:
+        return {field: [getattr(item, field) for item in self.items] for field in Item._fields}
 
     def _broken_condition(self) -> str | None:
         """The first condition that fails, if any."""
@@ -276,14 +288,15 @@ def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[floa
     try:
         given = read_csv(path, mistakes, [], list(_RULES))
         if not given.numbers:
-            raise InvalidInput("line 1: column 'delay' or 'cost_per_sample' is missing")
+            missing = "column 'delay' or 'cost_per_sample' is missing"
+            raise InvalidInput(Problem("delay", missing, "line 1"))
     except InvalidInput as error:
         raise InvalidInput(error.problems, str(path)) from None
     for field, values in given.numbers.items():
         least = values >= 0 if field == "delay" else values > 0
         for k in np.flatnonzero(~least).tolist():
             if given.place(k, field) not in mistakes and given.names[k] is not None:
-                got = "none" if np.isnan(values[k]) else plain(values[k])
+                got = "none" if np.isnan(values[k]) else as_text(values[k])
                 given.add(mistakes, k, field, f"must be {_RULES[field]}, got {got}")
     rows = rows_in_order(given, consortium, mistakes, "line")
     if mistakes:

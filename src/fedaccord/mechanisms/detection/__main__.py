@@ -4,9 +4,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from fedaccord.checks import check_installed
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.mechanisms.detection.evaluation import markdown_tables, means_by_case, record_of
 
@@ -68,12 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> list["Outcome"]:
-    for module in ("torch", "sklearn"):
-        if find_spec(module) is None:
-            raise FedaccordError(
-                "training needs PyTorch and scikit-learn, which are not installed: "
-                "pip install 'fedaccord[detection]' brings them"
-            )
+    check_installed("training", "torch", "sklearn")
     if options.repeats < 1:
         raise InvalidInput(f"--repeats: must be 1 or more, got {options.repeats}")
     import torch

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedaccord.errors import FedaccordError
+from fedaccord.checks import check_installed
 from fedaccord.mechanisms.detection.setting import check_updates
 from fedaccord.mechanisms.detection.span import (
     Span,
@@ -73,13 +73,9 @@ def _features(span: Span, mean: Tensor, rows: FloatArray) -> FloatArray:
 
 
 def _pyod_ecod() -> Any:
-    try:
-        from pyod.models.ecod import ECOD
-    except ImportError:
-        raise FedaccordError(
-            "the detector ecod is from PyOD, which is not installed: "
-            "pip install 'fedaccord[detection]' brings it"
-        ) from None
+    check_installed("the detector ecod", "pyod")
+    from pyod.models.ecod import ECOD
+
     return ECOD()
 
 

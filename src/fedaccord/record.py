@@ -1,0 +1,186 @@
+"""How results show themselves: a short repr, an HTML table, a dict for JSON, a data frame.
+
+A record states its facts (single values) and its tables (columns of equal length, most often with
+one row per client). The rest follows from these two, here:
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> paper_consortium(clients=3)
+Consortium(name="the paper's setting, 3 clients", clients=3, rounds=50, samples=30000)
+>>> paper_consortium(clients=3).to_dict()["samples"]
+30000
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from itertools import islice
+from math import isfinite
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from fedaccord.checks import in_brief, unknown
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.numbers import write
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Columns: TypeAlias = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
+"""The columns of a table by name, each with one value per row."""
+Tables: TypeAlias = dict[str, Callable[[], Columns]]
+"""Functions that return tables, by name: a table is computed only when it is needed."""
+
+SHOWN_ROWS = 20
+"""Rows of a table that HTML shows; it says how many more there are."""
+_LONGEST_VALUE = 60
+"""Characters of a value in a repr or in a cell of HTML."""
+
+
+class Record:
+    """A result that a terminal, a notebook, JSON and pandas can show."""
+
+    __slots__ = ()
+    _headline: ClassVar[tuple[str, ...]] = ()
+    """Those of the facts that fit on one line; all of them if empty."""
+
+    def _facts(self) -> dict[str, Any]:
+        """Single values by name, in the order in which JSON has them."""
+        raise NotImplementedError
+
+    def _tables(self) -> Tables:
+        """The tables; the first is the one that HTML shows."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as the commands print them in JSON; NaN and infinity are None."""
+        tables = {name: rows_of(columns()) for name, columns in self._tables().items()}
+        return {name: jsonable(value) for name, value in self._facts().items()} | tables
+
+    def to_frame(self, table: str | None = None) -> "pd.DataFrame":
+        """A table as a pandas DataFrame; the first one unless named.
+
+        A record without tables becomes one row. Numbers are as they are: infinity stays infinite.
+        """
+        tables = self._tables()
+        if table is not None and table not in tables:
+            raise InvalidInput(f"table: there is no {table!r}: {unknown(table, tables)}")
+        try:
+            import pandas as pd
+        except ImportError:
+            raise FedaccordError(
+                "to_frame needs pandas, which is not installed: pip install 'fedaccord[notebook]'"
+            ) from None
+        if not tables:
+            return pd.DataFrame([self._facts()])
+        columns = tables[table or next(iter(tables))]()
+        return pd.DataFrame(dict(columns))
+
+    def __repr__(self) -> str:
+        """The class and its main facts, on one line."""
+        facts = ", ".join(f"{name}={_brief(value)}" for name, value in self._main_facts().items())
+        return f"{type(self).__name__}({facts})"
+
+    def _repr_html_(self) -> str:
+        """The main facts and the first rows of the first table; what Jupyter shows."""
+        facts = "; ".join(
+            f"{escape(_words(name))}: {escape(_cells([value])[0])}"
+            for name, value in self._main_facts().items()
+        )
+        heading = f"<p><strong>{type(self).__name__}</strong><br>{facts}</p>"
+        tables = self._tables()
+        if not tables:
+            return heading
+        name, columns = next(iter(tables.items()))
+        return heading + _html_table(name, columns())
+
+    def _main_facts(self) -> dict[str, Any]:
+        """What a repr and the heading of HTML show."""
+        facts = self._facts()
+        return {name: facts[name] for name in self._headline or facts}
+
+
+def rows_of(columns: Columns) -> list[dict[str, Any]]:
+    """The rows of a table, each a dict of plain values."""
+    names = list(columns)
+    values = [jsonable(column) for column in columns.values()]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """The columns of rows that all have the same keys."""
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+
+
+def jsonable(value: Any) -> Any:
+    """A value as strict JSON can have it: no arrays, no tuples, None for NaN and infinity.
+
+    >>> jsonable({"slack": np.array([0.5, -np.inf]), "clients": (np.int64(2), "a")})
+    {'slack': [0.5, None], 'clients': [2, 'a']}
+    """
+    if type(value) in _PLAIN:  # the usual case first: there may be millions of values
+        return value
+    if isinstance(value, np.ndarray):
+        quick = value.dtype.kind != "f" or np.isfinite(value).all()
+        return value.tolist() if quick else jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, str):
+        return str(value)  # a member of an enumeration becomes a plain string
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: jsonable(inner) for name, inner in value.items()}
+    return list(map(jsonable, value)) if isinstance(value, list | tuple) else value
+
+
+_MILLION, _LARGEST_WHOLE = 1e6, 1e15
+"""Between these a float in a repr is written out, without decimals."""
+_PLAIN = (str, int, bool, type(None))
+
+
+def _brief(value: Any) -> str:
+    """A value in a repr."""
+    if isinstance(value, float | np.floating):
+        large = _MILLION <= abs(float(value)) < _LARGEST_WHOLE
+        return f"{value:.0f}" if large else f"{value:.6g}"
+    return in_brief(repr(str(value) if isinstance(value, str) else value), _LONGEST_VALUE)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _html_table(name: str, columns: Columns) -> str:
+    """The first rows of a table; a line below says how many there are in all."""
+    length = max((len(column) for column in columns.values()), default=0)
+    shown = [_cells(list(islice(column, SHOWN_ROWS))) for column in columns.values()]
+    head = "".join(f"<th>{escape(_words(column))}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in zip(*shown, strict=True)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    if length <= SHOWN_ROWS:
+        return table
+    rest = f"The first {SHOWN_ROWS} of {length:,} {_words(name)}; to_frame() has them all."
+    return f"{table}<p>{escape(rest)}</p>"
+
+
+def _cells(values: Sequence[Any]) -> list[str]:
+    """The values of one column as text; numbers have the same number of decimals."""
+    numbers = [isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values]
+    if values and all(numbers):
+        return write([float(value) for value in values])
+    return [_cell(value) for value in values]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | float | np.number):
+        return write([float(value)])[0]
+    return in_brief(str(value), _LONGEST_VALUE)

@@ -1,0 +1,418 @@
+"""JSON Schemas of the files that fedaccord reads and of what it prints.
+
+    python -m tests.schemas
+
+writes them to docs/reference/schemas; a test fails when they are out of date. Files are described
+by the models that read them. What is printed is described here, field by field, as on the page
+docs/reference/json.md; a test validates real output, in which no other field is allowed.
+"""
+
+import ast
+import inspect
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from fedaccord.agreement.agreement import FirstConverted, Kind, Objective
+from fedaccord.checks import LARGEST_COUNT
+from fedaccord.files.consortium import _Client, _Shared
+from fedaccord.game.consortium import _RULES
+from fedaccord.game.roles import Role
+from fedaccord.protocol.terms import Terms
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "schemas"
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+"""Of files: the newest draft that the TOML plug-ins of editors have in common."""
+NEWEST = "https://json-schema.org/draft/2020-12/schema"
+
+Schema = dict[str, Any]
+
+
+def schemas() -> dict[str, Schema]:
+    """Every schema, by the name of its file."""
+    return {
+        "consortium": consortium_file(),
+        "terms": terms_file(),
+        "profile": profile_file(),
+        "solve": output("What `fedaccord solve --format json` prints", Solution),
+        "certify": output("What `fedaccord certify --format json` prints", Certified),
+        "ledger": ledger(),
+    }
+
+
+def main() -> None:
+    """Write them all."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, schema in schemas().items():
+        (FOLDER / f"{name}.json").write_text(text_of(schema), encoding="utf-8")
+
+
+def text_of(schema: Schema) -> str:
+    """The text of a schema's file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+# --- Files ---------------------------------------------------------------------------------
+
+
+class _ConsortiumFile(_Shared):
+    clients: Annotated[str, Field(min_length=1)] | Annotated[list[_Client], Field(min_length=1)]
+    """The clients: a list of tables, or the name of a CSV file."""
+
+
+def consortium_file() -> Schema:
+    """The consortium file: the shape from its models, the ranges from the consortium's rules."""
+    schema = schema_of(_ConsortiumFile)
+    tables = [schema, *schema["$defs"].values()]
+    for field, found in [pair for table in tables for pair in table["properties"].items()]:
+        found.update(_range(field))
+    schema["properties"]["rounds"].update({"minimum": 1, "maximum": LARGEST_COUNT})
+    schema["properties"]["server_fee"]["minimum"] = 0
+    client = schema["$defs"]["Client"]
+    client["properties"]["samples"]["multipleOf"] = 1
+    client["oneOf"] = [{"required": ["cost_per_sample"]}, {"required": ["cpu"]}]
+    each_its_own = {"items": {"required": ["discount_factor"]}}  # says nothing about a CSV file
+    schema["anyOf"] = [
+        {"required": ["discount_factor"]},
+        {"properties": {"clients": each_its_own}},
+    ]
+    return headed(DRAFT_4, "A fedaccord consortium file (TOML)", draft_4(without_null(schema)))
+
+
+def _range(field: str) -> Schema:
+    """The numbers that a field of a client may have; none are named for other fields."""
+    keywords: dict[np.ufunc, str] = {
+        np.greater: "exclusiveMinimum",
+        np.greater_equal: "minimum",
+        np.less: "exclusiveMaximum",
+    }
+    field = "cost_per_sample" if field in ("chip", "cycles_per_sample", "hertz") else field
+    return {keywords[rule.holds]: rule.bound for rule in _RULES.get(field, ())}
+
+
+def terms_file() -> Schema:
+    """The terms of a consortium that runs on Flower."""
+    schema = draft_4(without_null(schema_of(Terms)))
+    return headed(DRAFT_4, "The terms of a fedaccord consortium (TOML)", schema)
+
+
+class _Contribution(BaseModel):
+    """What one client contributes."""
+
+    name: str = Field(min_length=1)
+    contribution: float = Field(ge=0)
+    """Samples that it trains on in a slot."""
+
+
+class _Contributions(BaseModel):
+    """An object with the clients, for example the agreement that `solve` prints."""
+
+    clients: list[_Contribution]
+
+
+class _Solved(BaseModel):
+    """The whole output of `solve`."""
+
+    agreement: _Contributions
+
+
+def profile_file() -> Schema:
+    """A profile in any of its JSON forms."""
+    amounts = dict[str, Annotated[float, Field(ge=0)]]
+    schema = schema_of(list[_Contribution] | amounts | _Contributions | _Solved)
+    return headed(NEWEST, "A fedaccord profile (JSON): who contributes how many samples", schema)
+
+
+# --- Output --------------------------------------------------------------------------------
+
+
+class _Output(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Consortium(_Output):
+    """Whose result it is."""
+
+    name: str
+    clients: int
+    """How many clients there are."""
+    rounds: int
+    """Rounds of federated averaging in a slot."""
+    samples: float
+    """Samples that all clients have together."""
+
+
+class EquilibriumClient(_Output):
+    """A client at the equilibrium."""
+
+    name: str
+    contribution: float
+    role: Role
+    cost: float | None
+
+
+class Equilibrium(_Output):
+    """What selfish clients do in one slot."""
+
+    case: Literal["I", "II", "all"] | None
+    """The case of Theorem 1; null if data sizes differ."""
+    unique: bool
+    """False if tied clients could share their part in other ways as well."""
+    total: float
+    critical_client: str | None
+    """The client at the margin, the first one in a tie."""
+    free_riders: int
+    total_cost: float | None
+    """Cost of a slot, all clients together."""
+    clients: list[EquilibriumClient]
+
+
+class AgreementClient(EquilibriumClient):
+    """A client under the agreement."""
+
+    saving: float | None
+    """What it saves per slot relative to the equilibrium."""
+    threshold: float | None
+    """The smallest discount factor at which it keeps to the agreement; null: none is enough."""
+
+
+class Agreement(_Output):
+    """A profile that each client is to keep to."""
+
+    kind: Kind
+    exists: bool
+    """If false, the profile is the equilibrium's."""
+    total: float
+    ratio: float
+    """The total divided by the equilibrium's total."""
+    free_riders: int
+    free_riders_removed: int
+    first_converted: str | None
+    first_converted_by: FirstConverted | None
+    level: float | None
+    """Uniform: what each converted client contributes."""
+    largest_level: float | None
+    """Uniform: the level up to which the first converted client gains."""
+    smallest_discount_factor: float | None
+    """The largest threshold; null: no discount factor is enough."""
+    exists_from: float | None
+    """Above this common discount factor an agreement exists; null: none is enough."""
+    reason: str | None
+    """Why no agreement exists."""
+    objective: Objective | None
+    margin: float
+    whole_samples: bool
+    punishment_slots: int | None
+    """How long a slip is punished; null: for ever."""
+    total_cost: float | None
+    clients: list[AgreementClient]
+
+
+class Verdict(_Output):
+    """Whether the agreement is proved."""
+
+    holds: bool
+    worst_client: str
+    """The client with the least slack."""
+    slack: float | None
+    """That client's discount factor minus its threshold."""
+
+
+class SocialOptimum(_Output):
+    """The profile with the lowest total cost."""
+
+    total: float
+    total_cost: float | None
+    price_of_anarchy: float | None
+
+
+class Solution(_Output):
+    """Equilibrium, agreement and certificate of a consortium."""
+
+    consortium: Consortium
+    equilibrium: Equilibrium
+    agreement: Agreement
+    certificate: Verdict
+    social_optimum: SocialOptimum
+
+
+class CertifiedClient(_Output):
+    """A client's part of the proof."""
+
+    name: str
+    contribution: float
+    cost_equilibrium: float | None
+    cost_agreement: float | None
+    cost_deviation: float | None
+    deviation: float
+    """What it would contribute if it deviated as well as it can."""
+    threshold: float | None
+    slack: float | None
+    keeps: bool
+    """Whether it keeps to the agreement."""
+
+
+class Certificate(Verdict):
+    """The proof of a profile, or who would break it."""
+
+    smallest_discount_factor: float | None
+    punishment_slots: int | None
+    """The punishment length for which this was proved; null: for ever."""
+    punishment_is_equilibrium: bool
+    clients: list[CertifiedClient]
+
+
+class Certified(_Output):
+    """A profile and its certificate."""
+
+    consortium: Consortium
+    certificate: Certificate
+
+
+def output(title: str, model: type[BaseModel]) -> Schema:
+    """The schema of what a command prints."""
+    return headed(NEWEST, title, schema_of(model))
+
+
+# --- The ledger ----------------------------------------------------------------------------
+
+
+def ledger() -> Schema:
+    """The entries of a ledger, as `ledger show --format json` prints them."""
+    bodies = _bodies()
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    definitions: Schema = {}
+    rules = []
+    for kind, forms in bodies.items():
+        for form in forms:
+            definitions |= form.pop("$defs", {})
+        body = forms[0] if len(forms) == 1 else {"anyOf": forms}
+        when = {"properties": {"kind": {"const": kind}}}
+        rules.append({"if": when, "then": {"properties": {"body": body}}})
+    entry = {
+        "type": "object",
+        "properties": {
+            "number": {"type": "integer", "minimum": 1, "description": "Counted from 1."},
+            "at": {"type": "string", "description": "The time, in UTC."},
+            "kind": {"enum": list(bodies)},
+            "slot": {"type": "integer", "minimum": 0},
+            "client": {"type": ["string", "null"], "description": "Null: it concerns everyone."},
+            "body": {"type": "object", "description": "The content, which depends on the kind."},
+            "previous": digest,
+            "digest": digest,
+        },
+        "required": ["number", "at", "kind", "slot", "client", "body", "previous", "digest"],
+        "additionalProperties": False,
+        "allOf": rules,
+    }
+    title = "What `fedaccord ledger show --format json` prints, of a server's ledger or a copy"
+    schema: Schema = {"type": "array", "items": entry}
+    return headed(NEWEST, title, schema | ({"$defs": definitions} if definitions else {}))
+
+
+def _bodies() -> dict[str, list[Schema]]:
+    """What an entry of each kind holds, in a server's ledger and in a client's copy."""
+    from fedaccord.protocol.facts import _OF_ALL, _OF_CLIENTS, _OF_COPIES, _Fault
+
+    bodies: dict[str, list[Schema]] = {"fault": [schema_of(_Fault)]}
+    for kinds in (_OF_ALL, _OF_CLIENTS, _OF_COPIES):
+        for kind, model in kinds.items():
+            bodies.setdefault(kind, []).append(schema_of(model))
+    return bodies
+
+
+# --- From models to schemas ----------------------------------------------------------------
+
+
+class _Described(GenerateJsonSchema):
+    """pydantic's schemas, with the docstrings of attributes as descriptions, and no titles."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        del made["title"]
+        texts = docstrings(schema["cls"])
+        for field, found in made.get("properties", {}).items():
+            if field in texts:
+                found["description"] = texts[field]
+        return made
+
+
+def docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings below a model's attributes, inherited ones included."""
+    found = {}
+    for cls in reversed(model.__mro__):
+        if issubclass(cls, BaseModel) and cls is not BaseModel:
+            (tree,) = ast.parse(dedent(inspect.getsource(cls))).body
+            assert isinstance(tree, ast.ClassDef)
+            for line, after in zip(tree.body, tree.body[1:], strict=False):
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                    match after:
+                        case ast.Expr(ast.Constant(str(text))):
+                            found[line.target.id] = " ".join(text.split())
+    return found
+
+
+def schema_of(form: Any) -> Schema:
+    """The schema of a model, whose private helpers lose their underscore."""
+    schema = TypeAdapter(form).json_schema(schema_generator=_Described)
+    text = json.dumps(schema)
+    for name in schema.get("$defs", {}):
+        text = text.replace(f'"{name}"', f'"{name.lstrip("_")}"')
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{name.lstrip("_")}"')
+    plain: Schema = json.loads(text)
+    return plain
+
+
+def headed(draft: str, title: str, schema: Schema) -> Schema:
+    """The schema with its draft and title first."""
+    return {"$schema": draft, "title": title, **schema}
+
+
+def without_null(schema: Any) -> Any:
+    """The schema of a TOML file, which leaves out what JSON would call null."""
+    if isinstance(schema, list):
+        return [without_null(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: without_null(value) for key, value in schema.items()}
+    if found.get("default", ...) is None:
+        del found["default"]
+    choices = [choice for choice in found.get("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) == 1:
+        del found["anyOf"]
+        found |= choices[0]
+    elif choices:
+        found["anyOf"] = choices
+    return found
+
+
+def draft_4(schema: Any) -> Any:
+    """The schema in the words of draft 4."""
+    if isinstance(schema, list):
+        return [draft_4(inner) for inner in schema]
+    if isinstance(schema, str):
+        return schema.replace("#/$defs/", "#/definitions/")
+    if not isinstance(schema, dict):
+        return schema
+    found: Schema = {}
+    for key, value in schema.items():
+        if key in ("exclusiveMinimum", "exclusiveMaximum"):
+            found |= {key.removeprefix("exclusive").lower(): value, key: True}
+        elif key == "const":
+            found["enum"] = [value]
+        else:
+            found["definitions" if key == "$defs" else key] = draft_4(value)
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Records show themselves: short reprs, safe HTML, strict JSON, data frames."""
+
+import builtins
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fedaccord as fa
+from fedaccord.cli import app
+from fedaccord.data.dataset import load_dataset
+from fedaccord.data.partition import RandomPartition
+from fedaccord.mechanisms.compare import compare
+from fedaccord.mechanisms.contract.contract import design_menu
+from fedaccord.mechanisms.contract.model import ContractModel
+from fedaccord.record import SHOWN_ROWS, Record, columns_of, jsonable
+from fedaccord.repeated.deviators import deviator_of
+from fedaccord.repeated.match import play
+from fedaccord.repeated.strategies import DeviateOnce
+from fedaccord.repeated.tolerance import find_tolerance
+from fedaccord.training.calibration import Losses
+from fedaccord.training.comparison import Comparison, ProfileScore, estimate
+from fedaccord.training.course import Course, Score, SlotRecord, TrainingRun, train
+from fedaccord.training.task import Model, find_task
+
+
+@cache
+def agreement() -> fa.Agreement:
+    return fa.solve_agreement(fa.paper_consortium(), punishment_slots=5, margin=0.02)
+
+
+def slot_record() -> SlotRecord:
+    scores = tuple(Score(loss=1.0 / k, accuracy=0.5) for k in range(1, 51))
+    return SlotRecord(1, "cooperating", 300, scores, scores[-1])
+
+
+@cache
+def training() -> Comparison:
+    digits = load_dataset("digits")
+    course = Course(
+        Model(find_task("softmax"), digits),
+        lambda seed: RandomPartition(digits, [50, 50], seed),
+        rounds=3,
+    )
+    profiles = {"few": [[20, 0], [0, 0]], "more": [[50, 50], [50, 50]]}
+    runs = [train(course, rows, profile=name) for name, rows in profiles.items()]
+    return Comparison("two", course, "vectorised", tuple(runs))
+
+
+def losses() -> Losses:
+    totals, turns = np.array([10, 100, 1000]), np.array([1, 5, 25])
+    mean = 1.0 / np.sqrt(totals[:, np.newaxis] * turns) + 1.0 / turns
+    return Losses(totals, turns, mean)
+
+
+RECORDS: dict[str, Callable[[], Record]] = {
+    "consortium": lambda: agreement().consortium,
+    "client": lambda: next(iter(agreement().consortium)),
+    "equilibrium": lambda: agreement().equilibrium,
+    "social optimum": lambda: fa.solve_social_optimum(agreement().consortium),
+    "dynamics": lambda: fa.run_dynamics(fa.paper_consortium()),
+    "agreement": agreement,
+    "certificate": lambda: fa.certify(agreement()),
+    "refuted": lambda: fa.certify(fa.agreement_on(fa.paper_consortium(), 10_000)),
+    "batch": lambda: fa.solve_batch(
+        valuation=np.arange(1.0, 101.0),
+        cost_per_sample=0.985e-8,
+        samples=10_000.0,
+        rounds=[[50], [100]],
+        discount_factor=0.8,
+        kind="uniform",
+    ),
+    "match": lambda: play(agreement(), {"client-7": DeviateOnce(slot=3)}, slots=200),
+    "match of selfish clients": lambda: play(
+        fa.paper_consortium(discount_factor=0.01), slots=3, noise=0.1
+    ),
+    "deviator": lambda: deviator_of(
+        play(agreement(), {"client-7": DeviateOnce(slot=3)}, slots=20), 6
+    ),
+    "tolerance": lambda: find_tolerance(agreement(), noise=0.05),
+    "mechanisms": lambda: compare(fa.paper_consortium()),
+    "mechanism": lambda: compare(fa.paper_consortium()).entries[1],
+    "outcome": lambda: compare(fa.paper_consortium())["contract"].outcome,
+    "menu": lambda: design_menu(
+        ContractModel(
+            cost_per_sample=[1e-8, 2e-8],
+            delay=[1, 2],
+            clients=[3, 3],
+            samples=10_000,
+            rounds=50,
+            valuation=100.0,
+            delay_price=1e-9,
+        ),
+        "weak",
+    ),
+    "dataset": lambda: load_dataset("digits"),
+    "slot": slot_record,
+    "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {}),
+    "training": training,
+    "score": lambda: ProfileScore("agreement", 5.0, *[estimate([0.5])] * 3),
+    "losses": losses,
+    "law": lambda: losses().law(),
+}
+
+
+@pytest.fixture(params=RECORDS, ids=lambda name: name)
+def record(request: pytest.FixtureRequest) -> Record:
+    return RECORDS[request.param]()
+
+
+def test_the_repr_is_one_short_line(record: Record) -> None:
+    text = repr(record)
+    assert text.startswith(f"{type(record).__name__}(")
+    assert text.endswith(")")
+    assert "\n" not in text
+    assert len(text) < 300
+
+
+def test_the_dict_is_strict_json(record: Record) -> None:
+    data = record.to_dict()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_html_has_at_most_the_first_rows_and_says_so(record: Record) -> None:
+    html = record._repr_html_()
+    tables = record._tables()
+    length = max(map(len, next(iter(tables.values()))().values())) if tables else 0
+    rows = html.count("<tr>") - (1 if tables else 0)
+    assert rows == min(length, SHOWN_ROWS)
+    assert (f"The first {SHOWN_ROWS} of {length:,}" in html) == (length > SHOWN_ROWS)
+
+
+def test_every_table_is_a_frame(record: Record) -> None:
+    for name, columns in record._tables().items():
+        frame = record.to_frame(name)
+        assert list(frame.columns) == list(columns())
+        assert len(frame) == max(map(len, columns().values()))
+
+
+def test_without_a_table_the_facts_are_one_row() -> None:
+    frame = next(iter(agreement().consortium)).to_frame()
+    assert frame.loc[0, "name"] == "client-1"
+    assert len(frame) == 1
+
+
+def test_a_frame_keeps_infinity_and_the_dict_has_none() -> None:
+    certificate = fa.certify(fa.agreement_on(fa.paper_consortium(), 10_000))
+    assert np.isinf(certificate.to_frame()["threshold"]).any()
+    assert None in [row["threshold"] for row in certificate.to_dict()["clients"]]
+
+
+@pytest.mark.parametrize("words", [("certify",), ("play", "--slots", "4"), ("compare",)])
+def test_json_on_the_command_line_is_the_dict(words: tuple[str, ...], tmp_path: Path) -> None:
+    consortium = fa.paper_consortium(clients=4)
+    agreement = fa.solve_agreement(consortium)
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps(agreement.to_dict()))
+    expected: dict[str, dict[str, Any]] = {
+        "certify": {"certificate": fa.certify(agreement).to_dict()},
+        "play": play(agreement, slots=4).to_dict(),
+        "compare": compare(consortium).to_dict(),
+    }
+    files = [str(profile)] if words == ("certify",) else []
+    options = ["--paper", "--clients", "4", "--format", "json"]
+    printed = json.loads(CliRunner().invoke(app, [*words, *files, *options]).stdout)
+    here = expected[words[0]]
+    assert {field: printed[field] for field in here} == here
+
+
+def test_an_empty_slot_of_training_has_no_rounds() -> None:
+    frame = training().to_frame("rounds")
+    assert frame.groupby(["profile", "slot"]).size().to_dict() == {
+        ("few", 1): 3,
+        ("more", 1): 3,
+        ("more", 2): 3,
+    }
+
+
+def test_an_unknown_table_gets_a_hint() -> None:
+    match = play(agreement(), slots=2)
+    with pytest.raises(fa.InvalidInput, match=r"no 'client': did you mean 'clients'\?"):
+        match.to_frame("client")
+
+
+def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def without_pandas(name: str, *args: Any) -> Any:
+        if name == "pandas":
+            raise ImportError
+        return original(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without_pandas)
+    with pytest.raises(fa.FedaccordError, match=r"pip install 'fedaccord\[notebook\]'"):
+        agreement().to_frame()
+
+
+def test_html_is_escaped() -> None:
+    consortium = fa.Consortium(
+        valuation=[1e6, 2e6],
+        cost_per_sample=0.004,
+        samples=1000,
+        rounds=50,
+        discount_factor=0.8,
+        name="<b>bold</b>",
+        names=["<script>alert(1)</script>", "a & b"],
+    )
+    for shown in (consortium, fa.certify(fa.solve_agreement(consortium))):
+        html = shown._repr_html_()
+        assert "<script>" not in html
+        assert "<b>" not in html
+        assert "a &amp; b" in html
+
+
+def test_a_table_is_computed_only_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What clients would have paid without their slips takes a match for each of them."""
+    match = play(agreement(), {"client-7": DeviateOnce(slot=3)}, slots=20)
+    monkeypatch.delattr(type(match), "without_slips")
+    assert repr(match)
+    assert match._repr_html_()
+    assert len(match.to_frame()) == 20
+
+
+def plain_values() -> Iterator[tuple[Any, Any]]:
+    yield np.array([1.5, np.nan, np.inf]), [1.5, None, None]
+    yield np.array([True, False]), [True, False]
+    yield np.int64(3), 3
+    yield ("a", None, (1, 2.5)), ["a", None, [1, 2.5]]
+    yield {"a": float("-inf")}, {"a": None}
+    yield fa.solve_equilibrium(fa.paper_consortium()).roles[0], "free rider"
+
+
+@pytest.mark.parametrize(("value", "expected"), plain_values())
+def test_values_that_json_can_have(value: Any, expected: Any) -> None:
+    assert jsonable(value) == expected
+    assert type(jsonable(value)) is type(expected)
+
+
+def test_columns_of_no_rows() -> None:
+    assert columns_of([]) == {}
+
+
+def test_reprs_of_large_and_small_numbers() -> None:
+    consortium = fa.paper_consortium(clients=1000)
+    assert "total=10000000," in repr(fa.solve_social_optimum(consortium))
+    assert "total=505063," in repr(fa.solve_equilibrium(fa.paper_consortium()))

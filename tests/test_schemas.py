@@ -1,0 +1,173 @@
+"""The schemas are current, and describe what fedaccord reads and prints: no less and no more."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft4Validator, ValidationError, validators
+from typer.testing import CliRunner
+
+from fedaccord.cli import app
+from fedaccord.errors import InvalidInput
+from fedaccord.files.consortium import build_consortium, example_text
+from fedaccord.flower.app_directory import terms_text
+from fedaccord.ledger.chain import Entry
+from tests.flower.stories import TERMS, told
+from tests.schemas import DRAFT_4, FOLDER, schemas, text_of
+
+SCHEMAS = schemas()
+
+
+def check(name: str, document: Any) -> None:
+    schema = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    validators.validator_for(schema)(schema).validate(document)
+
+
+def printed(*words: str) -> Any:
+    return json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).stdout)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_current(name: str) -> None:
+    current = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+    assert current == text_of(SCHEMAS[name]), "run: python -m tests.schemas"
+
+
+def test_there_is_no_other_schema() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_schemas(name: str) -> None:
+    schema = SCHEMAS[name]
+    validator = validators.validator_for(schema)
+    validator.check_schema(schema)
+    assert (validator is Draft4Validator) == (schema["$schema"] == DRAFT_4)
+
+
+def example() -> dict[str, Any]:
+    return tomllib.loads(example_text())
+
+
+def change(path: list[Any], value: Any) -> dict[str, Any]:
+    """The example with one value changed, or removed if it is `...`."""
+    data = example()
+    *outer, last = path
+    place: Any = data
+    for key in outer:
+        place = place[key]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return data
+
+
+def test_the_example_has_the_form_of_a_consortium_file() -> None:
+    check("consortium", example())
+    check("consortium", change(["clients"], "clients.csv"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        change(["rounds"], 0),
+        change(["rounds"], 2.5),
+        change(["rounds"], ...),
+        change(["discount_factor"], 1.0),
+        change(["discount_factor"], ...),
+        change(["discount"], 0.5),
+        change(["server_fee"], -1.0),
+        change(["clients"], []),
+        change(["clients", 0, "valuation"], 0.0),
+        change(["clients", 0, "valuation"], 1e290),
+        change(["clients", 0, "samples"], 0.5),
+        change(["clients", 0, "samples"], -5),
+        change(["clients", 0, "name"], ...),
+        change(["clients", 0, "cost_per_sample"], ...),
+        change(["clients", 3, "cost_per_sample"], 0.004),
+        change(["clients", 3, "cpu", "hertz"], 0.0),
+        change(["clients", 3, "cpu", "hertz"], ...),
+        change(["clients", 0, "communication_cost"], "much"),
+    ],
+)
+def test_what_the_reader_rejects_the_schema_rejects(data: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        check("consortium", data)
+    with pytest.raises(InvalidInput):
+        build_consortium(data, Path("example.toml"))
+
+
+def test_each_client_may_have_its_own_discount_factor() -> None:
+    data = change(["discount_factor"], ...)
+    for client in data["clients"]:
+        client["discount_factor"] = 0.5
+    check("consortium", data)
+
+
+def test_terms_as_they_are_written() -> None:
+    data = tomllib.loads(terms_text(TERMS))
+    check("terms", data)
+    for wrong in ({"rounds": 0}, {"agreement": "unanimous"}, {"note": "hello"}):
+        with pytest.raises(ValidationError):
+            check("terms", data | wrong)
+
+
+SOLVED: dict[str, Callable[[], Any]] = {
+    "uniform": lambda: printed("solve", "--paper", "--agreement", "uniform"),
+    "whole samples": lambda: printed("solve", "--paper", "--whole-samples"),
+    "none exists": lambda: printed("solve", "--paper", "--discount-factor", "0.01"),
+}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_solve(name: str) -> None:
+    solution = SOLVED[name]()
+    check("solve", solution)
+    del solution["agreement"]["kind"]
+    with pytest.raises(ValidationError):
+        check("solve", solution)
+
+
+def test_every_form_of_a_profile() -> None:
+    solution = printed("solve", "--paper", "--clients", "5")
+    clients = solution["agreement"]["clients"]
+    amounts = {client["name"]: client["contribution"] for client in clients}
+    for profile in (solution, solution["agreement"], clients, amounts):
+        check("profile", profile)
+    for wrong in ([{"name": "client-1"}], {"client-1": -1}, {"client-1": "all"}, "client-1"):
+        with pytest.raises(ValidationError):
+            check("profile", wrong)
+
+
+@pytest.mark.parametrize("amount", [0, 5_000])
+def test_certify(amount: int, tmp_path: Path) -> None:
+    """A profile under which nobody trains has infinite costs: null."""
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps({f"client-{n}": amount for n in range(1, 4)}))
+    check("certify", printed("certify", "--paper", "--clients", "3", str(profile)))
+
+
+def test_the_ledger_of_a_server_and_the_copies_of_its_clients(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    _, clients = told(path, slots=2)
+    entries = printed("ledger", "show", str(path))
+    assert len({entry["kind"] for entry in entries}) > 10
+    check("ledger", entries)
+    for copy in clients.copies.values():
+        check("ledger", [shown(entry) for entry in copy.written])
+    with pytest.raises(ValidationError):
+        check("ledger", [entries[0] | {"kind": "rumour"}])
+    slot = next(entry for entry in entries if entry["kind"] == "slot")
+    with pytest.raises(ValidationError):
+        check("ledger", [slot | {"body": {"phase": "resting"}}])
+
+
+def shown(entry: Entry) -> dict[str, Any]:
+    """An entry as `ledger show` prints it."""
+    fields = entry._asdict()
+    del fields["text"]
+    return fields | {"body": entry.body}
