@@ -5,12 +5,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 import fedaccord as fa
 from fedaccord import plots
 from fedaccord.files.consortium import example_consortium
+from fedaccord.mechanisms.compare import compare
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import DeviateOnce, FreeRide
 from fedaccord.repeated.tolerance import find_tolerance
@@ -128,7 +130,7 @@ def test_the_legend_names_the_roles_there_are() -> None:
         "agreement: partial contributor",
         "agreement: converted contributor",
         "agreement: free rider",
-        "equilibrium: what it gives alone",
+        "equilibrium: trained on alone",
     ]
 
 
@@ -178,7 +180,7 @@ def test_a_slip_s_costs_with_and_without() -> None:
     [deviator] = account_of(some_match(50)).deviators
     figure = plots.plot_slip(deviator)
     assert labels_of(figure) == [
-        *("with its slips", "without", "the one less the other", "the same, for ever after"),
+        *("with its slips", "without", "difference", "difference, for ever"),
     ]
     paid, kept = (line.get_ydata() for line in figure.axes[0].lines)
     np.testing.assert_array_equal(paid, deviator.paid)
@@ -195,7 +197,7 @@ def test_costs_without_end_are_left_out() -> None:
     assert deviator.extra_for_ever == np.inf
     assert labels_of(plots.plot_totals(match))
     assert labels_of(plots.plot_slip(deviator)) == [
-        *("with its slips", "without", "the one less the other"),
+        *("with its slips", "without", "difference"),
     ]
 
 
@@ -208,3 +210,50 @@ def test_the_tolerances_and_the_best_of_them() -> None:
 def test_without_an_agreement_there_is_one_level() -> None:
     none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
     assert labels_of(plots.plot_totals(play(none, {}, 5))) == ["equilibrium", "trained on"]
+
+
+# --- In a notebook, and in axes of one's own ------------------------------------------------
+
+
+def test_a_notebook_shows_the_figure() -> None:
+    figure = plots.plot_totals(some_match(5))
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+MATCH = some_match(30)
+[DEVIATOR] = account_of(MATCH).deviators
+BEST = find_tolerance(MATCH.agreement, 0.05)
+CERTIFICATE = fa.certify(MATCH.agreement)
+ONE_PANEL: dict[str, Callable[[Axes], Figure]] = {
+    "contributions": lambda ax: plots.plot_contributions(MATCH.agreement, ax=ax),
+    "costs": lambda ax: plots.plot_costs(MATCH.agreement, ax=ax),
+    "thresholds": lambda ax: plots.plot_thresholds(CERTIFICATE, ax=ax),
+    "totals": lambda ax: plots.plot_totals(MATCH, ax=ax),
+    "events": lambda ax: plots.plot_events(MATCH, ax=ax),
+    "tolerance": lambda ax: plots.plot_tolerance(BEST, 0.1, ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", ONE_PANEL.values(), ids=ONE_PANEL.keys())
+def test_it_draws_into_given_axes(draw: Callable[[Axes], Figure]) -> None:
+    figure = Figure(figsize=(12.0, 5.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    assert draw(right) is figure
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+    assert right.get_legend() is not None
+    assert not figure.legends
+    assert not left.has_data()
+
+
+def test_several_panels_take_several_axes() -> None:
+    figure = Figure(layout="constrained")
+    above, below = figure.subplots(2, 1)
+    assert plots.plot_slip(DEVIATOR, ax=[above, below]) is figure
+    assert above.has_data()
+    assert below.has_data()
+    comparison = compare(example_consortium())
+    whole = Figure(layout="constrained")
+    part = whole.add_subfigure(whole.add_gridspec(2, 1)[0, 0])
+    assert plots.plot_mechanisms(comparison, ax=part.subplots(1, 3)) is whole
+    with pytest.raises(fa.InvalidInput, match="ax: must be 2 axes, got 1"):
+        plots.plot_slip(DEVIATOR, ax=[above])

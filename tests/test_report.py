@@ -57,10 +57,10 @@ def test_the_story_of_the_example() -> None:
     for words in (
         "Breast imaging, six hospitals",
         "An agreement that holds, with 2.20 times the data",
-        "3 of 6 clients would contribute nothing",
+        "3 of 6 members would contribute nothing",
         "110,814 samples, 2.20 times as many",
-        "All 6 clients would pay less than alone",
-        "Proved: no client gains by slipping",
+        "All 6 members would pay less than alone",
+        "Proved: no member gains by slipping",
         "Why it holds",
         f"fedaccord {fa.__version__}",
         "for ever",
@@ -110,7 +110,7 @@ def test_a_refuted_profile() -> None:
     consortium = example_consortium()
     text = Tags(page_of(fa.agreement_on(consortium, consortium.samples))).text
     assert "This profile would not hold" in text
-    assert "Refuted: 1 of 6 clients would slip, Lakeside Clinic first of all." in text
+    assert "Refuted: 1 of 6 members would slip, Lakeside Clinic first of all." in text
     assert "Who would slip" in text
     assert "Why it does not hold" in text
 
@@ -129,7 +129,7 @@ def test_without_an_agreement_the_page_speaks_of_none() -> None:
     page = page_of(fa.solve_agreement(consortium, "uniform"))
     tags = Tags(page)
     assert tags.opened["svg"] == 1
-    for words in ("agreement: ", "no agreement to better", "is asked to", "How patient", "Saves"):
+    for words in ("agreement: ", "no agreement to better", "is asked to", "How patient", "Saving"):
         assert words not in tags.text
     assert "equilibrium: free rider" in tags.text
     assert "first converted: the paper's client" in tags.text
@@ -142,14 +142,14 @@ def test_one_client() -> None:
         valuation=1, cost_per_sample=1e-6, samples=[500], rounds=50, discount_factor=0.5
     )
     text = Tags(page_of(fa.solve_agreement(consortium))).text
-    assert "of 1 client" in text
-    assert "1 clients" not in text
+    assert "of 1 member" in text
+    assert "1 members" not in text
 
 
 def test_a_hundred_thousand_clients_fit_on_a_small_page() -> None:
     page = page_of(fa.solve_agreement(fa.paper_consortium(clients=100_000)))
     assert len(page) < 2_000_000
-    [listed] = re.findall(r"(\d+) of 100,000 clients, spread evenly", page)
+    [listed] = re.findall(r"(\d+) of 100,000 members, spread evenly", page)
     assert 290 <= int(listed) <= 300  # a client may be chosen for two reasons
     assert f"{100_000 - int(listed):,} are left out" in page
 
@@ -210,7 +210,7 @@ def test_the_story_of_a_slip() -> None:
         "slot 5: Lakeside Clinic trained on 0 instead of",
         "False alarms: none.",
         "What slipping cost Lakeside Clinic.",
-        "Which shortfall to put up with.",
+        "Which shortfall to tolerate.",
         f"fedaccord {fa.__version__}",
     ):
         assert words in text
@@ -244,7 +244,7 @@ def test_titles_of_matches() -> None:
     agreement = fa.solve_agreement(consortium)
     assert "<h1>20 slots in which everyone kept to the agreement</h1>" in match_page(agreement, {})
     both: dict[str, AnyStrategy] = {"Lakeside Clinic": FreeRide(), "Riverside": Selfish()}
-    assert "<h1>2 clients slipped in 20 slots</h1>" in match_page(agreement, both)
+    assert "<h1>2 members slipped in 20 slots</h1>" in match_page(agreement, both)
     none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
     page = match_page(none, {}, dropout=0.1)
     assert "<h1>No uniform agreement exists from client-2 on, so everyone acts alone</h1>" in page

@@ -11,6 +11,8 @@ from .agreement.solve import solve_agreement as solve_agreement
 from .errors import FedaccordError as FedaccordError
 from .errors import InvalidInput as InvalidInput
 from .errors import NotConverged as NotConverged
+from .experiments.reproduction import Reproduction as Reproduction
+from .experiments.reproduction import reproduce as reproduce
 from .files.consortium import load_consortium as load_consortium
 from .files.profile import load_profile as load_profile
 from .game.algorithm1 import own_contribution as own_contribution

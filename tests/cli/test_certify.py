@@ -35,7 +35,7 @@ def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
     result = run("certify", "consortium.toml", "p.json", "--report", "r.html")
     assert result.exit_code == 1
     assert "Refuted: 1 of 6 clients would slip, Lakeside Clinic first of all." in result.stdout
-    assert "Lakeside Clinic   16,000            0        65.28         0.5039" in result.stdout
+    assert "Lakeside Clinic    16,000          0   65.28       0.5039" in result.stdout
     assert "Who would slip" in Path("r.html").read_text()
 
 
@@ -117,7 +117,7 @@ def test_an_agreement_is_proved_with_its_own_punishment(run: Run) -> None:
     assert "its agreement punishes a slip for 2 slots, and not for 5 slots" in refused.stderr
 
 
-def test_who_would_give_more_is_told_apart(run: Run) -> None:
+def test_who_would_contribute_more_is_listed_apart(run: Run) -> None:
     Path("c.toml").write_text(
         "rounds = 1\ndiscount_factor = 0.9\n"
         + "".join(
@@ -129,7 +129,10 @@ def test_who_would_give_more_is_told_apart(run: Run) -> None:
     Path("p.json").write_text('{"a": 23, "b": 8, "c": 32}')
     result = run("certify", "c.toml", "p.json", "--report", "r.html")
     assert result.exit_code == 1
-    assert "Refuted: 1 of 3 clients would give more than agreed, c first of all." in result.stdout
-    assert "Would give more" in result.stdout
+    assert (
+        "Refuted: 1 of 3 clients would contribute more than agreed, c first of all."
+        in result.stdout
+    )
+    assert "Would contribute more" in result.stdout
     assert "Would slip" not in result.stdout
-    assert "Giving more than agreed is no slip" in Path("r.html").read_text()
+    assert "Contributing more than agreed is not a slip" in Path("r.html").read_text()

@@ -60,18 +60,18 @@ def test_nobody_trains_under_one_of_them(run: Run) -> None:
 
 def test_the_table(run: Run) -> None:
     text = run("compare", "--paper").stdout
-    assert "100 clients with 1,000,000 samples together" in text
+    assert "100 clients with 1,000,000 samples in total" in text
     assert re.search(r"uniform +98 +1 +1 +887,448 +101.767 +0 +0.00002 +yes +no", text)
     assert re.search(r"contract +20 +0 +80 +200,000 +102.599 +0.00197 +-0.01162 +no +no", text)
-    assert "individual brings most: 993,957 samples" in text.replace("\n", " ")
+    assert "individual brings the most data: 993,957 samples" in text.replace("\n", " ")
     assert "The price of anarchy is 1.0028" in text
 
 
 def test_small_amounts_leave_room_for_the_names(run: Run) -> None:
     done = run("compare", "--paper", "--samples", "1", "--clients", "2")
-    [contract] = [line for line in done.stdout.splitlines() if line.startswith(" contract ")]
+    [contract] = [line for line in done.stdout.splitlines() if line.startswith("contract ")]
     assert contract.split()[-4:] == ["1.97e-08", "9.85e-09", "yes", "no"]
-    assert any(line.startswith(" social optimum ") for line in done.stdout.splitlines())
+    assert any(line.startswith("social optimum ") for line in done.stdout.splitlines())
 
 
 def test_only_some_in_the_order_given(run: Run) -> None:
@@ -222,7 +222,7 @@ def test_measured_accuracy(run: Run) -> None:
         assert mechanism["accuracy"]["half_width"] >= 0
     text = run("compare", *words, *chosen, "--csv", "m.csv", "--report", "m.html").stdout
     assert re.search(r"contract +\d\d\.\d\d ± \d+\.\d\d %", text)
-    assert "Measured<br>accuracy" in Path("m.html").read_text(encoding="utf-8")
+    assert "Test<br>accuracy" in Path("m.html").read_text(encoding="utf-8")
     with Path("m.csv").open(newline="") as file:
         [first, _] = csv.DictReader(file)
     assert float(first["accuracy"]) == answer["mechanisms"][0]["accuracy"]["mean"]

@@ -19,7 +19,7 @@ def test_init_overwrites_only_when_told_to(run: Run) -> None:
     Path("mine.toml").write_text("precious")
     result = run("init", "mine.toml")
     assert result.exit_code == 2
-    assert result.stderr == "Error: mine.toml: exists already; --force overwrites it\n"
+    assert result.stderr == "Error: mine.toml: already exists; --force overwrites it\n"
     assert Path("mine.toml").read_text() == "precious"
     assert run("init", "mine.toml", "--force").exit_code == 0
     assert Path("mine.toml").read_text() == example_text()
@@ -36,7 +36,7 @@ def test_demo_tells_the_whole_story(run: Run) -> None:
         assert words in result.stdout
     page = Path("fedaccord-demo.html").read_text()
     assert "An agreement that holds" in page
-    assert "What it does to a model" in page
+    assert "What it means for a model" in page
 
 
 def test_demo_shows_that_accuracy_is_gained(run: Run) -> None:
@@ -54,7 +54,7 @@ def test_demo_without_pytorch_leaves_that_step_out(
     result = run("demo")
     assert result.exit_code == 0
     assert "This step needs PyTorch" in result.stdout
-    assert "What it does to a model" not in Path("fedaccord-demo.html").read_text()
+    assert "What it means for a model" not in Path("fedaccord-demo.html").read_text()
     refused = run("train", "--paper")
     assert refused.exit_code == 2
     assert "training needs PyTorch" in refused.stderr

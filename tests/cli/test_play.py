@@ -103,7 +103,7 @@ def test_the_account(run: Run) -> None:
         "Slots 1-5 cooperating, 6-10 punishing, 11-50 cooperating.",
         "slot 5: client-7 trained on 0 instead of 10,000; punishment until slot 10; "
         "it saved 0.0000935 and lost 0.000809",
-        "Lost by them",
+        "slipping",
     ):
         assert words in result.stdout
 
@@ -118,8 +118,8 @@ def test_nobody_slips_unless_told(run: Run) -> None:
 
 def test_the_tolerance_chosen_is_said(run: Run) -> None:
     said = " ".join(run("play", *ONE_SLIP, *CHANCE).stdout.split())
-    assert "Contributions are misread by 5 % (standard deviation)" in said
-    assert "is put up with, the tolerance that costs least." in said
+    assert "Contributions are observed with an error of 5 % (standard deviation)" in said
+    assert "is tolerated, which costs least." in said
     assert "Absences: " in said
 
 
@@ -254,13 +254,13 @@ REFUSED = {
     "a slot in words": (["--deviate", "client-7@x"], "the slot must be a whole number, got 'x'"),
     "the slot before the first": (["--deviate", "client-7@0"], "must be from 1 to 50, got 0"),
     "a slot after the last": (["--deviate", "client-7@51"], "must be from 1 to 50, got 51"),
-    "too much": (["--deviate", "client-7@5:1e5"], "must be from 0 to 10000, which is all it has"),
+    "too much": (["--deviate", "client-7@5:1e5"], "must be from 0 to 10000, all its samples"),
     "less than nothing": (["--deviate", "client-7@5:-1"], "must be from 0 to 10000"),
     "no number": (["--deviate", "client-7@5:x"], "the amount must be a number, got 'x'"),
     "not a number": (["--deviate", "client-7@5:nan"], "must be from 0 to 10000"),
     "twice at once": (
         ["--deviate", "client-7@5", "--deviate", "client-7@5:1"],
-        "client-7 slips in slot 5 already",
+        "client-7 already slips in slot 5",
     ),
     "too many slips": (
         ["--slots", "200", *(w for n in range(1, 102) for w in ("--deviate", f"client-7@{n}"))],
@@ -274,23 +274,26 @@ REFUSED = {
     "forgiving for how long": (["--strategy", "all=forgiving"], "as in forgiving:3"),
     "two strategies": (
         ["--strategy", "client-7=keep", "--strategy", "client-7=loyal"],
-        "client-7 has a strategy already",
+        "client-7 already has a strategy",
     ),
     "two for everyone": (
         ["--strategy", "all=keep", "--strategy", "*=loyal"],
-        "everyone has a strategy already (all=keep)",
+        "everyone already has a strategy (all=keep)",
     ),
-    "negative noise": (["--noise", "-1"], "noise: must be 0 or more, got -1.0"),
-    "infinite noise": (["--noise", "inf"], "noise: must be 0 or more and finite, got inf"),
-    "nobody ever there": (["--dropout", "1"], "dropout: must be from 0 to less than 1, got 1.0"),
+    "negative noise": (["--noise", "-1"], "Error: --noise: must be 0 or more, got -1.0"),
+    "infinite noise": (["--noise", "inf"], "--noise: must be 0 or more and finite, got inf"),
+    "nobody ever there": (["--dropout", "1"], "--dropout: must be from 0 to less than 1, got 1.0"),
     "nobody there to be misread": (["--dropout", "1", "--noise", "0.1"], "less than 1, got 1.0"),
-    "everything tolerated": (["--tolerance", "1"], "tolerance: must be from 0 to less than 1"),
-    "a negative seed": (["--seed", "-1"], "seed: must be a whole number, 0 or more"),
+    "everything tolerated": (["--tolerance", "1"], "--tolerance: must be from 0 to less than 1"),
+    "a negative seed": (["--seed", "-1"], "--seed: must be a whole number, 0 or more"),
     "no punishment": (["--punishment-slots", "0"], "must be 1 or more, got 0"),
     "no slots": (["--slots", "0"], "must be 1 or more, got 0"),
-    "too many slots": (["--slots", "1000000"], "are too many to write down; 50,000 would do"),
+    "too many slots": (
+        ["--slots", "1000000"],
+        "are too many to record; at most 50,000 are possible",
+    ),
     "an absent directory": (["--report", "no/r.html"], "no/r.html: cannot be written"),
-    "a directory": (["--csv", "."], "is a directory, not a file to write to"),
+    "a directory": (["--csv", "."], "is a directory, not a file"),
 }
 
 

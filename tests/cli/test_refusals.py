@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedaccord.cli.ending import CANNOT, READER_LEFT, UNFORESEEN
+from fedaccord.cli.console import CANNOT, READER_LEFT, UNFORESEEN
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import FedaccordError
 from tests.cli.conftest import Run
@@ -98,8 +98,14 @@ def test_files_that_are_none(run: Run) -> None:
 
 
 BAD_WORDS = {
-    "a file and --paper": (["solve", "c.toml", "--paper"], "--paper: not together with a file"),
-    "a file and an option": (["solve", "c.toml", "--clients", "5"], "--clients: not together"),
+    "a file and --paper": (
+        ["solve", "c.toml", "--paper"],
+        "--paper: cannot be combined with a file",
+    ),
+    "a file and an option": (
+        ["solve", "c.toml", "--clients", "5"],
+        "--clients: cannot be combined",
+    ),
     "an unknown kind": (["solve", "--agreement", "fair"], "'individual', 'uniform'"),
     "an unknown option": (["solve", "--frobnicate"], "--frobnicate"),
     "an unknown command": (["sovle"], "sovle"),
@@ -108,21 +114,21 @@ BAD_WORDS = {
     "words for a number": (["solve", "--rounds", "many"], "many"),
     "an impossible number": (
         ["solve", "--discount-factor", "1"],
-        "the paper's setting: discount_factor: must be less than 1, got 1",
+        "Error: --discount-factor: must be less than 1, got 1",
     ),
-    "an impossible margin": (["solve", "--margin", "nan"], "margin: must be from 0"),
+    "an impossible margin": (["solve", "--margin", "nan"], "--margin: must be from 0"),
     "no punishment": (["solve", "--punishment-slots", "0"], "must be 1 or more, got 0"),
     "objectives of a uniform one": (
         ["solve", "--agreement", "uniform", "--objective", "fairest"],
-        "objective: a uniform agreement has only one",
+        "--objective: a uniform agreement has only one",
     ),
     "the first of an individual one": (
         ["solve", "--first-converted", "paper"],
-        "--first-converted: goes with --agreement uniform only",
+        "--first-converted: needs --agreement uniform",
     ),
     "a cost beyond all numbers": (
         ["solve", "--cost-per-sample", "1e308"],
-        "the paper's setting: cost_per_sample * samples must be less than 1e+290",
+        "cost_per_sample * samples must be less than 1e+290",
     ),
     "more rounds than a float can count": (["solve", "--rounds", "9" * 400], "or less"),
     "more samples than that": (["solve", "--samples", "9" * 400], "9,007,199,254,740,992 or less"),
@@ -130,13 +136,13 @@ BAD_WORDS = {
     "no profile": (["certify"], "expects a profile"),
     "too many files": (["certify", "a", "b", "c"], "expects a profile"),
     "an absent directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
-    "a directory": (["solve", "--profile-out", "."], "is a directory, not a file to write to"),
+    "a directory": (["solve", "--profile-out", "."], "is a directory, not a file"),
     "too long a name": (["solve", "--report", "x" * 300], "cannot be written: File name too long"),
     "too long a name for a file": (["init", "x" * 300], "cannot be written: File name too long"),
     "too long a name to read": (["train", "--profile", "x" * 300], "x: File name too long"),
     "two files in one": (
         ["solve", "--report", "a", "--profile-out", "./a"],
-        "a: is given for two files to write",
+        "a: is named for two outputs",
     ),
     "nowhere to write the demo": (["demo", "--report", "no/r.html"], "cannot be written"),
     "nowhere to write the file": (["init", "no/c.toml"], "no/c.toml: cannot be written"),
@@ -191,7 +197,7 @@ def test_a_protected_file_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     target.chmod(0o444)
     monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may run as root
     for write in (check_writable, lambda path: write_file(path, "new")):
-        with pytest.raises(FedaccordError, match="cannot be written: it is protected"):
+        with pytest.raises(FedaccordError, match="cannot be written: it is write-protected"):
             write(target)
     assert target.read_text() == "old"
 
@@ -235,7 +241,7 @@ def test_what_is_read_is_not_written_to(run: Run, words: list[str]) -> None:
     Path("link.toml").symlink_to("c.toml")
     result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "is read from, so it is not written to" in result.stderr
+    assert "is an input of this command and is not overwritten" in result.stderr
     assert {name: Path(name).read_text() for name in texts} == texts
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fedaccord.cli.figure_files import PartFile
-from fedaccord.cli.reproduction import trained_sections
 from fedaccord.data import mnist
 from fedaccord.experiments import presets
+from fedaccord.experiments.figure_files import PartFile
 from fedaccord.experiments.presets import TrainingPreset, figure_titles
+from fedaccord.experiments.reproduction import trained_sections
 from tests.cli.conftest import Run
 from tests.experiments.presets_for_tests import small_training
 
@@ -74,7 +74,7 @@ def test_settings_that_cannot_be_read_mean_that_a_figure_is_made(run: Run, tmp_p
         assert made(run(*words)) == [("fig15", False)]
 
 
-def test_a_seed_changes_what_is_drawn_by_chance(run: Run, tmp_path: Path) -> None:
+def test_a_seed_changes_the_random_draws(run: Run, tmp_path: Path) -> None:
     words = ("reproduce", "fig17", "--out", "out", "--format", "json")
     run(*words)
     own = (tmp_path / "out" / "fig17.csv").read_bytes()
@@ -99,7 +99,10 @@ def test_claims_are_a_page(run: Run, tmp_path: Path) -> None:
         (["fig2"], "Error: there is no 'fig2': did you mean 'fig23'?"),
         (["fig4", "figs", "no"], "Error: 2 mistakes:"),
         (["fig17", "--seed", "-1"], "must be 0 or more, got -1"),
-        (["fig3", "fig4", "--seed", "1"], "Error: --seed: chance plays no part in fig3, fig4"),
+        (
+            ["fig3", "fig4", "--seed", "1"],
+            "Error: --seed: no random numbers are drawn for fig3, fig4",
+        ),
         (["fig4", "--out", "file"], "Error: file: cannot be written to: File exists"),
         (["fig4", "--out", "file/below"], "Error: file/below: cannot be written to"),
     ],
@@ -115,7 +118,7 @@ def test_refusals(run: Run, tmp_path: Path, words: list[str], message: str) -> N
 
 @pytest.fixture
 def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on disk nor to be had."""
+    """Neither on disk nor to be downloaded."""
     monkeypatch.setenv("FEDACCORD_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -185,8 +188,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presets, "find_training", find)
 
 
-def break_off_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let training be broken off once so many runs are finished; gives those that were begun."""
+def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Interrupt training after so many finished runs; returns the seeds of those started."""
     from fedaccord.training import course
 
     real: Callable[..., Any] = course.train
@@ -203,17 +206,17 @@ def break_off_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("small")
-def test_training_that_was_broken_off_goes_on(
+def test_interrupted_training_resumes(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("reproduce", "law", "--out", "whole")
     words = ("reproduce", "law", "--out", "out")
     with monkeypatch.context() as patch:
-        break_off_after(4, patch)
+        interrupt_after(4, patch)
         assert run(*words).exit_code != 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["law.part.json"]
     with monkeypatch.context() as patch:
-        begun = break_off_after(99, patch)
+        begun = interrupt_after(99, patch)
         assert run(*words, "--width", "two-columns").exit_code == 0
         assert begun == [1, 2]  # of six
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -222,7 +225,7 @@ def test_training_that_was_broken_off_goes_on(
     assert resumed.read_bytes() == whole.read_bytes()
 
 
-def test_parts_are_those_of_the_same_settings(tmp_path: Path) -> None:
+def test_parts_of_other_settings_are_ignored(tmp_path: Path) -> None:
     parts = PartFile(tmp_path, "law", {"rate": 0.5})
     parts["seed 1"] = [0.1 + 0.2, 1 / 3]
     assert PartFile(tmp_path, "law", {"rate": 0.5}) == {"seed 1": [0.1 + 0.2, 1 / 3]}
@@ -235,19 +238,19 @@ def test_parts_are_those_of_the_same_settings(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("otherwise", ["--force", "--seed", "half"])
-def test_parts_that_are_not_taken_over(
+def test_parts_that_are_not_reused(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, otherwise: str
 ) -> None:
     words = ["reproduce", "law", "--out", "out"]
     with monkeypatch.context() as patch:
-        break_off_after(4, patch)
+        interrupt_after(4, patch)
         run(*words)
     if otherwise == "half":
         path = tmp_path / "out" / "law.part.json"
         path.write_text(path.read_text()[:-9])
     else:
         words += {"--force": ["--force"], "--seed": ["--seed", "5"]}[otherwise]
-    begun = break_off_after(99, monkeypatch)
+    begun = interrupt_after(99, monkeypatch)
     assert run(*words).exit_code == 0
     assert len(begun) == 6
     assert not (tmp_path / "out" / "law.part.json").exists()

@@ -225,7 +225,7 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
         (("--rate", "inf"), "rate: must be more than 0 and fit 32 bits, got inf"),
         (("--rate", "1e300"), "rate: must be more than 0 and fit 32 bits, got 1e+300"),
         (("--local", "epochs", "--rate", "1e-300"), "fit 32 bits, got 1e-300"),
-        (("--slots", "999999999999"), "are too many to write down"),
+        (("--slots", "999999999999"), "are too many to record"),
         (("--local", "epochs", "--rate", "0"), "rate: must be more than 0"),
         (("--scale", "-1"), "scale: must be more than 0"),
         (

@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from fedaccord.experiments import example
+from fedaccord.experiments import figures
 from fedaccord.experiments.claims import Claim, found, listed, number
-from fedaccord.experiments.comparison import (
+from fedaccord.experiments.evaluation import example_claims
+from fedaccord.experiments.figure_data import FigureData
+from fedaccord.experiments.figures.mechanisms import (
     almost_all,
     contributors_compared,
     data_compared,
     detection_falls,
 )
-from fedaccord.experiments.fig12 import triangles_above_dots
-from fedaccord.experiments.figures import find_figure
-from fedaccord.experiments.shapes import (
+from fedaccord.experiments.figures.ratios import triangles_above_dots
+from fedaccord.experiments.figures.shapes import (
     converts_most,
     falls_in_case_ii,
     generally_increases,
@@ -30,7 +31,6 @@ from fedaccord.experiments.shapes import (
     within_a_stretch,
 )
 from fedaccord.experiments.standard import Verdict
-from fedaccord.experiments.table import Table
 from tests.experiments.presets_for_tests import few
 
 
@@ -75,8 +75,8 @@ def test_a_few_values_in_a_sentence() -> None:
 
 def zigzag(
     ratio: list[float], case: list[str], riders: list[int], level: float | list[float] = 0.0
-) -> Table:
-    return Table(
+) -> FigureData:
+    return FigureData(
         {
             "clients": np.arange(1.0, len(ratio) + 1),
             "case": np.array(case),
@@ -112,7 +112,9 @@ def test_a_tooth_that_rises_refutes_the_zigzag() -> None:
         ([1e4, 1e4, 1e4], "less at 0, the same at 2, more at 0 of 2", "at 2 of the 2 steps"),
     ],
 )
-def test_converted_clients_give_less_along_a_tooth(level: list[float], ours: str, why: str) -> None:
+def test_converted_clients_contribute_less_along_a_tooth(
+    level: list[float], ours: str, why: str
+) -> None:
     table = zigzag([1.3, 1.2, 1.1], ["II"] * 3, [3] * 3, level)
     claim = less_in_case_ii(table, "N")
     assert ours in claim.ours
@@ -120,30 +122,30 @@ def test_converted_clients_give_less_along_a_tooth(level: list[float], ours: str
     assert claim.why.startswith(why) if why else not claim.why
 
 
-def test_what_there_is_no_step_for_is_not_decided() -> None:
+def test_a_statement_about_steps_that_do_not_exist_is_not_decided() -> None:
     table = zigzag([1.3, 1.2, 1.1], ["II"] * 3, [3] * 3, 0.0)
     assert less_in_case_ii(table, "N").verdict == "not decided"
 
 
 @pytest.mark.parametrize(("level", "without"), [(0.0, "at 1 of 1"), (5e3, "at 0 of 1")])
-def test_where_a_curve_falls_is_said(level: float, without: str) -> None:
+def test_the_reason_says_where_a_curve_falls(level: float, without: str) -> None:
     claim = more_removed(zigzag([1.0] * 4, ["II"] * 4, [3, 5, 4, 4], level), "N")
     assert claim.verdict == "does not hold"
     assert f"N = 3; {without} there is no uniform agreement" in claim.why
 
 
 @pytest.mark.parametrize("name", ["fig3", "fig5", "fig7", "fig10", "fig16"])
-def test_a_sweep_backwards_says_how_often_it_goes_the_other_way(name: str) -> None:
-    """No finding is typed: what always rises is never said to rise of a curve that falls."""
+def test_a_reversed_sweep_says_how_often_it_goes_the_other_way(name: str) -> None:
+    """Findings are computed: a curve that falls is never said to always rise."""
     preset = few(name)
     backwards = replace(preset, values=preset.values[::-1])
-    told = [claim.ours for claim in find_figure(name).claims(preset)]
-    turned = [claim.ours for claim in find_figure(name).claims(backwards)]
+    told = [claim.ours for claim in figures.claims(preset)]
+    turned = [claim.ours for claim in figures.claims(backwards)]
     assert any("never " in ours for ours in told)
     assert not any("never " in ours for ours in turned)
 
 
-def test_what_stays_the_same_along_a_tooth_is_counted() -> None:
+def test_level_steps_along_a_tooth_are_counted() -> None:
     table = zigzag([1.0, 1.0, 1.1, 1.1, 1.05], ["II"] * 5, [2, 2, 3, 3, 3], [0, 0, 1e4, 1e4, 9e3])
     assert falls_in_case_ii(table, "N").ours.endswith(
         "the same at 2, 1 of them without an agreement"
@@ -162,15 +164,15 @@ def test_generally_increasing_allows_for_a_few_steps_down() -> None:
 
 
 def test_the_footnotes_example_holds() -> None:
-    [claim] = example.claims()
+    [claim] = example_claims()
     assert claim.verdict == "holds"
 
 
-def columns(**values: ArrayLike) -> Table:
+def columns(**values: ArrayLike) -> FigureData:
     """A made-up table over N = 1, 2, ..."""
     length = max(np.size(column) for column in values.values())
     full = {name: np.broadcast_to(column, length) for name, column in values.items()}
-    return Table({"clients": np.arange(1.0, length + 1.0), **full})
+    return FigureData({"clients": np.arange(1.0, length + 1.0), **full})
 
 
 COMPARED: dict[str, ArrayLike] = {
@@ -228,14 +230,14 @@ COMPARED: dict[str, ArrayLike] = {
     ],
 )
 def test_a_counter_example_refutes_a_claim(
-    claim: Callable[[Table], Claim], holds: dict[str, ArrayLike], fails: dict[str, ArrayLike]
+    claim: Callable[[FigureData], Claim], holds: dict[str, ArrayLike], fails: dict[str, ArrayLike]
 ) -> None:
     assert claim(columns(**holds)).verdict == "holds"
     assert claim(columns(**fails)).verdict == "does not hold"
 
 
-def sawtooth(slope: float, height: float) -> Table:
-    """All data is given up to N = 50, for a ratio of 2; then it goes on at a slope, in teeth."""
+def sawtooth(slope: float, height: float) -> FigureData:
+    """All data is contributed up to N = 50, for a ratio of 2; then a slope with teeth."""
     n = np.arange(1.0, 151.0)
     late = np.maximum(n - 50, 0)
     return columns(
@@ -258,7 +260,7 @@ def test_quick_then_slow_needs_both_and_teeth(slope: float, height: float, verdi
     assert quick_then_slow(sawtooth(slope, height), "N").verdict == verdict
 
 
-def test_why_the_agreement_is_not_ahead_is_counted() -> None:
+def test_the_reason_counts_where_the_agreement_is_not_ahead() -> None:
     table = columns(
         uniform_total=[5.0, 6.0, 6.0, 9.0],
         detection_total=[5.0, 6.0, 6.0, 6.0],

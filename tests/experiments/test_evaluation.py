@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedaccord.cli.reproduction import trained_sections
 from fedaccord.experiments.claims import Claim, likely_part
 from fedaccord.experiments.evaluation import Section, section_names, section_of, summary
+from fedaccord.experiments.figure_data import FigureData
+from fedaccord.experiments.figures.shapes import all_contributed, within_a_stretch
 from fedaccord.experiments.page import render_markdown, render_page
 from fedaccord.experiments.presets import find_preset, sweeps
-from fedaccord.experiments.shapes import all_given, within_a_stretch
+from fedaccord.experiments.reproduction import trained_sections
 from fedaccord.experiments.standard import HOLDING, rank_correlation, steps_down, steps_up
 from fedaccord.experiments.sweep import solve_sweep, sweep
-from fedaccord.experiments.table import Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "evaluation.md"
 
@@ -41,18 +41,18 @@ def test_the_page_in_the_docs_is_current(sections: list[Section]) -> None:
 
 def test_rounding_decides_nothing(sections: list[Section], monkeypatch: pytest.MonkeyPatch) -> None:
     """Another processor rounds otherwise, and must find the same page."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
 
-    def rounded_otherwise(*setting: Any) -> Table:
+    def rounded_otherwise(*setting: Any) -> FigureData:
         table = solve_sweep(*setting)
         amounts = {
             name: x for name, x in table.columns.items() if name.endswith(("total", "ratio"))
         }
-        noise = 1e-13 * chance.uniform(-1.0, 1.0, (len(amounts), len(table)))
+        noise = 1e-13 * rng.uniform(-1.0, 1.0, (len(amounts), len(table)))
         rounded = {
             name: x * (1.0 + own) for (name, x), own in zip(amounts.items(), noise, strict=True)
         }
-        return Table({**table.columns, **rounded})
+        return FigureData({**table.columns, **rounded})
 
     monkeypatch.setattr("fedaccord.experiments.sweep._kept", rounded_otherwise)
     assert render_markdown(every_section(), []) == render_markdown(sections, [])
@@ -177,8 +177,8 @@ def test_the_likely_ranges_show_what_the_paper_says_of_them() -> None:
     assert n.swept[1:][falling].max() == 38
     assert d["free_riders"][0] <= 10
     assert e["free_riders"][0] <= 10
-    assert all_given(g)[0]
-    assert g.swept[all_given(g)].max() == 29
+    assert all_contributed(g)[0]
+    assert g.swept[all_contributed(g)].max() == 29
     assert (patience["uniform_level"] > 0).all()
     assert steps_up(patience["uniform_ratio"])[0]
     for table, preset in ((n, "fig4"), (d, "fig6"), (g, "fig12"), (e, "fig14")):
@@ -223,7 +223,7 @@ def test_more_data_never_hurts_is_not_refuted_by_noise() -> None:
     [_, law] = trained_sections(PAGE.parent)
     [claim] = [claim for claim in law.claims if claim.statement.startswith("More data never")]
     assert claim.verdict == "not decided"
-    assert "0 up by more than is known of them" in claim.ours
+    assert "0 up by more than their interval" in claim.ours
     assert "0.00062 ±" in claim.ours
 
 

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 import fedaccord as fa
-from fedaccord.experiments import fig17
-from fedaccord.experiments.figures import find_figure
+from fedaccord.experiments import figures
+from fedaccord.experiments.figure_data import Column
+from fedaccord.experiments.figures import distributions
 from fedaccord.experiments.pictures import INCHES, Width, save
 from fedaccord.experiments.presets import figure_titles, find_preset
-from fedaccord.experiments.table import Column
 from tests.experiments.presets_for_tests import few
 
 NAMES = list(figure_titles())
@@ -35,7 +35,7 @@ def legend_is_clear_of_the_data(figure: Figure) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_has_a_row_a_value_and_both_agreements(name: str) -> None:
     preset = few(name)
-    table = find_figure(name).run(preset)
+    table = figures.run(preset)
     assert table.parameter == preset.parameter
     assert table.swept.tolist() == list(preset.values)
     for kind in ("uniform", "individual"):
@@ -49,7 +49,7 @@ def test_a_table_has_a_row_a_value_and_both_agreements(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_has_labels_and_a_legend_that_hides_nothing(name: str, width: Width) -> None:
     preset = few(name, 40)
-    figure = find_figure(name).draw(find_figure(name).run(preset), preset, width)
+    figure = figures.draw(figures.run(preset), preset, width)
     assert figure.get_figwidth() == INCHES[width]
     for axes in figure.axes:
         assert axes.get_xlabel()
@@ -59,9 +59,9 @@ def test_a_picture_has_labels_and_a_legend_that_hides_nothing(name: str, width: 
 
 @pytest.mark.parametrize("name", ["fig6", "fig8", "fig17"])
 def test_files_repeat_to_the_byte(name: str) -> None:
-    preset, module = few(name), find_figure(name)
+    preset = few(name)
     first, second = (
-        save(module.draw(module.run(preset), preset, "one-column"), name) for _ in range(2)
+        save(figures.draw(figures.run(preset), preset, "one-column"), name) for _ in range(2)
     )
     assert first == second
     assert ElementTree.fromstring(first["svg"]).tag.endswith("svg")
@@ -82,9 +82,9 @@ def data(line: Line2D) -> Column:
     [("fig4", "ratio", 1.0), ("fig5", "removed", 1.0), ("fig13", "removed", 1e-8)],
 )
 def test_points_and_line_are_those_of_the_table(name: str, column: str, unit: float) -> None:
-    preset, module = few(name, 60), find_figure(name)
-    table = module.run(preset)
-    lines = lines_of(module.draw(table, preset, "one-column").axes[0])
+    preset = few(name, 60)
+    table = figures.run(preset)
+    lines = lines_of(figures.draw(table, preset, "one-column").axes[0])
     individual = lines.pop("individual")
     # within rounding, an E of 1e-8 stands at 1 on the axis
     x = table.swept / unit
@@ -105,9 +105,9 @@ def test_points_and_line_are_those_of_the_table(name: str, column: str, unit: fl
 
 
 def test_a_zoom_shows_the_points_of_its_part() -> None:
-    preset, module = find_preset("fig6"), find_figure("fig6")
-    table = module.run(preset)
-    axes = module.draw(table, preset, "one-column").axes[1]
+    preset = find_preset("fig6")
+    table = figures.run(preset)
+    axes = figures.draw(table, preset, "one-column").axes[1]
     shown = np.vstack([data(line) for line in axes.get_lines()])
     there = (table.swept >= 9_000) & (table.swept <= 11_000)
     assert sorted(shown[:, 0]) == table.swept[there].tolist()
@@ -119,9 +119,9 @@ def test_a_zoom_shows_the_points_of_its_part() -> None:
     ("name", "what", "unit"), [("fig7", "contributors", 1.0), ("fig8", "total", 1000.0)]
 )
 def test_each_mechanism_has_the_line_of_its_column(name: str, what: str, unit: float) -> None:
-    preset, module = few(name), find_figure(name)
-    table = module.run(preset)
-    [axes] = module.draw(table, preset, "one-column").axes
+    preset = few(name)
+    table = figures.run(preset)
+    [axes] = figures.draw(table, preset, "one-column").axes
     lines = lines_of(axes)
     for words, mechanism in {
         "individual": "individual",
@@ -137,9 +137,9 @@ def test_each_mechanism_has_the_line_of_its_column(name: str, what: str, unit: f
 
 def test_figure_17_has_a_panel_for_each_distribution() -> None:
     preset = few("fig17")
-    table = fig17.run(preset)
-    figure = fig17.draw(table, preset, "one-column")
-    for axes, (name, low) in zip(figure.axes, fig17.DISTRIBUTIONS.items(), strict=True):
+    table = distributions.run(preset)
+    figure = distributions.draw(table, preset, "one-column")
+    for axes, (name, low) in zip(figure.axes, distributions.DISTRIBUTIONS.items(), strict=True):
         assert axes.get_title().startswith(f"{low} % low")
         lines = lines_of(axes)
         for words, column in {
@@ -159,7 +159,7 @@ def test_figure_17_has_a_panel_for_each_distribution() -> None:
 def test_markers_in_the_legend_can_be_told_apart(name: str) -> None:
     """However many points there are; a letter of the legend is about 4 points high."""
     preset = find_preset(name)
-    figure = find_figure(name).draw(find_figure(name).run(preset), preset, "one-column")
+    figure = figures.draw(figures.run(preset), preset, "one-column")
     [legend] = figure.legends
     sizes = [line.get_markersize() for line in legend.get_lines() if line.get_marker() != "None"]
     assert sizes == pytest.approx([4.0] * len(sizes))
@@ -167,7 +167,7 @@ def test_markers_in_the_legend_can_be_told_apart(name: str) -> None:
 
 def test_cases_differ_in_marker_as_well_as_in_colour() -> None:
     preset = find_preset("fig4")
-    figure = find_figure("fig4").draw(find_figure("fig4").run(preset), preset, "one-column")
+    figure = figures.draw(figures.run(preset), preset, "one-column")
     [legend] = figure.legends
     lines = [line for line in legend.get_lines() if line.get_marker() != "None"]
     assert len(lines) == 3
@@ -177,7 +177,7 @@ def test_cases_differ_in_marker_as_well_as_in_colour() -> None:
 
 @pytest.mark.parametrize("low", [80, 50, 20])
 def test_valuations_are_drawn_as_the_paper_says(low: int) -> None:
-    drawn = fig17.draw_valuations(low, draws=200, seed=1)
+    drawn = distributions.draw_valuations(low, draws=200, seed=1)
     assert drawn.shape == (200, 100)
     assert ((drawn > 0) & (drawn <= 50)).sum(axis=1).tolist() == [low] * 200
     assert ((drawn > 50) & (drawn <= 100)).sum(axis=1).tolist() == [100 - low] * 200
@@ -187,10 +187,10 @@ def test_valuations_are_drawn_as_the_paper_says(low: int) -> None:
 
 def test_a_seed_decides_the_band_of_figure_17() -> None:
     preset = few("fig17", 4)
-    tables = [fig17.run(replace(preset, seed=seed)).as_csv() for seed in (1, 1, 2)]
+    tables = [distributions.run(replace(preset, seed=seed)).as_csv() for seed in (1, 1, 2)]
     assert tables[0] == tables[1] != tables[2]
-    table = fig17.run(preset)
-    for name in fig17.DISTRIBUTIONS:
+    table = distributions.run(preset)
+    for name in distributions.DISTRIBUTIONS:
         low, middle, high = (table[f"{name}_uniform{end}"] for end in ("_low", "", "_high"))
         assert ((low <= middle) & (middle <= high)).all()
         assert (table[f"{name}_individual"] <= table[f"{name}_free_riders"]).all()
@@ -202,10 +202,10 @@ def test_figure_17_has_the_papers_uniform_agreement() -> None:
     preset = replace(preset, options=MappingProxyType({"draws": 1}))
     differ = 0
     for seed in range(6):
-        table = fig17.run(replace(preset, seed=seed))
+        table = distributions.run(replace(preset, seed=seed))
         for k, rounds in enumerate(preset.values):
-            for name, low in fig17.DISTRIBUTIONS.items():
-                [valuation] = fig17.draw_valuations(low, draws=1, seed=seed)
+            for name, low in distributions.DISTRIBUTIONS.items():
+                [valuation] = distributions.draw_valuations(low, draws=1, seed=seed)
                 alone = fa.solve_equilibrium(
                     fa.Consortium(
                         valuation=valuation,

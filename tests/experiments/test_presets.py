@@ -74,7 +74,9 @@ def test_984_percent_puts_the_largest_number_of_rounds_between_162_and_253() -> 
 def test_a_figure_that_is_not_there_is_refused() -> None:
     with pytest.raises(InvalidInput, match="there is no figure called 'fig2'"):
         find_preset("fig2")
-    with pytest.raises(InvalidInput, match=r"there is no training called 'acuracy'.*'accuracy'"):
+    with pytest.raises(
+        InvalidInput, match=r"there is no training experiment called 'acuracy'.*'accuracy'"
+    ):
         find_training("acuracy")
 
 

@@ -1,4 +1,4 @@
-"""Training that is broken off goes on with the run that it was at, to the same numbers."""
+"""Interrupted training resumes after the last finished run, with the same numbers."""
 
 import json
 from collections.abc import Callable
@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from fedaccord.experiments import accuracy, law
-from fedaccord.experiments.figures import find_training_module
+from fedaccord.experiments.figures import accuracy, law, training_kind
 from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.training import course
 from tests.experiments.presets_for_tests import small_training
@@ -39,8 +38,8 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seeds
 
 
-class BrokenOff(dict[str, Any]):
-    """Parts that take in only so many, then someone presses Ctrl-C."""
+class Interrupted(dict[str, Any]):
+    """Takes only so many parts; then someone presses Ctrl-C."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -56,10 +55,10 @@ class BrokenOff(dict[str, Any]):
 def test_no_finished_run_is_trained_again(
     preset: TrainingPreset, runs: int, trainings: list[int]
 ) -> None:
-    module = find_training_module(preset.name)
+    module = training_kind(preset)
     whole = module.run(preset).as_csv()
     assert len(trainings) == runs
-    parts = BrokenOff(4)
+    parts = Interrupted(4)
     with pytest.raises(KeyboardInterrupt):
         module.run(preset, parts=parts)
     kept = json.loads(json.dumps(parts))  # as on disk

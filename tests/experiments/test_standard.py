@@ -14,11 +14,11 @@ from fedaccord.experiments.standard import (
     Finding,
     Verdict,
     by_reading,
-    comparison,
     constant,
     fact,
     half_width,
     measured,
+    more_than,
     over_choices,
     points,
     rank_correlation,
@@ -28,7 +28,7 @@ from fedaccord.experiments.standard import (
     trend,
 )
 
-FIGURES = Path(standard.__file__).parent
+FIGURES = Path(standard.__file__).parent / "figures"
 HOLDS = Finding("holds", "a")
 EXCEPT = Finding("holds with exceptions", "b", "c")
 NOT = Finding("does not hold", "d", "e")
@@ -42,10 +42,10 @@ def test_why_is_said_only_when_a_statement_fails() -> None:
 def test_a_tie_is_neither_for_nor_against() -> None:
     """So it is the same to say that one has more, or that the other has."""
     one, other = np.array([5.0, 3.0]), np.array([5.0, 3.0 * (1 + 1e-12)])
-    assert comparison(one, other, "").verdict == comparison(other, one, "").verdict
+    assert more_than(one, other, "").verdict == more_than(other, one, "").verdict
     ahead = np.append(np.full(9, 9.0), 5.0)
-    assert comparison(ahead, np.full(10, 5.0), "").verdict == "holds with exceptions"
-    assert comparison(ahead[-3:], np.full(3, 5.0), "").verdict == "does not hold"
+    assert more_than(ahead, np.full(10, 5.0), "").verdict == "holds with exceptions"
+    assert more_than(ahead[-3:], np.full(3, 5.0), "").verdict == "does not hold"
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=40))
@@ -139,8 +139,8 @@ def test_many_differences_hold_when_all_do_and_fail_when_one_does() -> None:
 
 def test_an_interval_covers_what_it_should() -> None:
     """95 % of the time; 2,000 intervals are within 2 points of that but once in 10^4."""
-    chance = np.random.default_rng(0)
-    drawn = chance.normal(size=(5, 2000))
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=(5, 2000))
     covered = np.abs(drawn.mean(axis=0)) <= half_width(drawn)
     assert covered.mean() == pytest.approx(0.95, abs=0.02)
 
@@ -171,7 +171,7 @@ def test_parameters_that_are_not_printed_decide_nothing() -> None:
         assert found.why == "true with 1 of 3 choices of the contract's parameters"
 
 
-@pytest.mark.parametrize("figure", sorted(FIGURES.glob("fig*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("figure", sorted(FIGURES.glob("*.py")), ids=lambda path: path.stem)
 def test_no_figure_has_a_verdict_of_its_own(figure: Path) -> None:
     """They declare statements; only the standard makes a verdict of what they find."""
     tree = ast.parse(figure.read_text(encoding="utf-8"))

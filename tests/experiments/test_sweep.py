@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.experiments.comparison import compare
+from fedaccord.experiments.figures.mechanisms import beside_others
 from fedaccord.experiments.presets import Preset, find_preset
 from fedaccord.experiments.sweep import least_patience, sweep
 from fedaccord.mechanisms.contract.contract import Contract
@@ -70,7 +70,7 @@ def test_the_threshold_is_that_of_the_certificate(name: str) -> None:
 @pytest.mark.parametrize("name", ["fig7", "fig9", "fig18", "fig20", "fig22"])
 def test_mechanisms_in_a_table_are_the_mechanisms(name: str) -> None:
     preset = few(name, 5)
-    table = compare(preset)
+    table = beside_others(preset)
     for k, value in enumerate(preset.values):
         consortium = consortium_at(preset, value)
         for mechanism in (OracleDetection(), Contract()):
@@ -81,9 +81,9 @@ def test_mechanisms_in_a_table_are_the_mechanisms(name: str) -> None:
 
 
 def test_contract_design_as_the_paper_reports_it() -> None:
-    by_clients = compare(replace(find_preset("fig18"), values=(100.0, 101.0, 181.0, 200.0)))
+    by_clients = beside_others(replace(find_preset("fig18"), values=(100.0, 101.0, 181.0, 200.0)))
     assert by_clients["contract_contributors"].tolist() == [20, 21, 37, 40]
-    by_cost = compare(replace(find_preset("fig22"), values=(1e-8, 7.9e-8, 7.91e-8)))
+    by_cost = beside_others(replace(find_preset("fig22"), values=(1e-8, 7.9e-8, 7.91e-8)))
     assert by_cost["contract_contributors"].tolist() == [20, 20, 0]
 
 

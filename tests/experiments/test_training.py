@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fedaccord.experiments import accuracy, law
-from fedaccord.experiments.figures import find_training_module
-from fedaccord.experiments.pictures import save
+from fedaccord.experiments.figure_data import FigureData, read_figure_data
+from fedaccord.experiments.figures import accuracy, law, training_kind
+from fedaccord.experiments.pictures import Width, save
+from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.experiments.standard import half_width
-from fedaccord.experiments.table import Table, read_table
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
 from fedaccord.mechanisms.simple import OracleDetection
@@ -68,7 +68,7 @@ def test_a_gain_has_the_sign_of_its_verdict() -> None:
         for size in (100, 10):
             columns |= {f"{name}_{size}_gain": gain for name in names}
             columns |= {f"{name}_{size}_gain_half": 0.01 for name in names}
-        table = Table({name: np.array([value]) for name, value in columns.items()})
+        table = FigureData({name: np.array([value]) for name, value in columns.items()})
         return [claim.verdict for claim in accuracy.claims(table, ACCURACY)]
 
     no, open_ = "does not hold", "not decided"
@@ -124,20 +124,21 @@ def test_the_law_is_drawn_beside_what_was_measured() -> None:
         assert not outside.overlaps(title)
 
 
-@pytest.mark.parametrize(("name", "preset"), [("accuracy", ACCURACY), ("law", LAW)])
-def test_training_is_drawn_and_told_from_its_csv(name: str, preset: object) -> None:
-    module = find_training_module(name)
-    table = read_table(module.run(preset).as_csv())  # type: ignore[arg-type]
-    for width in ("one-column", "two-columns"):
-        figure = module.draw(table, preset, width)  # type: ignore[arg-type]
+@pytest.mark.parametrize("preset", [ACCURACY, LAW], ids=["accuracy", "law"])
+def test_pictures_and_claims_are_made_from_the_csv(preset: TrainingPreset) -> None:
+    kind = training_kind(preset)
+    table = read_figure_data(kind.run(preset).as_csv())
+    widths: tuple[Width, ...] = ("one-column", "two-columns")
+    for width in widths:
+        figure = kind.draw(table, preset, width)
         assert all(axes.get_ylabel() for axes in figure.axes)
-    assert save(figure, name)["svg"]
-    claims = module.claims(table, preset)  # type: ignore[arg-type]
+    assert save(figure, preset.name)["svg"]
+    claims = kind.claims(table, preset)
     assert claims
     assert all(claim.why or claim.verdict == "holds" for claim in claims)
 
 
-def test_the_law_has_a_row_a_pair() -> None:
+def test_the_law_has_one_row_per_pair() -> None:
     table = law.run(LAW)
     assert table["samples"].tolist() == [20] * 3 + [100] * 3 + [500] * 3
     assert table["rounds"].tolist() == [1, 2, 5] * 3
@@ -152,10 +153,12 @@ def test_a_loss_of_separate_terms_is_found(a: float, b: float, c: float) -> None
     np.testing.assert_allclose(law.fit_separate(X, G, loss), loss, rtol=1e-9)
 
 
-def made_up(loss: Callable[[np.ndarray, np.ndarray], np.ndarray], known: float = 1e-3) -> Table:
+def made_up(
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray], known: float = 1e-3
+) -> FigureData:
     X, G = (grid.ravel() for grid in np.meshgrid([1e2, 1e3, 1e4], [1.0, 9.0, 81.0], indexing="ij"))
     half = np.full(X.shape, known)
-    return Table({"samples": X, "rounds": G, "loss": loss(X, G), "loss_half": half})
+    return FigureData({"samples": X, "rounds": G, "loss": loss(X, G), "loss_half": half})
 
 
 def test_the_verdict_on_the_law_follows_the_losses() -> None:

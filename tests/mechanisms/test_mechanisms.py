@@ -67,9 +67,7 @@ def test_where_there_is_no_agreement_it_is_the_equilibrium_and_says_so() -> None
     impatient = fa.paper_consortium(discount_factor=0.5)
     outcome = Agreed("uniform").outcome(impatient)
     assert (outcome.contributions == outcome.equilibrium.profile).all()
-    assert outcome.notes[0].startswith(
-        "No uniform agreement exists from client-2 on: the clients are not patient"
-    )
+    assert outcome.notes[0].startswith("No uniform agreement exists: the clients are not patient")
     assert outcome.enforced_by == "self-interest"
 
 

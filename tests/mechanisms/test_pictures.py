@@ -73,8 +73,8 @@ def test_names_are_shown_as_they_are() -> None:
 
 def test_summaries() -> None:
     consortium = fa.paper_consortium()
-    assert "individual brings most" in comparison_summary(compare(consortium))
+    assert "individual brings the most data" in comparison_summary(compare(consortium))
     nothing_better = comparison_summary(compare(consortium, [Selfish(), Everything()]))
-    assert nothing_better.endswith("Nothing here that holds by itself does better.")
+    assert nothing_better.endswith("No mechanism here that holds by itself does better.")
     none = comparison_summary(compare(consortium, [Everything()]))
     assert none.endswith("None of these mechanisms would hold by itself.")

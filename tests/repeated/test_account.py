@@ -130,7 +130,7 @@ def test_very_many_slips_are_counted() -> None:
     account = told({CLINIC: FreeRide()}, 200)
     assert len(account.slips) == LINES + 1
     assert account.slips[-1] == "and 22 more slips of these clients"
-    assert account.phases.endswith("and 56 more changes: in all 166 of 200 slots punishing.")
+    assert account.phases.endswith("and 56 more changes; 166 of 200 slots are punishing.")
     many = told(dict.fromkeys(fa.paper_consortium().names, Selfish()), 5, paper_agreement())
     assert len(many.deviators) == 10
     assert many.slips[-1] == "and 40 more clients slipped"
@@ -153,10 +153,10 @@ def test_planned_slips_that_are_not_slips() -> None:
     )
     assert len(account.slips) == 1
     assert account.slips_that_were_none == [
-        "slot 2: University Hospital did not slip: what it was to give is no less than agreed",
-        "slot 8: Northern General did not slip: it was punishing then, and trained on 0 where "
-        "20,000 is cheapest for it",
-        "slot 3: St Mary did not slip: what it was to give is no less than agreed",
+        "slot 2: University Hospital did not slip: the amount is not less than agreed",
+        "slot 8: Northern General did not slip: it was punishing then, and trained on 0 although "
+        "20,000 is its best response",
+        "slot 3: St Mary did not slip: the amount is not less than agreed",
         "slot 7: Riverside did not slip: it was punishing then",
     ]
     absent = told({CLINIC: DeviateOnce(1)}, dropout=0.99, seed=1)
@@ -164,14 +164,14 @@ def test_planned_slips_that_are_not_slips() -> None:
     uniform = fa.solve_agreement(fa.paper_consortium(), "uniform")
     asked_for_nothing = told({"client-1": DeviateOnce(4)}, agreement=uniform)
     assert asked_for_nothing.slips_that_were_none == [
-        "slot 4: client-1 did not slip: what was agreed is what suits it best"
+        "slot 4: client-1 did not slip: its best response is what was agreed"
     ]
 
 
 def test_punishments_of_every_kind() -> None:
     for_ever = told({CLINIC: DeviateOnce(5)}, agreement=FOR_EVER)
     assert "punishment for ever" in for_ever.slips[0]
-    assert for_ever.terms.endswith("with a margin some number of slots would.")
+    assert for_ever.terms.endswith("with a margin one would.")
     at_the_end = told({CLINIC: DeviateOnce(30)})
     assert "seen in the last slot played" in at_the_end.slips[0]
     assert at_the_end.deviators[0].slips[0].lost == pytest.approx(43.73, abs=0.01)
@@ -200,7 +200,7 @@ def test_nobody_contributes() -> None:
     everyone = dict.fromkeys(CONSORTIUM.names, FreeRide())
     account = told(everyone, agreement=FOR_EVER)
     assert len(account.slips) == 6
-    assert "without anyone training there is no model, and no end to the cost" in account.slips[0]
+    assert "nobody trained, so there is no model and the cost is infinite" in account.slips[0]
 
 
 def test_false_alarms_and_absences_are_summarised() -> None:
@@ -208,18 +208,18 @@ def test_false_alarms_and_absences_are_summarised() -> None:
     match = play(FOR_FIVE, None, 200, noise=0.05, dropout=0.1, tolerance=best.tolerance)
     account = account_of(match, best)
     assert account.watch == (
-        "Contributions are misread by 5 % (standard deviation); a client is absent from a slot "
-        f"with probability 0.1; a shortfall of up to {100 * best.tolerance:.3g} % is put up with, "
-        "the tolerance that costs least."
+        "Contributions are observed with an error of 5 % (standard deviation); a client is absent "
+        f"from a slot with probability 0.1; a shortfall of up to {100 * best.tolerance:.3g} % is "
+        "tolerated, which costs least."
     )
     alarms, absences = account.chance
     assert alarms.startswith(f"False alarms: {match.false_alarms} (slot")
-    assert absences.startswith(f"Absences: {match.absences} (each client and slot counted), ")
+    assert absences.startswith(f"Absences: {match.absences} (counted per client and slot), ")
     calm = told({}, noise=0.001, tolerance=0.5)
     assert calm.chance == ["False alarms: none."]
-    assert calm.watch.endswith("a shortfall of up to 50 % is put up with.")
+    assert calm.watch.endswith("a shortfall of up to 50 % is tolerated.")
     wild = told({}, 100, noise=0.05, tolerance=0.0)
-    assert ", ...); punishments that nobody had earned" in wild.chance[0]
+    assert ", ...); unearned punishments" in wild.chance[0]
 
 
 def test_too_much_noise() -> None:

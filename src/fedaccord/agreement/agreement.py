@@ -72,17 +72,6 @@ class Agreement(Record):
         return float(self.profile.sum())
 
     @property
-    def scope(self) -> str:
-        """Which of its kind were looked for: by the paper's rule only those from client l on."""
-        by_paper = self.first_converted_by == "paper" and self.first_converted is not None
-        return f" from {self.first_converted} on" if by_paper else ""
-
-    @property
-    def none_exists(self) -> str:
-        """The beginning of a sentence, for when there is none."""
-        return f"No {self.kind} agreement exists{self.scope}"
-
-    @property
     def ratio(self) -> float:
         """R_d: the total divided by the equilibrium's."""
         return self.total / self.equilibrium.total

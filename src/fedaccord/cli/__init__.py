@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Only typer is imported here, so that `fedaccord --help` is quick; a command's module is imported
-when the command is asked for, and NumPy, rich and whatever needs them when it runs.
+Only typer is imported here, so that `fedaccord --help` is quick. A command's module is imported
+when the command is called, and NumPy, rich and everything that needs them when it runs.
 """
 
 import sys
@@ -12,31 +12,30 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
-from fedaccord.cli.console import escaped
-from fedaccord.cli.ending import CANNOT, exit_code_of, prepare_streams
-from fedaccord.errors import FedaccordError
+from fedaccord.cli.console import CANNOT, escaped, exit_code_of, prepare_streams
+from fedaccord.errors import FedaccordError, InvalidInput, Problem
 
 COMMANDS = {
-    "demo": "The whole story of six made-up hospitals, and a report",
-    "init": "A commented consortium file to start from",
-    "solve": "What selfish clients do, what they can agree on, and its proof",
+    "demo": "Walk through an example of six hospitals, and write a report",
+    "init": "Write a commented consortium file to start from",
+    "solve": "Find the equilibrium, a better agreement, and its proof",
     "certify": "Prove or refute any profile",
-    "play": "The repeated game, slot by slot: who slips, what it costs",
-    "train": "A real model under one profile or several",
-    "calibrate": "Measure the numbers that a consortium's file asks for",
-    "compare": "What else could be done about free riders, side by side",
-    "reproduce": "The paper's figures and claims, checked",
-    "flower": "The slots across machines, on Flower",
-    "ledger": "Show, verify, compare and export what was settled",
+    "play": "Play the repeated game, slot by slot",
+    "train": "Train a real model under one profile or several",
+    "calibrate": "Measure the numbers that a consortium file asks for",
+    "compare": "Compare ways to deal with free riders",
+    "reproduce": "Recompute the paper's figures and check its claims",
+    "flower": "Run the slots across machines, on Flower",
+    "ledger": "Show, verify, compare and export the ledger",
 }
-"""Each is in the module of its name, which is imported when the command runs."""
+"""Each is in the module of its name in `commands`."""
 
 
 class _Commands(TyperGroup):
-    """The commands; what one of them refuses is a message, not a traceback."""
+    """The commands; an error of theirs becomes a message, not a traceback."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that was asked for, itself and not what stands for it in the list."""
+        """The command itself, in place of its entry in the list."""
         name, stand_in, rest = super().resolve_command(ctx, args)
         return name, stand_in and _load(str(name)), rest
 
@@ -44,12 +43,13 @@ class _Commands(TyperGroup):
         """Run a command."""
         try:
             return super().invoke(ctx)
-        except FedaccordError as error:
-            lines = map(escaped, str(error).split("\n"))  # it may quote what somebody else wrote
+        except FedaccordError as refused:
+            error = _naming_flags(refused, _load(ctx.invoked_subcommand))
+            lines = map(escaped, str(error).split("\n"))  # it may quote text from outside
             typer.echo("Error: " + "\n".join(lines), err=True)
             raise typer.Exit(CANNOT) from None
         except OSError as error:
-            if error.filename is None:  # about what is printed, or nothing that was given
+            if error.filename is None:  # about the output, or a bug
                 raise
             typer.echo(f"Error: {error.filename}: {error.strerror}", err=True)
             raise typer.Exit(CANNOT) from None
@@ -63,6 +63,22 @@ def _load(name: str) -> Any:
         alone.command(name)(found)
         found = alone
     return typer.main.get_command(found)
+
+
+def _naming_flags(error: FedaccordError, command: Any) -> FedaccordError:
+    """The same error, with the option's flag in place of a field that an option sets.
+
+    What is wrong in a file has a source or a place, and is left as it is.
+    """
+    if not isinstance(error, InvalidInput) or error.source is not None:
+        return error
+    flags = {option.name: max(option.opts, key=len) for option in command.params}
+    return InvalidInput(
+        problem
+        if problem.place
+        else Problem(flags.get(problem.field, problem.field), problem.message)
+        for problem in error.problems
+    )
 
 
 app = typer.Typer(
@@ -95,7 +111,7 @@ def _options(
 
 
 def _stand_in() -> None:
-    """Never runs: `_Commands` puts the command in its place."""
+    """Never called: `_Commands` replaces it by the command."""
 
 
 for name, words in COMMANDS.items():

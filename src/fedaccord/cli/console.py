@@ -1,18 +1,23 @@
-"""Where text for people goes: tables to stdout, notes and progress to stderr."""
+"""The terminal: results go to stdout, notes and progress to stderr; and how the program ends."""
 
+import errno
+import io
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
+
+import click
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PATIENCE = 1.0
-"""Seconds before a spinner shows that work is going on."""
+"""Seconds before a spinner shows that something is running."""
 _PIPED_WIDTH = 100
 
 
@@ -22,10 +27,10 @@ def output() -> "Console":
 
 
 def escaped(text: str) -> str:
-    r"""Text that somebody else wrote, as it may go to a terminal: nothing in it acts there.
+    r"""Text from outside, safe to print on a terminal.
 
-    Characters that cannot be printed (control characters, those that turn the direction of
-    writing, line breaks) are spelt out.
+    Characters that are not printable (control characters, changes of the writing direction,
+    line breaks) are escaped.
 
     >>> print(escaped("St Mary\x1b[2J\u202e"))
     St Mary\x1b[2J\u202e
@@ -36,7 +41,7 @@ def escaped(text: str) -> str:
 
 
 def json_for_people(value: object) -> str:
-    """JSON to print, in which such characters are spelt out as well."""
+    """Indented JSON to print, with the same characters escaped."""
     import json
 
     text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -46,7 +51,7 @@ def json_for_people(value: object) -> str:
 
 
 def say_where_from(file: Path | None, paper: bool, output_format: str) -> None:
-    """Say that nothing was asked for; on stderr where stdout is for programs."""
+    """Say that the paper's setting is used by default; on stderr if stdout is for programs."""
     if file is None and not paper:
         stream = sys.stderr if output_format == "json" else sys.stdout
         print(
@@ -76,7 +81,7 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def counting(what: str, steps: int) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar on a terminal: tell it how many steps are done, and what is going on."""
+    """Show a progress bar on a terminal; call it with the steps done and a description."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -104,8 +109,87 @@ def _console(stderr: bool) -> "Console":
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would end with code 1, which means something else
+            raise BrokenPipeError  # rich would exit with code 1, which means "refuted"
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
     return Output(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
+# --- How the program ends ------------------------------------------------------------------
+# Exit code 1 is an answer ("refuted"), so no accident may end with it.
+
+CANNOT = 2
+"""An argument or a file is wrong, or the answer could not be written."""
+UNFORESEEN = 70
+"""A bug in fedaccord: EX_SOFTWARE of sysexits.h."""
+READER_LEFT = 141
+"""The reader of the output closed it early (`| head`): 128 + SIGPIPE, as in a shell."""
+INTERRUPTED = 130
+"""Interrupted by Ctrl-C: 128 + SIGINT, as in a shell."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def prepare_streams() -> None:
+    """Make both streams usable, even if they were closed or lack some characters."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (it stays open)
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name may have characters that a terminal lacks
+
+
+def exit_code_of(command: click.Command, name: str, arguments: list[str]) -> int:
+    """Run a command under this name with these arguments, and return its exit code."""
+    try:
+        code = _run(command, name, arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return READER_LEFT
+    except Exception as error:
+        full = isinstance(error, OSError) and error.errno in _NO_ROOM
+        with suppress(OSError):  # stderr may be full as well
+            _explain(error, full)
+        return CANNOT if full else UNFORESEEN
+    finally:
+        _drop_unwritable()
+
+
+def _run(command: click.Command, name: str, arguments: list[str]) -> int:
+    """Like click's own `main`, which exits with code 1 when the reader closes the pipe."""
+    try:
+        with command.make_context(name, arguments) as context:
+            command.invoke(context)
+        return 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+
+
+def _explain(error: Exception, full: bool) -> None:
+    if full:
+        print(f"Error: the output cannot be written: {error.args[1]}", file=sys.stderr)
+        return
+    traceback.print_exception(error)
+    print(
+        "Error: this is a bug in fedaccord; please report it with the lines above",
+        file=sys.stderr,
+    )
+
+
+def _drop_unwritable() -> None:
+    """Drop output that cannot be written: flushing it at exit would fail."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)

@@ -1,7 +1,10 @@
-"""Options that several commands share, and the consortium that they speak of."""
+"""Options that several commands share, and the consortium that they describe."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -15,17 +18,17 @@ if TYPE_CHECKING:
 Format = Literal["text", "json"]
 
 MOST_CLIENTS = 10_000_000
-"""What fits into the memory of a usual machine."""
+"""As many as fit into the memory of an ordinary machine."""
 MOST_CLIENT_SLOTS = 5_000_000
-"""Clients times slots that are written down, likewise."""
+"""Clients times slots that are recorded: as many as fit into memory."""
 MOST = 2**53
-"""Of anything: a float holds each whole number up to it."""
+"""The largest count of anything: a float holds every whole number up to it."""
 LARGEST_SEED = 2**63 - 1
-"""PyTorch takes 64 bits: so there is room for the seeds that follow."""
+"""PyTorch takes 64 bits, so this leaves room for the seeds of further runs."""
 
 
 def from_one(number: int | None) -> int | None:
-    """A number of things, of which there must be some."""
+    """Check a number of things: there must be at least one."""
     if number is not None and number < 1:
         raise typer.BadParameter(f"must be 1 or more, got {number}")
     if number is not None and number > MOST:
@@ -34,7 +37,7 @@ def from_one(number: int | None) -> int | None:
 
 
 def from_zero(number: int | None) -> int | None:
-    """A seed, if one is given."""
+    """Check a seed, if one is given."""
     if number is None:
         return None
     if number < 0:
@@ -50,25 +53,87 @@ def _not_too_many(clients: int | None) -> int | None:
     return from_one(clients)
 
 
-# Defaults and limits are said in words: typer would load rich to show them itself.
-PaperOption = Annotated[bool, typer.Option("--paper", help="The paper's setting, not a file.")]
-ClientsOption = Annotated[
-    int | None,
-    typer.Option("--clients", callback=_not_too_many, help="Paper: number of clients (100)."),
-]
-SamplesOption = Annotated[
-    int | None,
-    typer.Option("--samples", callback=from_one, help="Paper: samples of each client (10000)."),
-]
-RoundsOption = Annotated[
-    int | None, typer.Option("--rounds", callback=from_one, help="Paper: rounds in a slot (50).")
-]
-CostPerSampleOption = Annotated[
-    float | None, typer.Option("--cost-per-sample", help="Paper: cost per sample (0.985e-8).")
-]
-DiscountFactorOption = Annotated[
-    float | None, typer.Option("--discount-factor", help="Paper: discount factor (0.8).")
-]
+# Help texts state defaults and limits in words: typer would import rich to show them itself.
+FileArgument = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperOptions:
+    """The options that describe the paper's setting, as every command has them."""
+
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Use the paper's setting instead of a file.")
+    ] = False
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            "--clients", callback=_not_too_many, help="Paper: number of clients; default 100."
+        ),
+    ] = None
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples", callback=from_one, help="Paper: samples per client; default 10000."
+        ),
+    ] = None
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", callback=from_one, help="Paper: rounds in a slot; default 50."),
+    ] = None
+    cost_per_sample: Annotated[
+        float | None,
+        typer.Option("--cost-per-sample", help="Paper: cost per sample; default 0.985e-8."),
+    ] = None
+    discount_factor: Annotated[
+        float | None, typer.Option("--discount-factor", help="Paper: discount factor; default 0.8.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The numbers on the command line, by field."""
+        return {
+            field: value
+            for field, value in vars(self).items()
+            if field != "paper" and value is not None
+        }
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command declare a dataclass of options as one parameter.
+
+    The command line has an option for each field, at the parameter's place in the help.
+    """
+    signature = inspect.signature(command)
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+    options: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        group = groups.get(name)
+        options += [parameter] if group is None else _options_of(group)
+
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, __name__
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    return run
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    """A dataclass's fields as parameters of a function."""
+    annotations = get_type_hints(group, include_extras=True)
+    signature = inspect.signature(group)
+    return [
+        parameter.replace(annotation=annotations[name])
+        for name, parameter in signature.parameters.items()
+    ]
+
+
 FormatOption = Annotated[
     Format,
     typer.Option(
@@ -77,20 +142,22 @@ FormatOption = Annotated[
 ]
 ReportOption = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Write an HTML page to send around."),
+    typer.Option("--report", metavar="FILE.html", help="Write an HTML report to share."),
 ]
 AgreementOption = Annotated[
     Literal["individual", "uniform"],
     typer.Option(
         "--agreement",
         show_default=False,
-        help="Each client its own amount (individual), or one level for many.",
+        help="An amount for each client (individual, the default), or one level for many.",
     ),
 ]
 MarginOption = Annotated[
     float,
     typer.Option(
-        "--margin", show_default=False, help="Design for clients that much less patient (0)."
+        "--margin",
+        show_default=False,
+        help="How much less patient than stated the clients may be; default 0.",
     ),
 ]
 PunishmentSlotsOption = Annotated[
@@ -98,35 +165,46 @@ PunishmentSlotsOption = Annotated[
     typer.Option(
         "--punishment-slots",
         callback=from_one,
-        help="How many slots a slip is punished (for ever).",
+        help="Number of slots for which a slip is punished; default: for ever.",
     ),
 ]
 AllOption = Annotated[
-    bool, typer.Option("--all", help="List every client, not only some twenty of them.")
+    bool, typer.Option("--all", help="List every client instead of about twenty.")
 ]
 
 
-def choose_consortium(file: Path | None, paper: bool, **given: float | None) -> "Consortium":
-    """The consortium of the file, or the paper's with the options that were given."""
-    options = {field: value for field, value in given.items() if value is not None}
+def choose_consortium(file: Path | None, setting: PaperOptions) -> "Consortium":
+    """The consortium in the file, or the paper's with the options that were given."""
+    numbers = setting.given()
     if file is None:
-        return _paper_consortium(options)
-    if paper or options:
-        flags = [f"--{field.replace('_', '-')}" for field in options]
-        refused = ", ".join(["--paper", *flags] if paper else flags)
-        raise InvalidInput(f"{refused}: not together with a file, which says it all ({file})")
+        return _paper_consortium(numbers)
+    if setting.paper or numbers:
+        flags = ["--paper"] * setting.paper + [flag_of(field) for field in numbers]
+        raise InvalidInput(
+            f"{', '.join(flags)}: cannot be combined with a file, which says it all ({file})"
+        )
     from fedaccord.files.consortium import load_consortium
 
     with working("Reading"):
         return load_consortium(file)
 
 
+def flag_of(field: str) -> str:
+    """The option that sets a field.
+
+    >>> flag_of("discount_factor")
+    '--discount-factor'
+    """
+    return f"--{field.replace('_', '-')}"
+
+
 def check_slots(slots: int, consortium: "Consortium") -> None:
-    """Refuse more slots than can be written down."""
+    """Refuse more slots than can be recorded."""
     if slots * consortium.size > MOST_CLIENT_SLOTS:
         raise InvalidInput(
-            f"--slots: {slots:,} slots of {consortium.size:,} clients are too many to write down; "
-            f"{MOST_CLIENT_SLOTS // consortium.size:,} would do"
+            f"{slots:,} slots of {consortium.size:,} clients are too many to record; "
+            f"at most {MOST_CLIENT_SLOTS // consortium.size:,} are possible",
+            field="slots",
         )
 
 
@@ -135,7 +213,8 @@ def _paper_consortium(options: dict[str, Any]) -> "Consortium":
 
     try:
         paper_consortium(**(options | {"clients": 1}))
-    except InvalidInput as error:  # say it once, not for every client
-        problems = [Problem(problem.field, problem.message) for problem in error.problems]
-        raise InvalidInput(problems, "the paper's setting") from None
+    except InvalidInput as error:  # once, not for every client
+        raise InvalidInput(
+            Problem(problem.field, problem.message) for problem in error.problems
+        ) from None
     return paper_consortium(**options)

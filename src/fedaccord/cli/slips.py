@@ -1,6 +1,6 @@
-"""What `--deviate` and `--strategy` say: who does what in a match.
+"""Parse `--deviate` and `--strategy`: who does what in a match.
 
-Names may hold the signs that separate them from the rest, so both are read from the right.
+A client's name may contain the separators, so both are parsed from the right.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedaccord.repeated.strategies import Strategy
 
 MOST_SLIPS = 100
-"""Of one client: they are strategies within strategies."""
+"""The most slips of one client: each is a strategy within a strategy."""
 _EVERYONE = ("all", "*")
 
 
@@ -29,7 +29,7 @@ class _Slip:
 def read_strategies(
     consortium: "Consortium", slots: int, deviate: Sequence[str], strategy: Sequence[str]
 ) -> dict[str, "Strategy"]:
-    """Strategies by client's name, every mistake reported at once.
+    """Strategies by the client's name; all mistakes are reported at once.
 
     A client with both a strategy and slips plays the strategy in all other slots.
     """
@@ -50,7 +50,7 @@ def read_strategies(
 def _read_all(
     given: Sequence[str], consortium: "Consortium", problems: list[str]
 ) -> dict[str, "Strategy"]:
-    """Each `--strategy NAME=STRATEGY`; one for everyone gives way to a client's own."""
+    """Each `--strategy NAME=STRATEGY`; a client's own takes precedence over one for all."""
     from fedaccord.repeated.strategies import strategy_called
 
     own: dict[str, Strategy] = {}
@@ -72,11 +72,11 @@ def _read_all(
             problems.append(f"{place}: {error}")
             continue
         if everyone and shared_from:
-            problems.append(f"{place}: everyone has a strategy already ({shared_from})")
+            problems.append(f"{place}: everyone already has a strategy ({shared_from})")
         elif everyone:
             shared, shared_from = dict.fromkeys(consortium.names, read), text
         elif name in own:
-            problems.append(f"{place}: {name} has a strategy already")
+            problems.append(f"{place}: {name} already has a strategy")
         else:
             own[name] = read
     return shared | own
@@ -92,7 +92,7 @@ def _read_slips(
             name, slip = _read_slip(text, consortium, slots)
             planned = slips.setdefault(name, [])
             if any(other.slot == slip.slot for other in planned):
-                raise InvalidInput(f"{name} slips in slot {slip.slot} already")
+                raise InvalidInput(f"{name} already slips in slot {slip.slot}")
             if len(planned) == MOST_SLIPS:
                 raise InvalidInput(f"at most {MOST_SLIPS} slips of one client can be planned")
             planned.append(slip)
@@ -125,7 +125,7 @@ def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _S
         raise InvalidInput(f"the amount must be a number, got {amount!r}") from None
     if not (isfinite(value) and 0 <= value <= samples):
         raise InvalidInput(
-            f"the amount must be from 0 to {samples:.15g}, which is all it has, got {amount}"
+            f"the amount must be from 0 to {samples:.15g}, all its samples, got {amount}"
         )
     return name, _Slip(number, value)
 

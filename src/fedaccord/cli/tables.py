@@ -1,4 +1,4 @@
-"""What `--format text` prints: a summary first, then clients."""
+"""What `--format text` prints: the sentences of `summaries`, and tables."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -8,11 +8,22 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fedaccord.game.social_optimum import price_of_anarchy
-from fedaccord.numbers import count, patience, write
-from fedaccord.summaries.agreement import choose_clients, client_rows, verdict
-from fedaccord.summaries.match import deviator_rows
-from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
+from fedaccord.numbers import write
+from fedaccord.summaries.agreement import (
+    CLIENT_NOTE,
+    choose_clients,
+    client_rows,
+    consortium_sentence,
+    solution_sentences,
+    verdict,
+)
+from fedaccord.summaries.match import COST_NOTE, deviator_rows
+from fedaccord.summaries.mechanisms import (
+    ACCURACY_NOTE,
+    comparison_summary,
+    mechanism_note,
+    mechanism_rows,
+)
 from fedaccord.summaries.training import (
     gain_sentence,
     percent,
@@ -36,17 +47,13 @@ if TYPE_CHECKING:
 
 
 LISTED = 20
-"""Clients in a table unless all are asked for."""
+"""Clients in a table unless --all is given."""
 
 
 def print_consortium(console: Console, consortium: "Consortium") -> None:
-    """Who it is."""
-    samples = write([float(consortium.samples.sum())])[0]
+    """The consortium's name and size."""
     console.print(consortium.name, style="bold")
-    console.print(
-        f"{count(consortium.size, 'client')} with {samples} samples together, "
-        f"{count(consortium.rounds, 'round')} in a slot"
-    )
+    console.print(consortium_sentence(consortium))
 
 
 def print_solution(
@@ -57,30 +64,9 @@ def print_solution(
     every: bool,
 ) -> None:
     """What `solve` found."""
-    agreement = certificate.agreement
-    kind = "an individual" if agreement.kind == "individual" else "a uniform"
     print_comparison(console, [certificate])
-    if agreement.exists:
-        console.print(verdict(certificate))
-    else:
-        console.print(f"{agreement.none_exists}: {agreement.reason}.")
-    if agreement.exists and agreement.level is not None:
-        level, largest = write([agreement.level, agreement.largest_level or 0.0])
-        console.print(
-            f"{agreement.first_converted} is the first client converted; converted clients give "
-            f"{level} samples each (it would gain up to {largest}), or all they have."
-        )
-    if exists_from is not None and exists_from > agreement.margin:
-        whole = ", if not in whole samples," if agreement.whole_samples else ""
-        console.print(
-            f"If all clients had one discount factor, {kind} agreement"
-            f"{agreement.scope}{whole} would exist above {patience(exists_from)}."
-        )
-    price = price_of_anarchy(agreement.equilibrium, optimum)
-    console.print(
-        f"Cheapest for all together would be {write([optimum.total])[0]} samples (the social "
-        f"optimum); the equilibrium costs {price:,.4f} times as much (the price of anarchy)."
-    )
+    for sentence in solution_sentences(certificate, optimum, exists_from):
+        console.print(sentence)
     print_clients(console, certificate, every)
 
 
@@ -112,20 +98,17 @@ def print_comparison(console: Console, certificates: Iterable["Certificate"]) ->
 
 
 def print_clients(console: Console, certificate: "Certificate", every: bool) -> None:
-    """The clients: what they do alone, what they are asked, what it takes."""
+    """The clients: what they do alone, what they are asked, and how patient they must be."""
     size = certificate.agreement.consortium.size
     chosen = choose_clients(certificate, size if every else LISTED)
-    numbers = ["Has", "Alone", "Agreed", "Saves", "Needs", "Patience"]
-    table = plain_table("Client", numbers, words="Role")
+    samples = ["Samples\nit has", "Samples\nalone", "Samples\nagreed"]
+    others = ["Saving\nper slot", "Patience\nrequired", "Patience\nit has"]
+    table = plain_table("Client", [*samples, *others], words="Role")
     for row in client_rows(certificate, chosen):
         amounts = (row.samples, row.alone, row.agreed, row.saving)
         table.add_row(row.name, *amounts, row.threshold, row.discount_factor, row.role)
-    console.print(table)
-    console.print(
-        "Has, Alone, Agreed: samples. Saves: in a slot, against the equilibrium. Needs: the "
-        "least discount factor at which it keeps to the agreement. Patience: the one it has.",
-        style="dim",
-    )
+    _print_wide(console, table)
+    console.print(CLIENT_NOTE, style="dim")
     if len(chosen) < size:
         console.print(
             f"{len(chosen):,} of {size:,} clients, by ascending ratio of valuation to cost per "
@@ -134,18 +117,18 @@ def print_clients(console: Console, certificate: "Certificate", every: bool) -> 
 
 
 def print_account(console: Console, account: "Account", every: bool) -> None:
-    """What `play` saw."""
+    """What happened in `play`."""
     match = account.match
     before = [account.terms, account.watch, account.strategies]
     happened = [*account.slips, *account.slips_that_were_none]
     console.print("\n".join(filter(None, before)))
     console.print()
-    if match.agreement.exists:
-        console.print(account.phases)
+    console.print(account.phases)
     for line in happened:
         console.print(f"  {line}", soft_wrap=True)
-    if not match.slipped.any():
-        console.print("Nobody slipped." + ("" if happened else " (--deviate NAME@SLOT: somebody.)"))
+    if account.nobody_slipped:
+        hint = "" if happened else " (To let a client slip: --deviate NAME@SLOT)"
+        console.print(account.nobody_slipped + hint)
     for line in account.chance:
         console.print(line)
     if match.slipped.any():
@@ -153,18 +136,22 @@ def print_account(console: Console, account: "Account", every: bool) -> None:
 
 
 def _print_deviators(console: Console, match: "Match", every: bool) -> None:
-    """What those who slipped paid, against keeping to the agreement."""
+    """What the clients that slipped paid, and would have paid without their slips."""
     rows = deviator_rows(match)
     chosen = rows if every else rows[:LISTED]
-    table = plain_table("Slipped", ["Slots", "Pays for ever", "Without its slips", "Lost by them"])
+    table = plain_table(
+        "Client\nthat slipped",
+        [
+            "Slots with\na slip",
+            "Total cost,\nfor ever",
+            "Total cost\nwithout slips",
+            "Lost by\nslipping",
+        ],
+    )
     for row in chosen:
         table.add_row(row.name, row.slots, row.paid, row.paid_if_kept, row.lost)
     console.print(table)
-    console.print(
-        "Saved, lost: against the same match without the client's slips, discounted to the slot "
-        "of the slip. The table: all slots for ever, discounted to the first.",
-        style="dim",
-    )
+    console.print(COST_NOTE, style="dim")
     if len(chosen) < len(rows):
         console.print(f"... and {len(rows) - len(chosen):,} more; --all lists every one.")
 
@@ -172,17 +159,16 @@ def _print_deviators(console: Console, match: "Match", every: bool) -> None:
 def _print_deviations(
     console: Console, certificate: "Certificate", who: "BoolArray", every: bool, *, punished: bool
 ) -> None:
-    """Those who would slip, or those who would give more: to what, and what it is worth."""
+    """The clients that would slip, or contribute more: to what, and what they gain by it."""
     if not who.any():
         return
     them = np.flatnonzero(who)
     worst_first = them[np.argsort(certificate.slack[them], kind="stable")].tolist()
     chosen = worst_first if every else worst_first[:LISTED]
-    losses = ["Loses a slot", "Needs", "Patience"] if punished else []
-    gains = "Gains once" if punished else "Gains a slot"
-    table = plain_table(
-        "Would slip" if punished else "Would give more", ["Agreed", "Would give", gains, *losses]
-    )
+    losses = ["Loss per\nslot after", "Patience\nrequired", "Patience\nit has"] if punished else []
+    gains = "Gain,\nonce" if punished else "Gain\nper slot"
+    who_they_are = "Would slip" if punished else "Would contribute more"
+    table = plain_table(who_they_are, ["Samples\nagreed", "Would\ntrain on", gains, *losses])
     for row in client_rows(certificate, chosen):
         lost = (row.saving, row.threshold, row.discount_factor) if punished else ()
         table.add_row(row.name, row.agreed, row.deviation, row.gain, *lost)
@@ -196,7 +182,7 @@ def _heading(kind: str) -> str:
 
 
 def plain_table(name: str, numbers: list[str], words: str | None = None) -> Table:
-    """A table of names, numbers to the right, and words at the end."""
+    """A table of names, right-aligned numbers, and words at the end."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column(name, overflow="fold", min_width=8)
     for heading in numbers:
@@ -206,10 +192,20 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
     return table
 
 
+def _print_wide(console: Console, table: Table) -> None:
+    """Print a table of many columns: closer together, and without the edges."""
+    table.collapse_padding, table.show_edge = True, False
+    console.print()
+    console.print(table)
+    console.print()
+
+
 def print_training(console: Console, comparison: "Trial") -> None:
-    """The scores, what they mean, and how they came about."""
+    """The scores of the profiles, and what they mean."""
     console.print(setting_sentence(comparison))
-    table = plain_table("Profile", ["Trained on", "Test loss", "Test accuracy", "Gain"])
+    table = plain_table(
+        "Profile", ["Examples\nper slot", "Test loss", "Test accuracy", "Gain in\naccuracy"]
+    )
     totals = write([round(score.total) for score in comparison.scores])
     for score, total in zip(comparison.scores, totals, strict=True):
         first = score is comparison.scores[0]
@@ -225,7 +221,7 @@ def print_training(console: Console, comparison: "Trial") -> None:
 
 
 def _print_slots(console: Console, comparison: "Comparison") -> None:
-    """Test accuracy after each slot, and what was trained on in it."""
+    """Test accuracy after each slot, and how many examples were trained on in it."""
     profiles = [score.profile for score in comparison.scores]
     slots = len(comparison.runs[0].slots)
     table = plain_table("After slot", profiles)
@@ -234,11 +230,13 @@ def _print_slots(console: Console, comparison: "Comparison") -> None:
         table.add_row(str(k + 1), *(_slot(comparison.of(name), k) for name in profiles))
     console.print(table)
     if len(chosen) < slots:
-        console.print(f"{len(chosen)} of {slots:,} slots; --csv and --format json have them all.")
+        console.print(
+            f"{len(chosen)} of {slots:,} slots; --csv and --format json list all of them."
+        )
 
 
 def _slot(runs: "list[TrainingRun]", k: int) -> str:
-    """Mean accuracy after a slot, and on how many examples it was trained."""
+    """Mean accuracy after a slot, and the number of examples trained on."""
     records = [run.slots[k] for run in runs]
     accuracy = np.mean([record.final.accuracy for record in records])
     phase = ", punishing" if records[0].phase == "punishing" else ""
@@ -254,7 +252,11 @@ def print_mechanisms(
     console: Console, comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
 ) -> None:
     """What `compare` found."""
-    numbers = ["Give", "Part", "Free", "Samples", "Cost", "Paid", "Worst", "Holds", "Private"]
+    numbers = [
+        *("Contri-\nbutors", "Partial\ncontri-\nbutors", "Free\nriders"),
+        *("Samples\nper slot", "Cost\nper slot", "Paid to\nclients", "Worst\nsaving"),
+        *("Holds by\nitself", "Private\ninfo"),
+    ]
     table = plain_table("Mechanism", numbers)
     rows = mechanism_rows(comparison, accuracy)
     for row in rows:
@@ -264,30 +266,17 @@ def print_mechanisms(
             *(row.total, row.total_cost, row.paid, row.worst_saving),
             *(row.self_enforcing, row.private_information),
         )
-    console.print(table)
-    console.print(
-        "Give, Part, Free: contributors, partial contributors, free riders. Samples, Cost: of all "
-        "clients in a slot, before payments. Paid: to clients. Worst: what the worst-off client "
-        "saves in a slot against the equilibrium, payments included. Holds: whether it is "
-        "self-enforcing, by the certificate. Private: whether it survives that only a client "
-        "knows its valuation and cost.",
-        style="dim",
-    )
+    _print_wide(console, table)
+    console.print(mechanism_note(), style="dim")
     if accuracy:
         measured = plain_table("Mechanism", ["Test accuracy"])
         for row in rows:
             measured.add_row(row.name, row.accuracy)
         console.print(measured)
-        console.print(
-            "Test accuracy after one slot: the mean over seeds, and its 95 % interval if there are "
-            "several.",
-            style="dim",
-        )
+        console.print(ACCURACY_NOTE, style="dim")
     console.print()
     console.print(comparison_summary(comparison))
-    for entry, row in zip(comparison.entries, rows, strict=True):
-        worst = f"; worst off is {row.worst_client}" if entry.worst_client else ""
-        kept = f"kept up by {row.enforced_by}{worst}"
-        console.print(f"  {row.name}: {kept}. Private information: {row.because}.", soft_wrap=True)
-        for note in entry.outcome.notes:
+    for row in rows:
+        console.print(f"  {row.name}: {row.explanation}", soft_wrap=True)
+        for note in row.notes:
             console.print(f"    {note}", soft_wrap=True)

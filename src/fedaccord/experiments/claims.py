@@ -1,8 +1,8 @@
-"""What the paper says about its figures, and whether it comes out.
+"""What the paper says about its figures, and whether we find the same.
 
-A verdict is computed, never typed: by the rules of `fedaccord.experiments.standard`, once on the
-whole sweep and once on the part of it that the paper's figure is likely to show (presets.toml says
-which, and why). `why` is counted, too; in words it says only what follows from the theorems.
+Every verdict is computed by the rules of `fedaccord.experiments.standard`: once on the whole sweep,
+and once on the part that the paper's figure is likely to show (presets.toml says which, and why).
+The numbers in `why` are computed, too; its words only state what follows from the theorems.
 
 >>> number("Free riders are reduced by up to", 99.3, 99.27, decimals=1, unit=" %").verdict
 'holds'
@@ -11,12 +11,18 @@ which, and why). `why` is counted, too; in words it says only what follows from 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedaccord.experiments.presets import sweeps, unrounded_cost
-from fedaccord.experiments.standard import Finding, Verdict, over_choices
-from fedaccord.experiments.table import Column, Table
+from fedaccord.experiments.figure_data import Column, FigureData
+from fedaccord.experiments.presets import sweeps
+from fedaccord.experiments.standard import (
+    Finding,
+    Verdict,
+    over_choices,
+    printed_number,
+    undecided,
+)
 
-Check = Callable[[Table], Finding]
-"""What some points of a sweep say about a statement."""
+Check = Callable[[FigureData], Finding]
+"""What the points of a sweep show about a statement."""
 
 
 @dataclass(frozen=True)
@@ -25,27 +31,33 @@ class Claim:
 
     statement: str
     paper: str
-    """The paper's number; empty when it gives none."""
+    """The paper's number; empty if it has none."""
     ours: str
     verdict: Verdict
     """On all values that we sweep."""
     likely: Verdict
-    """On those that the paper's figure is likely to show."""
+    """On the values that the paper's figure is likely to show."""
     why: str = ""
-    """Why it does not simply hold."""
+    """The reason, unless it simply holds."""
     likely_ours: str = ""
-    """What we find on those, where it neither holds nor is the verdict the same."""
+    """What we find on those values, if the verdict differs from that on all and is not "holds"."""
 
 
 def judge(
-    text: str, table: Table, check: Check, *, paper: str = "", others: Sequence[Table] = ()
+    text: str,
+    table: FigureData,
+    check: Check,
+    *,
+    paper: str = "",
+    others: Sequence[FigureData] = (),
 ) -> Claim:
-    """A statement about a sweep; `others` have it with other parameters that are not printed."""
+    """Judge a statement about a sweep; `others` are sweeps with other unprinted parameters."""
     whole = over_choices(check(table), [check(other) for other in others])
     shown = likely_part(table)
     if len(shown) < 2:
-        return Claim(text, paper, whole.ours, whole.verdict, "not decided", whole.why)
-    part = over_choices(check(shown), [check(likely_part(other)) for other in others])
+        part = undecided("")
+    else:
+        part = over_choices(check(shown), [check(likely_part(other)) for other in others])
     differs = part.verdict not in ("holds", whole.verdict)
     return Claim(
         text,
@@ -58,13 +70,13 @@ def judge(
     )
 
 
-def likely_part(table: Table) -> Table:
+def likely_part(table: FigureData) -> FigureData:
     """The rows that the paper's figure is likely to show."""
     return table.where(table.swept >= sweeps()[table.parameter]["likely_from"])
 
 
 def found(text: str, finding: Finding, paper: str = "") -> Claim:
-    """A statement that does not depend on what is swept."""
+    """A statement with the same verdict on all values and on the likely ones."""
     return Claim(text, paper, finding.ours, finding.verdict, finding.verdict, finding.why)
 
 
@@ -79,46 +91,33 @@ def number(
     unit: str = "",
     why: str = "",
 ) -> Claim:
-    """A claim with a number, which the paper's figure must show.
+    """A number that the paper prints; its figure must show it.
 
     `unrounded` is ours with the cost per sample before its rounding; `coarser` are ours on grids
     that each have a part of the values.
     """
-
-    def write(value: float) -> str:
-        return f"{value:,.{decimals}f}{unit}"
-
-    def claim(verdict: Verdict, why: str = "") -> Claim:
-        return found(text, Finding(verdict, write(ours), why), write(paper))
-
-    if write(ours) == write(paper):
-        return claim("holds")
-    if unrounded is not None and write(unrounded) == write(paper):
-        exact = f"E = {unrounded_cost() * 1e8:g}e-8"
-        why = f"{write(unrounded)} with {exact}, which the paper rounded in print"
-        return claim("holds within rounding", why)
-    comes_out = [write(value) == write(paper) for value in coarser]
-    if any(comes_out):
-        least, most = (f"{end:,.{decimals + 1}f}{unit}" for end in (min(coarser), max(coarser)))
-        why = (
-            f"{write(paper)} on {sum(comes_out)} of {len(coarser)} grids with a part of the values "
-            f"each, which give {least} to {most}"
-        )
-        return claim("holds within rounding", why)
-    return claim("does not hold", why)
+    finding = printed_number(
+        paper, ours, unrounded=unrounded, coarser=coarser, decimals=decimals, unit=unit, why=why
+    )
+    return found(text, finding, f"{paper:,.{decimals}f}{unit}")
 
 
-def plain(value: float) -> str:
+def with_reason(verdict: str, why: str) -> str:
+    """A verdict and the reason for it, if one is given."""
+    return f"{verdict}: {why}" if why else verdict
+
+
+def written(value: float) -> str:
     """A value of a swept parameter, as a person would write it.
 
-    >>> plain(12000.0), plain(1e-8), plain(0.515)
+    >>> written(12000.0), written(1e-8), written(0.515)
     ('12,000', '1e-8', '0.515')
     """
     return f"{value:,.6g}".replace("e-0", "e-")
 
 
 def one_or_range(values: Column) -> str:
-    """The number that all are, or the least and the most.
+    """The number if all are equal, otherwise the range.
 
     >>> import numpy as np
     >>> one_or_range(np.array([99.0, 99.0])), one_or_range(np.array([97.0, 100.0]))
@@ -129,7 +128,7 @@ def one_or_range(values: Column) -> str:
 
 
 def listed(values: Column, most: int = 4) -> str:
-    """A few values in a sentence, and how many more there are."""
-    written = [plain(value) for value in values[:most]]
+    """The first few values for a sentence, and how many more there are."""
+    first = [written(value) for value in values[:most]]
     more = [f"{len(values) - most} more"] if len(values) > most else []
-    return ", ".join(written + more)
+    return ", ".join(first + more)

@@ -1,46 +1,47 @@
-"""The whole evaluation: every claim of the paper with its verdict, figure by figure."""
+"""The whole evaluation: every statement of the paper with its verdict, figure by figure."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
+import numpy as np
+
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.experiments import example
-from fedaccord.experiments.claims import Claim, plain
-from fedaccord.experiments.figures import claims_of, find_training_module
-from fedaccord.experiments.presets import TrainingPreset, figure_titles, sweeps
-from fedaccord.experiments.standard import Verdict
-from fedaccord.experiments.table import Table
-from fedaccord.game.equilibrium import solve_equilibrium
+from fedaccord.experiments import figures
+from fedaccord.experiments.claims import Claim, found, written
+from fedaccord.experiments.figure_data import FigureData
+from fedaccord.experiments.presets import (
+    SYMBOLS,
+    TrainingPreset,
+    figure_titles,
+    find_preset,
+    sweeps,
+)
+from fedaccord.experiments.standard import Verdict, fact
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import best_response, solve_equilibrium
 from fedaccord.game.paper import paper_consortium
 
-SYMBOLS = {
-    "clients": "N",
-    "samples": "D",
-    "rounds": "G",
-    "cost_per_sample": "E",
-    "discount_factor": "δ",
-}
 _SIDE_BY_SIDE = ((100, 0.8), (181, 0.8), (200, 0.8), (100, 0.5))
-"""Numbers of clients and discount factors at which the agreements are set side by side."""
+"""Numbers of clients and discount factors for the table of both agreements."""
 _EXAMPLE = "section3"
 MECHANISMS_NOTE = (
-    "Detection never errs here, as in the paper: it keeps the equilibrium's contributors, the "
-    "partial one among them where there is a critical client. Contract design is a "
-    "reconstruction: the paper does not print its types, gamma or alpha, and ours were chosen so "
-    "that 20 of 100 clients are served. Statements with contract design in them are checked with "
-    "4 and 10 classes in place of 5, with gamma and alpha ten times as large and a tenth, and with "
-    "a menu that buys parts as well."
+    "Detection never errs here, as in the paper: it keeps the equilibrium's contributors, also "
+    "the partial one if there is a critical client. Contract design is a reconstruction: the paper "
+    "does not print its types, gamma or alpha, and ours were chosen so that 20 of 100 clients are "
+    "served. Statements about contract design are also checked with 4 and 10 classes instead of 5, "
+    "with gamma and alpha ten times as large and a tenth as large, and with a menu that buys parts "
+    "of a client's data."
 )
 TRAINING_NOTE = (
-    "The paper speaks of FedAvg on MNIST, but shows no accuracy. Here softmax regression is "
-    "trained on MNIST by FedAvg, with one gradient step of each client a round. Detection drops "
-    "updates that carry nothing, so its model is the equilibrium's. Intervals are of 95 %, over "
-    "seeds. With as many images a client as in the paper, drawn from 60,000, nearly every image is "
-    "trained on under any mechanism; with few images a client more contributors mean more data. "
-    "Where loss is drawn by rounds, points stand aside of their G a little, so that none hides "
-    "another."
+    "The paper mentions FedAvg on MNIST but reports no accuracy. Here softmax regression is "
+    "trained on MNIST by FedAvg, with one gradient step per client and round. Detection drops "
+    "updates that contain nothing, so its model is the equilibrium's. Intervals are 95 % intervals "
+    "over seeds. With as many images per client as in the paper, drawn from 60,000, nearly every "
+    "image is trained on under any mechanism; with few images per client, more contributors mean "
+    "more data. In the picture of the loss by rounds, points are shifted slightly from their G so "
+    "that none hides another."
 )
 
 
@@ -54,33 +55,49 @@ class Section:
 
     @property
     def heading(self) -> str:
-        """Figure 4: ..."""
+        """What it is called on the page: "Figure 4: data ratio, by the number of clients"."""
         if not self.name.startswith("fig"):
             return self.title
         return f"Figure {self.name.removeprefix('fig')}: {self.title[0].lower()}{self.title[1:]}"
 
 
 def section_names() -> list[str]:
-    """The paper's one example with numbers, and all its figures."""
+    """The example of section 3, and all figures."""
     return [_EXAMPLE, *figure_titles()]
 
 
 def section_of(name: str, seed: int | None = None) -> Section:
-    """What the paper says about it; `seed` in place of its own, if chance plays a part."""
+    """What the paper says about a figure; `seed` replaces its own seed, if it has one."""
     if name == _EXAMPLE:
         title = "Section 3: an example with two equilibria, in a footnote"
-        return Section(name, title, tuple(example.claims()))
-    return Section(name, figure_titles()[name], tuple(claims_of(name, seed)))
+        return Section(name, title, tuple(example_claims()))
+    return Section(name, figure_titles()[name], tuple(figures.claims(find_preset(name, seed))))
 
 
-def training_section(name: str, table: Table, preset: TrainingPreset) -> Section:
+def example_claims() -> list[Claim]:
+    """The footnote in section 3: with h_1 = h_2 = 10 and D_1 = D_2 = 10 both are equilibria."""
+    profiles = ((4.0, 6.0), (5.0, 5.0))
+    consortium = Consortium(
+        valuation=[200.0, 200.0], cost_per_sample=1.0, samples=10.0, rounds=10, discount_factor=0.8
+    )
+    answers = [best_response(consortium, np.array(profile[::-1])) for profile in profiles]
+    apart = max(float(np.abs(a - p).max()) for a, p in zip(answers, profiles, strict=True))
+    return [
+        found(
+            "Two clients with h = 10 and D = 10 each: (4, 6) and (5, 5) are both equilibria.",
+            fact(apart < 1e-9, "each is the best response to itself"),
+        )
+    ]
+
+
+def training_section(table: FigureData, preset: TrainingPreset) -> Section:
     """What was measured in training."""
-    found = find_training_module(name).claims(table, preset)
-    return Section(name, preset.title, tuple(found))
+    measured = figures.training_kind(preset).claims(table, preset)
+    return Section(preset.name, preset.title, tuple(measured))
 
 
 def summary(claims: Iterable[Claim]) -> str:
-    """How many claims hold, on all values and on those that the paper is likely to show."""
+    """How many statements hold, on all values and on those that the paper is likely to show."""
     claims = list(claims)
     whole, likely = (
         _counted(getattr(claim, on) for claim in claims) for on in ("verdict", "likely")
@@ -92,7 +109,7 @@ def summary(claims: Iterable[Claim]) -> str:
 
 
 def _counted(verdicts: Iterable[Verdict]) -> str:
-    """What holds is always said, the rest where there is any."""
+    """Two verdicts are always counted, the others only if there are any."""
     counts = Counter(verdicts)
     return ", ".join(
         f"{verdict} {counts[verdict]}"
@@ -102,7 +119,7 @@ def _counted(verdicts: Iterable[Verdict]) -> str:
 
 
 def side_by_side() -> list[dict[str, str]]:
-    """Equilibrium, uniform and individual agreement at a few settings."""
+    """Equilibrium, uniform and individual agreement in a few settings."""
     rows = []
     for clients, patience in _SIDE_BY_SIDE:
         alone = solve_equilibrium(paper_consortium(clients, discount_factor=patience))
@@ -124,11 +141,14 @@ def side_by_side() -> list[dict[str, str]]:
 
 
 def ranges() -> list[dict[str, str]]:
-    """What is swept, from where to where, and why."""
+    """The swept parameters, their ranges, and the reasons for these."""
     rows = []
     for parameter, sweep in sweeps().items():
-        ends = f"{plain(sweep['first'])} to {plain(sweep['last'])}"
-        row = {"parameter": SYMBOLS[parameter], "range": ends, "step": plain(sweep["step"])}
-        shown = {"likely from": plain(sweep["likely_from"]), "why from there": sweep["likely_why"]}
+        ends = f"{written(sweep['first'])} to {written(sweep['last'])}"
+        row = {"parameter": SYMBOLS[parameter], "range": ends, "step": written(sweep["step"])}
+        shown = {
+            "likely from": written(sweep["likely_from"]),
+            "why from there": sweep["likely_why"],
+        }
         rows.append(row | {"why": sweep["why"]} | shown)
     return rows

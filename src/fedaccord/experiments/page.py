@@ -1,13 +1,10 @@
-"""The whole evaluation on a page: in Markdown for the docs, in HTML with all pictures in it."""
+"""The whole evaluation on one page: Markdown for the docs, or HTML with all pictures."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-import fedaccord
-from fedaccord.experiments.claims import Claim, plain
+from fedaccord.experiments.claims import Claim, with_reason, written
 from fedaccord.experiments.evaluation import (
     MECHANISMS_NOTE,
     TRAINING_NOTE,
@@ -16,18 +13,19 @@ from fedaccord.experiments.evaluation import (
     side_by_side,
     summary,
 )
-from fedaccord.experiments.presets import find_preset, unrounded_cost
+from fedaccord.experiments.presets import paper_setting, unrounded_cost
 from fedaccord.experiments.standard import HOLDING, RULES, Verdict
+from fedaccord.report.page import environment
 
 
 def _badge(verdict: Verdict) -> str:
-    """Its colour on the page."""
+    """The class that colours it on the page."""
     return {"does not hold": "no"}.get(verdict, "yes" if verdict in HOLDING else "open")
 
 
 def render_markdown(sections: Sequence[Section], trained: Sequence[Section] = ()) -> str:
-    """The page for the documentation; `trained` is what was measured, if anything was."""
-    setting = find_preset("fig3").setting
+    """The page for the documentation; `trained` has what was measured in training, if anything."""
+    setting = paper_setting()
     return _fill(
         "evaluation.md.j2",
         sections,
@@ -35,7 +33,7 @@ def render_markdown(sections: Sequence[Section], trained: Sequence[Section] = ()
         setting=setting,
         cost=f"{setting.cost_per_sample * 1e8:g}e-8",
         unrounded=f"{unrounded_cost() * 1e8:g}e-8",
-        plain=plain,
+        plain=written,
     )
 
 
@@ -45,7 +43,7 @@ def render_page(
     pictures: Mapping[str, bytes],
     notes: Sequence[str] = (),
 ) -> str:
-    """The HTML page: each section with its picture (SVG, by its name) and its claims.
+    """The HTML page: each section with its picture (SVG, by section name) and its claims.
 
     `notes` say what could not be trained, and why.
     """
@@ -53,9 +51,8 @@ def render_page(
         "evaluation.html.j2",
         sections,
         trained,
-        version=fedaccord.__version__,
         consortium={"name": "Enabling Long-Term Cooperation in Cross-Silo Federated Learning"},
-        title="The paper's evaluation, computed again",
+        title="The paper's evaluation, recomputed",
         pictures={name: b64encode(svg).decode() for name, svg in pictures.items()},
         notes=notes,
         badge=_badge,
@@ -65,17 +62,9 @@ def render_page(
 def _fill(
     template: str, sections: Sequence[Section], trained: Sequence[Section], **values: Any
 ) -> str:
-    loaders = [PackageLoader("fedaccord", folder) for folder in ("experiments", "report")]
-    environment = Environment(
-        loader=ChoiceLoader(loaders),
-        autoescape=template.endswith("html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"claim_row": _claim_row, "measured_row": _measured_row}
-    return environment.get_template(template).render(
+    filling = environment("fedaccord.experiments")
+    filling.filters |= {"claim_row": _claim_row, "measured_row": _measured_row}
+    return filling.get_template(template).render(
         sections=list(sections),
         trained=list(trained),
         summary=summary(claim for section in sections for claim in section.claims),
@@ -96,13 +85,9 @@ def _claim_row(claim: Claim) -> dict[str, str]:
         "statement": claim.statement,
         "paper": claim.paper,
         "ours": claim.ours,
-        "verdict": _because(verdict, claim.why),
-        "within the paper's likely range": _because(likely, claim.likely_ours),
+        "verdict": with_reason(verdict, claim.why),
+        "within the paper's likely range": with_reason(likely, claim.likely_ours),
     }
-
-
-def _because(verdict: str, why: str) -> str:
-    return f"{verdict}: {why}" if why else verdict
 
 
 def _measured_row(claim: Claim) -> dict[str, str]:

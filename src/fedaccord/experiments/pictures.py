@@ -1,6 +1,6 @@
-"""Pictures of the figures' tables, for one or two columns of a paper. Computes nothing.
+"""Pictures of the figures' data, for one or two columns of a paper. Nothing is computed here.
 
-Everything can be told apart without colour, too: by markers and dashes. Legends stand above the
+Everything can also be told apart without colour, by markers and dashes. Legends stand above the
 axes, where they hide nothing.
 """
 
@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedaccord.experiments.table import Table
+from fedaccord.experiments.figure_data import FigureData
 
 Width = Literal["one-column", "two-columns"]
 INCHES: dict[Width, float] = {"one-column": 3.5, "two-columns": 7.16}
-"""Of a journal with two columns (IEEE)."""
+"""Widths of a journal with two columns (IEEE)."""
 
 _DOTS_PER_INCH = 300
 _STYLE: Any = {
@@ -37,12 +37,12 @@ _STYLE: Any = {
 }
 _STEPS = [1, 2, 2.5, 5, 10]
 _BEGINNING = 10
-"""Rounds in which a fresh model improves so fast that nothing else could be seen."""
+"""Rounds in which a new model improves so fast that nothing else could be seen."""
 _METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
 }
-"""No date and no version: the same bytes every time."""
+"""No date and no version, so that the bytes are the same every time."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ RATIO_NEARER = "Data ratio (uniform)"
 CONTRIBUTORS = "Contributors (clients)"
 DATA = "Training data in a slot\n(thousand samples)"
 
-# Colours of Okabe and Ito, for all kinds of eyes.
+# Colours by Okabe and Ito, which colour-blind readers can distinguish.
 _CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "I": ("uniform, critical client", {"marker": "o", "color": "#D55E00"}),
     "II": (
@@ -81,21 +81,21 @@ _CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 _INDIVIDUAL: dict[str, Any] = {"color": "black", "linewidth": 0.7}
 _LEGEND_MARKER = 4.0
-"""Points: markers of a size that their shapes can be told by."""
+"""In points: large enough for their shapes to be recognised."""
 MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
     "individual": ("individual", {"color": "black", "linestyle": "-", "marker": "s"}),
     "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-", "marker": "o"}),
     "detection": ("detection", {"color": "#0072B2", "linestyle": "--", "marker": "^"}),
     "contract": ("contract design", {"color": "#009E73", "linestyle": ":", "marker": "D"}),
 }
-"""What is said of each mechanism, and how its line looks."""
+"""The label of each mechanism, and the style of its line."""
 TRAINED: dict[str, tuple[str, dict[str, Any]]] = {
     "individual": ("individual", {"color": "black", "linestyle": "-"}),
     "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-."}),
     "equilibrium": ("equilibrium, detection", {"color": "#0072B2", "linestyle": "--"}),
     "contract": ("contract design", {"color": "#009E73", "linestyle": ":"}),
 }
-"""The same for what is trained; detection's model is the equilibrium's."""
+"""The same for trained models; detection has the equilibrium's model."""
 _REMOVE: dict[str, tuple[str, dict[str, Any]]] = {
     "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linewidth": 1.3}),
     "feasible": (
@@ -104,7 +104,7 @@ _REMOVE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "individual": ("individual", {"color": "black", "linestyle": ":", "linewidth": 1.0}),
 }
-"""And for agreements in consortia drawn by chance."""
+"""The same for agreements in random consortia."""
 _BAND: dict[str, Any] = {"color": "#D55E00", "alpha": 0.2, "linewidth": 0.0, "label": "all draws"}
 _SIZES: tuple[dict[str, Any], ...] = (
     {"marker": "o", "markersize": 3.0, "color": "#D55E00", "linestyle": "-"},
@@ -112,13 +112,13 @@ _SIZES: tuple[dict[str, Any], ...] = (
     {"marker": "s", "markersize": 3.0, "color": "#009E73", "linestyle": "-."},
     {"marker": "D", "markersize": 3.0, "color": "black", "linestyle": ":"},
 )
-"""How the numbers of samples look, from the least to the most."""
+"""Styles for the numbers of samples, in ascending order."""
 _ASIDE = 1.12
-"""From a number of samples to the next, along an axis of logarithms."""
+"""Shift from one number of samples to the next, as a factor on a logarithmic axis."""
 
 
 def plot_cases(
-    table: Table,
+    table: FigureData,
     column: str,
     label: str,
     width: Width,
@@ -128,13 +128,13 @@ def plot_cases(
 ) -> Figure:
     """The uniform agreement as points, by the equilibrium's case, and the individual as a line.
 
-    A second panel shows a part of the points from near.
+    A second panel enlarges a part of the points.
     """
     size = 2.6 if len(table) <= 250 else 1.6
     with rc_context(_STYLE):
         figure, panels = _panels(width, 1 if zoom is None else 2)
         legend = _draw_cases(panels[0], table, column, size)
-        # above the points, or it could not be seen where they are nearly the same
+        # above the points, which would hide it where the values are nearly the same
         x, individual = table.swept * SCALES[table.parameter].factor, table[f"individual_{column}"]
         legend += panels[0].plot(x, individual, label="individual", zorder=3, **_INDIVIDUAL)
         panels[0].set_ylabel(label)
@@ -146,8 +146,8 @@ def plot_cases(
         return _finish(figure, panels, table.parameter, legend, markerscale=_LEGEND_MARKER / size)
 
 
-def plot_mechanisms(table: Table, what: str, label: str, width: Width) -> Figure:
-    """One line a mechanism, with a few markers each."""
+def plot_mechanisms(table: FigureData, what: str, label: str, width: Width) -> Figure:
+    """One line per mechanism, with a few markers each."""
     scale = SCALES[table.parameter]
     with rc_context(_STYLE):
         figure, [axes] = _panels(width, 1)
@@ -156,14 +156,14 @@ def plot_mechanisms(table: Table, what: str, label: str, width: Width) -> Figure
             values = table[f"{name}_{what}"] / (1000.0 if what == "total" else 1.0)
             marks = (n / (8.0 * len(MECHANISMS)) + 0.01, 0.125)
             style: dict[str, Any] = {"linewidth": 1.2, "markersize": 3.5, "markevery": marks}
-            style["clip_on"] = False  # or markers at 0 would be cut in half
+            style["clip_on"] = False  # otherwise markers at 0 would be cut in half
             legend += axes.plot(table.swept * scale.factor, values, label=words, **look, **style)
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0.0)
         return _finish(figure, [axes], table.parameter, legend)
 
 
-def plot_bands(table: Table, groups: Mapping[str, str], width: Width) -> Figure:
+def plot_bands(table: FigureData, groups: Mapping[str, str], width: Width) -> Figure:
     """A panel for each group: both uniform agreements, the paper's with a band, the individual."""
     with rc_context(_STYLE):
         figure, panels = _panels(width, len(groups))
@@ -183,7 +183,7 @@ def plot_bands(table: Table, groups: Mapping[str, str], width: Width) -> Figure:
         return _finish(figure, panels, table.parameter, legend)
 
 
-def plot_rounds(table: Table, sizes: Mapping[int, str], rounds: int, width: Width) -> Figure:
+def plot_rounds(table: FigureData, sizes: Mapping[int, str], rounds: int, width: Width) -> Figure:
     """Accuracy and loss after each round, with intervals; a row of axes for each size of data."""
     with rc_context(_STYLE):
         figure, panels = _panels(width, 2 * len(sizes), across=2 if width == "two-columns" else 1)
@@ -199,8 +199,8 @@ def plot_rounds(table: Table, sizes: Mapping[int, str], rounds: int, width: Widt
         return _finish(figure, panels, table.parameter, legend)
 
 
-def _limits(table: Table, column: str) -> tuple[float, float]:
-    """What the mechanisms differ in is at the end: the steep beginning may be cut off."""
+def _limits(table: FigureData, column: str) -> tuple[float, float]:
+    """The mechanisms differ at the end, so the steep beginning may be cut off."""
     later = np.array([table[f"{name}_{column}"][_BEGINNING:] for name in TRAINED])
     if later.size == 0:
         later = np.array([table[f"{name}_{column}"] for name in TRAINED])
@@ -208,7 +208,7 @@ def _limits(table: Table, column: str) -> tuple[float, float]:
     return float(later.min()) - room, float(later.max()) + room
 
 
-def _draw_rounds(axes: Axes, table: Table, name: str, column: str) -> Any:
+def _draw_rounds(axes: Axes, table: FigureData, name: str, column: str) -> Any:
     words, look = TRAINED[name]
     middle, half = table[f"{name}_{column}"], table[f"{name}_{column}_half"]
     axes.fill_between(
@@ -218,7 +218,7 @@ def _draw_rounds(axes: Axes, table: Table, name: str, column: str) -> Any:
     return line
 
 
-def plot_law(table: Table, width: Width) -> Figure:
+def plot_law(table: FigureData, width: Width) -> Figure:
     """Loss by rounds for a few numbers of samples: measured as points, two laws as lines."""
     sizes = np.unique(table["samples"])
     chosen = sizes[np.linspace(0, sizes.size - 1, len(_SIZES)).round().astype(int)]
@@ -240,8 +240,8 @@ def plot_law(table: Table, width: Width) -> Figure:
         return figure
 
 
-def _draw_law(axes: Axes, part: Table, law: str, look: dict[str, Any], place: int) -> Line2D:
-    """One number of samples; its points stand aside a little, or they would hide one another."""
+def _draw_law(axes: Axes, part: FigureData, law: str, look: dict[str, Any], place: int) -> Line2D:
+    """One number of samples; its points are shifted a little so that none hides another."""
     points, line = look | {"linestyle": ""}, look | {"marker": ""}
     aside = part["rounds"] * _ASIDE ** (place - (len(_SIZES) - 1) / 2)
     axes.errorbar(aside, part["loss"], part["loss_half"], elinewidth=0.8, **points)
@@ -250,7 +250,7 @@ def _draw_law(axes: Axes, part: Table, law: str, look: dict[str, Any], place: in
 
 
 def save(figure: Figure, name: str) -> dict[str, bytes]:
-    """The figure as SVG and PNG, the same bytes every time; `name` keeps its parts' names apart."""
+    """The figure as SVG and PNG, the same bytes every time; `name` makes the SVG's ids unique."""
     saved: dict[str, bytes] = {}
     with rc_context(_STYLE | {"svg.hashsalt": name}):
         for form, metadata in _METADATA.items():
@@ -260,7 +260,7 @@ def save(figure: Figure, name: str) -> dict[str, bytes]:
     return saved
 
 
-def _draw_cases(axes: Axes, table: Table, column: str, size: float) -> list[Any]:
+def _draw_cases(axes: Axes, table: FigureData, column: str, size: float) -> list[Any]:
     x = table.swept * SCALES[table.parameter].factor
     legend: list[Any] = []
     style: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0.5}
@@ -273,7 +273,7 @@ def _draw_cases(axes: Axes, table: Table, column: str, size: float) -> list[Any]
 
 
 def _panels(width: Width, count: int, across: int | None = None) -> tuple[Figure, list[Axes]]:
-    """Axes below one another in one column, beside one another (or so many `across`) in two."""
+    """Axes below each other for one column, side by side (or so many `across`) for two."""
     across = across or (count if width == "two-columns" else 1)
     down = count // across
     height = 0.75 + 1.9 * down
@@ -289,7 +289,7 @@ def _panels(width: Width, count: int, across: int | None = None) -> tuple[Figure
 def _finish(
     figure: Figure, panels: list[Axes], parameter: str, legend: list[Any], **options: Any
 ) -> Figure:
-    """Axes and a legend of all; `options` are the legend's."""
+    """Format the axes and add one legend; `options` are the legend's."""
     for axes in panels:
         axes.set_xlabel(SCALES[parameter].label)
         axes.margins(x=0.02)

@@ -1,4 +1,4 @@
-"""What each figure is computed from: the paper's setting, a range, a seed (presets.toml).
+"""What each figure is computed from: its kind, setting, range and seed (presets.toml).
 
 >>> preset = find_preset("fig4")
 >>> preset.setting.clients, preset.parameter, preset.values[0], preset.values[-1]
@@ -15,10 +15,19 @@ from fedaccord.checks import unknown
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import parse_toml
 
+SYMBOLS = {
+    "clients": "N",
+    "samples": "D",
+    "rounds": "G",
+    "cost_per_sample": "E",
+    "discount_factor": "δ",
+}
+"""The paper's symbol for each parameter that is swept."""
+
 
 @dataclass(frozen=True)
 class Setting:
-    """The paper's consortium: N clients alike but for their valuations, rho_n = 100 n/N."""
+    """The paper's consortium: N clients that differ only in their valuations, rho_n = 100 n/N."""
 
     clients: int
     samples: float
@@ -33,28 +42,30 @@ class Preset:
 
     name: str
     title: str
+    kind: str
+    """The module of `fedaccord.experiments.figures` that computes, draws and checks it."""
     setting: Setting
     parameter: str
     values: tuple[float, ...]
     why: str
-    """How the range was found."""
+    """How the range was chosen."""
     seed: int | None = None
-    """Of what is drawn by chance; None: nothing is."""
+    """Seed of the random numbers; None if there are none."""
     options: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """What only this figure has."""
+    """Settings that only this figure has."""
 
     @property
     def zoom(self) -> tuple[float, float] | None:
-        """The part of the range that a second panel shows from near."""
+        """The part of the range that a second panel enlarges."""
         low_and_high = self.options.get("zoom")
         return None if low_and_high is None else (low_and_high[0], low_and_high[1])
 
     def unrounded(self) -> "Preset":
-        """The same with the cost per sample that the paper rounded when it printed it."""
+        """The same preset with the cost per sample before the paper rounded it for print."""
         return replace(self, setting=replace(self.setting, cost_per_sample=unrounded_cost()))
 
     def as_json(self) -> dict[str, Any]:
-        """Everything that the figure depends on, to write beside it."""
+        """Everything that the figure depends on, to be written beside it."""
         held = {key: value for key, value in asdict(self.setting).items() if key != self.parameter}
         swept = {
             "parameter": self.parameter,
@@ -74,63 +85,76 @@ def figure_titles() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TrainingPreset:
-    """What a model is trained on, and how often."""
+    """What a model is trained on, and how many runs there are."""
 
     name: str
     title: str
+    kind: str
+    """The module of `fedaccord.experiments.figures` that trains, draws and checks."""
     setting: Setting
     dataset: str
     task: str
     rate: float
     seed: int
-    """Of the first run."""
+    """Seed of the first run."""
     seeds: int
-    """How many runs there are."""
+    """Number of runs."""
     options: MappingProxyType[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """Everything that the numbers depend on, to write beside them."""
+        """Everything that the numbers depend on, to be written beside them."""
         plain = {key: getattr(self, key) for key in ("dataset", "task", "rate", "seed", "seeds")}
         record = {"figure": self.name, "title": self.title, "setting": asdict(self.setting)}
         return record | plain | dict(self.options)
 
 
 def training_titles() -> dict[str, str]:
-    """What is trained, by name."""
+    """The name and title of each training experiment."""
     return {name: part["title"] for name, part in _read()["training"].items()}
 
 
-def drawn_by_chance() -> list[str]:
-    """The names of all that has a seed."""
+def with_a_seed() -> list[str]:
+    """The names of the figures and experiments that draw random numbers."""
     parts = {**_read()["figures"], **_read()["training"]}
     return [name for name, part in parts.items() if "seed" in part]
 
 
+_TRAINING = ("title", "kind", "dataset", "task", "rate", "seed", "seeds")
+
+
 def find_training(name: str, seed: int | None = None) -> TrainingPreset:
-    """The preset of a training experiment; `seed` in place of its own."""
+    """The preset of a training experiment; `seed` replaces its own seed."""
     parts = _read()["training"]
     if name not in parts:
-        raise InvalidInput(f"there is no training called {name!r}: {unknown(name, parts)}")
+        raise InvalidInput(
+            f"there is no training experiment called {name!r}: {unknown(name, parts)}"
+        )
     options = dict(parts[name])
-    own = {key: options.pop(key) for key in ("title", "dataset", "task", "rate", "seed", "seeds")}
+    own = {key: options.pop(key) for key in _TRAINING}
     if seed is not None:
         own["seed"] = seed
-    setting = Setting(**_read()["paper"])
-    return TrainingPreset(name=name, setting=setting, options=MappingProxyType(options), **own)
+    return TrainingPreset(
+        name=name, setting=paper_setting(), options=MappingProxyType(options), **own
+    )
+
+
+def paper_setting() -> Setting:
+    """The setting of section 5."""
+    return Setting(**_read()["paper"])
 
 
 def sweeps() -> dict[str, dict[str, Any]]:
-    """The swept parameters: first and last value, step, and how the range was found."""
+    """The swept parameters: first and last value, step, and how the range was chosen."""
     return dict(_read()["sweeps"])
 
 
 def unrounded_cost() -> float:
-    """The cost per sample that the paper must have computed with."""
+    """The cost per sample that the paper seems to have computed with."""
     return float(_read()["unrounded"]["cost_per_sample"])
 
 
 def find_preset(name: str, seed: int | None = None) -> Preset:
-    """A figure's preset; `seed` in place of its own, if it has one."""
+    """A figure's preset; `seed` replaces its own seed, if it has one."""
     figures = _read()["figures"]
     if name not in figures:
         raise InvalidInput(f"there is no figure called {name!r}: {unknown(name, figures)}")
@@ -140,7 +164,8 @@ def find_preset(name: str, seed: int | None = None) -> Preset:
     return Preset(
         name=name,
         title=options.pop("title"),
-        setting=Setting(**_read()["paper"]),
+        kind=options.pop("kind"),
+        setting=paper_setting(),
         parameter=options.pop("sweep"),
         values=_grid(sweep["first"], sweep["last"], sweep["step"]),
         why=sweep["why"],
@@ -150,7 +175,7 @@ def find_preset(name: str, seed: int | None = None) -> Preset:
 
 
 def _grid(first: float, last: float, step: float) -> tuple[float, ...]:
-    """Evenly spaced numbers, each the one that a person would write."""
+    """Evenly spaced numbers without rounding errors: 0.3, not 0.30000000000000004."""
     count = round((last - first) / step) + 1
     return tuple(float(f"{first + n * step:.9g}") for n in range(count))
 

@@ -48,7 +48,7 @@ class Agreed:
     def outcome(self, consortium: Consortium) -> Outcome:
         """What clients that keep to it do."""
         agreement = solve_agreement(consortium, self.kind)
-        none = f"{agreement.none_exists}: {agreement.reason}. So this is the equilibrium."
+        none = f"No {self.kind} agreement exists: {agreement.reason}. This is the equilibrium."
         return outcome_of(
             agreement.equilibrium,
             agreement.profile,

@@ -1,8 +1,11 @@
-"""Pictures of an agreement, a match, a training and mechanisms. Results in, figures out.
+"""Pictures of an agreement, a match, a training and mechanisms: results in, figures out.
 
-Clients stand in ascending order of their ratio (valuation / cost per sample), the order in
-which they stop free-riding. Few are named, many become bars, very many areas. Everything can
-be told apart without colour, too: by hatches, markers and dashes.
+Each function returns a matplotlib figure that a notebook shows. With `ax=` it draws into your own
+axes and returns their figure; a plot of several panels takes as many axes.
+
+Clients are in ascending order of their ratio (valuation / cost per sample), the order in which
+they stop free-riding. Few are named, many become bars, very many areas. Hatches, markers and
+dashes tell everything apart without colour, too.
 """
 
 from fedaccord.plots.agreement import plot_contributions, plot_costs, plot_thresholds

@@ -1,6 +1,7 @@
 """Pictures of an agreement: contributions, costs, thresholds."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedaccord.agreement.agreement import Agreement
@@ -10,15 +11,15 @@ from fedaccord.game.roles import Role
 from fedaccord.plots.axes import ROLE_LOOK, Canvas
 
 _NO_PATIENCE = 1.08
-"""Where a threshold is drawn that no discount factor can meet."""
+"""Where a threshold is drawn that no discount factor reaches."""
 
 
-def plot_contributions(agreement: Agreement) -> Figure:
+def plot_contributions(agreement: Agreement, *, ax: Axes | None = None) -> Figure:
     """What each client contributes alone (outlined) and under the agreement (filled, by role).
 
     When there is no agreement, what it contributes alone is filled.
     """
-    canvas = Canvas(agreement.consortium)
+    canvas = Canvas(agreement.consortium, ax)
     after, roles = canvas.take(agreement.profile), canvas.take(np.array(agreement.roles))
     filled = "agreement" if agreement.exists else "equilibrium"
     for role, look in ROLE_LOOK.items():
@@ -26,18 +27,18 @@ def plot_contributions(agreement: Agreement) -> Figure:
     canvas.cross(after, roles == Role.FREE_RIDER, f"{filled}: {Role.FREE_RIDER}")
     before = canvas.take(agreement.equilibrium.profile)
     if agreement.exists:
-        canvas.outline(before, "equilibrium: what it gives alone")
+        canvas.outline(before, "equilibrium: trained on alone")
     largest = float(max(before.max(), after.max()))
     return canvas.finish("Contribution (samples in a slot)", (0.0, 1.05 * largest))
 
 
-def plot_costs(agreement: Agreement) -> Figure:
-    """What a slot costs each client alone and under the agreement, less the unavoidable.
+def plot_costs(agreement: Agreement, *, ax: Axes | None = None) -> Figure:
+    """What a slot costs each client alone and under the agreement, above the unavoidable cost.
 
-    That is the accuracy loss which only more rounds could lower, communication and the
-    server's fee: the same before and after, and so large that they would hide the rest.
+    The unavoidable cost is the accuracy loss that only more rounds could lower, communication
+    and the server's fee: it is the same in both cases, and so large that it would hide the rest.
     """
-    canvas = Canvas(agreement.consortium)
+    canvas = Canvas(agreement.consortium, ax)
     unavoidable = cost(agreement.consortium, 0.0, np.inf)
     before = canvas.take(agreement.equilibrium.cost - unavoidable)
     after = canvas.take(agreement.cost - unavoidable)
@@ -47,12 +48,12 @@ def plot_costs(agreement: Agreement) -> Figure:
     return canvas.finish("Cost of a slot, above the unavoidable", (0.0, 1.05 * largest))
 
 
-def plot_thresholds(certificate: Certificate) -> Figure:
+def plot_thresholds(certificate: Certificate, *, ax: Axes | None = None) -> Figure:
     """How patient each client must be for the agreement to hold, and how patient it is."""
-    canvas = Canvas(certificate.agreement.consortium)
+    canvas = Canvas(certificate.agreement.consortium, ax)
     needed = np.minimum(canvas.take(certificate.threshold), _NO_PATIENCE)
     has = canvas.take(certificate.agreement.consortium.discount_factor)
-    canvas.pair(needed, has, ("threshold (needed)", "discount factor (its own)"))
+    canvas.pair(needed, has, ("threshold (required)", "discount factor (its own)"))
     canvas.cross(needed, ~canvas.take(certificate.keeps), "does not keep to it")
     hopeless = bool((needed == _NO_PATIENCE).any())
     if hopeless:

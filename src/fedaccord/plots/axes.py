@@ -1,6 +1,7 @@
-"""Axes with clients or slots on them, and what all plots have in common."""
+"""Axes of clients or slots, and what all plots have in common."""
 
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any, Literal
 
 import numpy as np
@@ -9,40 +10,89 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.roles import Role
 from fedaccord.numbers import BoolArray, FloatArray
 
 INK = "#222222"
-ROLE_LOOK: dict[Role, dict[str, Any]] = {  # colours of Okabe and Ito, for all kinds of eyes
+ROLE_LOOK: dict[
+    Role, dict[str, Any]
+] = {  # the palette of Okabe and Ito, safe for colour-blind readers
     Role.CONTRIBUTOR: {"facecolor": "#0072B2"},
     Role.PARTIAL_CONTRIBUTOR: {"facecolor": "#56B4E9", "hatch": "\\\\\\\\"},
     Role.CONVERTED_CONTRIBUTOR: {"facecolor": "#E69F00", "hatch": "////"},
 }
 STEPS = [1, 2, 5, 10]
-"""Between ticks, in powers of ten."""
+"""Allowed distances between ticks, times a power of ten."""
 
 
-def plain(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
-    """No more lines than help to read."""
+class Picture(Figure):
+    """A figure that a notebook shows as an image, even if pyplot is not imported."""
+
+    def _repr_png_(self) -> bytes:
+        image = BytesIO()
+        self.savefig(image, format="png", bbox_inches="tight")
+        return image.getvalue()
+
+
+def figure_and_axes(
+    size: tuple[float, float], ax: Axes | None, grid: Literal["x", "y"] = "y"
+) -> tuple[Figure, Axes]:
+    """New axes on a figure of this size, or the axes that were given and their figure."""
+    if ax is None:
+        ax = Picture(figsize=size, layout="constrained").add_subplot()
+    style(ax, grid)
+    return figure_of(ax), ax
+
+
+def figure_of(axes: Axes) -> Figure:
+    """The figure that the axes are on, also if they are on a part of it."""
+    figure = axes.get_figure()
+    while not isinstance(figure, Figure):
+        assert figure is not None
+        figure = figure.get_figure()
+    return figure
+
+
+def panels(ax: Sequence[Axes], number: int) -> list[Axes]:
+    """The axes that were given for a plot of several panels, if they are as many."""
+    given = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(given) != number:
+        raise InvalidInput(f"ax: must be {number} axes, got {len(given)}")
+    return given
+
+
+def put_legend(axes: Axes, ax: object, handles: list[Any], columns: int) -> None:
+    """Put the legend above the plot, where it hides nothing; above `axes` if `ax` was given."""
+    look: dict[str, Any] = {"handles": handles, "frameon": False}
+    if ax is None:
+        figure_of(axes).legend(loc="outside upper left", ncols=columns, **look)
+    else:  # probably narrower
+        narrow: dict[str, Any] = {"ncols": (columns + 1) // 2, "fontsize": "small"}
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), **narrow, **look)
+
+
+def style(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
+    """No more lines than help the reader."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def with_commas(value: float, _: float | None) -> str:
-    """A tick's label."""
+    """A tick label with thousands separators."""
     return f"{value:,.10g}"
 
 
 LETTERS = 36
 """A longer name would leave no room for what it names."""
 _END = 12
-"""How many of the letters are a name's last, where names that begin alike often differ."""
+"""How many of them are the end of the name, where names that begin alike often differ."""
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """The names with the middle left out of long ones, no two of them alike.
+    """The names, long ones without their middle, all different.
 
     >>> short_names(["St Mary", "University Hospital of the Free State, Department of Radiology"])
     ['St Mary', 'University Hospital of…of Radiology']
@@ -67,17 +117,17 @@ def _shortened(name: str, mark: str) -> str:
 
 
 NAMED = 40
-"""Up to this many clients have a row of their own, with their name."""
+"""Up to this many clients have a row of their own, labelled with their name."""
 BARS = 300
 """Up to this many have a bar; beyond, bars would be thinner than the gaps between them."""
 DRAWN = 1000
-"""Of more clients than this only every so manieth is drawn: a page has no more columns."""
+"""With more clients than this only every k-th is drawn: a page has no more columns."""
 
 
 class Canvas:
-    """Axes on which clients stand in ascending order of their ratio: named rows, or columns."""
+    """Axes with the clients in ascending order of their ratio: named rows, or columns."""
 
-    def __init__(self, consortium: Consortium) -> None:
+    def __init__(self, consortium: Consortium, ax: Axes | None = None) -> None:
         order = np.argsort(consortium.ratio, kind="stable")
         self.step = -(-order.size // DRAWN)
         self.order = order[:: self.step]
@@ -86,12 +136,11 @@ class Canvas:
         self.named = consortium.size <= NAMED
         self.legend: list[Any] = []
         height = 1.2 + 0.38 * max(consortium.size, 2) if self.named else 4.2
-        self.figure = Figure(figsize=(8.0, height), layout="constrained")
-        self.axes: Axes = self.figure.add_subplot()
-        plain(self.axes, "x" if self.named else "y")
+        self._given = ax
+        self.figure, self.axes = figure_and_axes((8.0, height), ax, "x" if self.named else "y")
 
     def take(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What is drawn of one value a client, in order."""
+        """The values that are drawn of one per client, in order."""
         return values[self.order]
 
     def fill(
@@ -100,21 +149,21 @@ class Canvas:
         """Bars or areas from 0 for some of the clients."""
         if not members.any():
             return
-        style = look | {"label": label, "edgecolor": "white", "linewidth": 0.0}
+        bars = look | {"label": label, "edgecolor": "white", "linewidth": 0.0}
         ranks, amounts = self.ranks[members], values[members]
         if self.named:
-            self.legend.append(self.axes.barh(ranks, amounts, height=0.66, **style))
+            self.legend.append(self.axes.barh(ranks, amounts, height=0.66, **bars))
         elif self.ranks.size <= BARS:
-            self.legend.append(self.axes.bar(ranks, amounts, width=1.0, **style))
+            self.legend.append(self.axes.bar(ranks, amounts, width=1.0, **bars))
         else:
             heights = np.where(members, values, 0.0)
-            self.legend.append(self.axes.fill_between(self.ranks, heights, step="mid", **style))
+            self.legend.append(self.axes.fill_between(self.ranks, heights, step="mid", **bars))
 
     def outline(self, values: FloatArray, label: str) -> None:
         """The outline of bars from 0, over whatever is filled."""
         if self.named:
-            style: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 1.6}
-            drawn: Any = self.axes.barh(self.ranks, values, height=0.66, label=label, **style)
+            lines: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 1.6}
+            drawn: Any = self.axes.barh(self.ranks, values, height=0.66, label=label, **lines)
         else:
             edges = np.append(self.ranks, self.ranks[-1] + self.step) - 0.5 * self.step
             width = 1.6 if self.ranks.size <= BARS else 0.8
@@ -122,7 +171,7 @@ class Canvas:
         self.legend.append(drawn)
 
     def pair(self, first: FloatArray, second: FloatArray, labels: tuple[str, str]) -> None:
-        """Two values a client, the first open, the second full, and the way between them."""
+        """Two values per client, the first hollow, the second filled, and a line between them."""
         size = 1.0 if self.named else 0.5 if self.ranks.size <= BARS else 0.3
         way = self.axes.hlines if self.named else self.axes.vlines
         shade = "#CCCCCC" if self.ranks.size <= BARS else "#EAEAEA"
@@ -135,12 +184,12 @@ class Canvas:
     def cross(self, values: FloatArray, members: BoolArray, label: str) -> None:
         """A cross at the value of some of the clients."""
         if members.any():
-            style: dict[str, Any] = {"marker": "x", "markersize": 7 if self.named else 4}
-            self._points(np.where(members, values, np.nan), label, color=INK, zorder=4, **style)
+            marks: dict[str, Any] = {"marker": "x", "markersize": 7 if self.named else 4}
+            self._points(np.where(members, values, np.nan), label, color=INK, zorder=4, **marks)
 
-    def _points(self, values: FloatArray, label: str, **style: Any) -> None:
+    def _points(self, values: FloatArray, label: str, **look: Any) -> None:
         along = (values, self.ranks) if self.named else (self.ranks, values)
-        self.legend += self.axes.plot(*along, linestyle="", label=label, clip_on=False, **style)
+        self.legend += self.axes.plot(*along, linestyle="", label=label, clip_on=False, **look)
 
     def mark(self, value: float, label: str) -> None:
         """A dotted line at a value."""
@@ -166,30 +215,34 @@ class Canvas:
             values = self.axes.yaxis
         values.set_major_locator(MaxNLocator(6, steps=STEPS))
         values.set_major_formatter(with_commas)
-        self.figure.legend(handles=self.legend, loc="outside upper left", ncols=2, frameon=False)
+        put_legend(self.axes, self._given, self.legend, columns=2)
         return self.figure
 
 
-def slot_axes(heights: list[float]) -> tuple[Figure, list[Axes]]:
-    """Axes one above the other, all over the same slots."""
-    figure = Figure(figsize=(8.0, sum(heights) + 0.9), layout="constrained")
-    grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
-    for axes in grid[:, 0]:
-        plain(axes)
-    return figure, list(grid[:, 0])
+def slot_axes(heights: list[float], ax: Sequence[Axes] | None = None) -> list[Axes]:
+    """Axes one above the other that share the slots, or those that were given."""
+    if ax is None:
+        figure = Picture(figsize=(8.0, sum(heights) + 0.9), layout="constrained")
+        grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+        all_axes = list(grid[:, 0])
+    else:
+        all_axes = panels(ax, len(heights))
+    for axes in all_axes:
+        style(axes)
+    return all_axes
 
 
-def finish_slots(figure: Figure, all_axes: list[Axes], legend: list[Any]) -> Figure:
-    """Label the slots, and put the legend above, where it hides nothing."""
+def finish_slots(all_axes: list[Axes], ax: object, legend: list[Any]) -> Figure:
+    """Label the slots, and put the legend above the plot."""
     for axes in all_axes:
         if axes.get_ylabel():
             axes.yaxis.set_major_formatter(with_commas)
+        axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=STEPS))
+        axes.xaxis.set_major_formatter(with_commas)
     last = all_axes[-1]
     last.set_xlabel("Slot")
-    last.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=STEPS))
-    last.xaxis.set_major_formatter(with_commas)
-    figure.legend(handles=legend, loc="outside upper left", ncols=4, frameon=False)
-    return figure
+    put_legend(all_axes[0], ax, legend, columns=4)
+    return figure_of(last)
 
 
 def shade(axes: Axes, punishing: BoolArray, span: tuple[float, float] | None = None) -> list[Any]:
@@ -204,6 +257,6 @@ def shade(axes: Axes, punishing: BoolArray, span: tuple[float, float] | None = N
 
 
 def stretches(chosen: BoolArray) -> list[tuple[float, float]]:
-    """Where slots begin that are chosen, and how many there are in a row."""
+    """Start and length of each run of chosen slots."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]])))
     return [(first + 0.5, last - first) for first, last in edges.reshape(-1, 2).tolist()]

@@ -1,8 +1,10 @@
 """Pictures of a match: totals, events, what a slip cost, which tolerance is best."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -10,8 +12,9 @@ from fedaccord.plots.axes import (
     DRAWN,
     INK,
     STEPS,
+    figure_and_axes,
     finish_slots,
-    plain,
+    put_legend,
     shade,
     slot_axes,
     stretches,
@@ -29,10 +32,10 @@ _EVENT_LOOK: dict[str, dict[str, Any]] = {
 }
 
 
-def plot_totals(match: Match) -> Figure:
-    """All samples trained on in each slot, punishments shaded, with the two levels."""
+def plot_totals(match: Match, *, ax: Axes | None = None) -> Figure:
+    """The samples trained on in each slot, with punishments shaded, and the two levels."""
     agreement = match.agreement
-    figure, [axes] = slot_axes([4.0])
+    [axes] = slot_axes([4.0], None if ax is None else [ax])
     legend = shade(axes, match.punishing) if agreement.exists else []
     levels: list[tuple[str, float, Any]] = [("equilibrium", agreement.equilibrium.total, ":")]
     if agreement.exists:
@@ -47,13 +50,13 @@ def plot_totals(match: Match) -> Figure:
     largest = max(agreement.total, agreement.equilibrium.total, float(match.totals.max()))
     axes.set(ylim=(0.0, 1.08 * largest), ylabel="Samples trained on in the slot")
     axes.set_xlim(0.5, match.slots + 0.5)
-    return finish_slots(figure, [axes], legend)
+    return finish_slots([axes], ax, legend)
 
 
-def plot_events(match: Match) -> Figure:
-    """A strip of the phases, and when clients slipped, were wronged, or were absent."""
+def plot_events(match: Match, *, ax: Axes | None = None) -> Figure:
+    """A strip of the phases, and the slots with slips, false alarms and absences."""
     kinds = [kind for kind in _EVENT_LOOK if any(e.kind == kind for e in match.events)]
-    figure, [axes] = slot_axes([0.6 + 0.35 * len(kinds)])
+    [axes] = slot_axes([0.6 + 0.35 * len(kinds)], None if ax is None else [ax])
     axes.grid(visible=False)
     rows = {"phase": len(kinds)} | {kind: len(kinds) - 1 - k for k, kind in enumerate(kinds)}
     legend = shade(axes, match.punishing, (rows["phase"] - 0.35, rows["phase"] + 0.35))
@@ -72,12 +75,12 @@ def plot_events(match: Match) -> Figure:
     axes.set(ylim=(-0.5, len(kinds) + 0.5), xlim=(0.5, match.slots + 0.5))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    return finish_slots(figure, [axes], legend)
+    return finish_slots([axes], ax, legend)
 
 
-def plot_slip(deviator: Deviator) -> Figure:
-    """What a client's slips cost it: its costs with and without, and the way between them."""
-    figure, [above, below] = slot_axes([2.2, 2.4])
+def plot_slip(deviator: Deviator, *, ax: Sequence[Axes] | None = None) -> Figure:
+    """What a client's slips cost it: costs with and without them, and below the difference."""
+    [above, below] = slot_axes([2.2, 2.4], ax)
     x = deviator.slots
     marker: dict[str, Any] = {"markersize": 5.0, "markevery": max(1, x.size // 20)}
     solid: dict[str, Any] = {"marker": "o", "color": "#D55E00", "linewidth": 2.0}
@@ -86,10 +89,10 @@ def plot_slip(deviator: Deviator) -> Figure:
         *above.plot(x, deviator.paid, label="with its slips", **solid, **marker),
         *above.plot(x, deviator.paid_if_kept, "--", label="without", **dashed, **marker),
     ]
-    legend += below.plot(x, deviator.extra, label="the one less the other", color=INK, linewidth=2)
+    legend += below.plot(x, deviator.extra, label="difference", color=INK, linewidth=2)
     for_ever: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.4, "linestyle": ":"}
     if np.isfinite(deviator.extra_for_ever):
-        line = below.axhline(deviator.extra_for_ever, label="the same, for ever after", **for_ever)
+        line = below.axhline(deviator.extra_for_ever, label="difference, for ever", **for_ever)
         legend.append(line)
     below.axhline(0.0, color=INK, linewidth=0.8)
     above.set_ylabel("Cost so far,\nabove the unavoidable")
@@ -97,14 +100,12 @@ def plot_slip(deviator: Deviator) -> Figure:
     below.set_xlim(x[0] - 0.5, x[-1] + 0.5)
     for axes in (above, below):
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
-    return finish_slots(figure, [above, below], legend)
+    return finish_slots([above, below], ax, legend)
 
 
-def plot_tolerance(best: Tolerance, used: float) -> Figure:
+def plot_tolerance(best: Tolerance, used: float, *, ax: Axes | None = None) -> Figure:
     """What each tolerance costs all clients together, the best one and the one in use."""
-    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    plain(axes)
+    figure, axes = figure_and_axes((8.0, 3.6), ax)
     legend = axes.plot(
         100 * best.tolerances, best.total_costs, label="cost", color="#0072B2", linewidth=2.0
     )
@@ -115,11 +116,11 @@ def plot_tolerance(best: Tolerance, used: float) -> Figure:
         legend.append(
             axes.axvline(100 * used, color=INK, linewidth=1.2, linestyle="--", label="in use")
         )
-    axes.set_xlabel("Tolerance (% of what was agreed)")
+    axes.set_xlabel("Tolerance (% of the agreed contribution)")
     axes.set_ylabel("Expected discounted cost\nof all clients")
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
     axes.yaxis.set_major_formatter(with_commas)
-    figure.legend(handles=legend, loc="outside upper left", ncols=3, frameon=False)
+    put_legend(axes, ax, legend, columns=3)
     return figure
 
 

@@ -1,5 +1,6 @@
 """Pictures of a training: learning curves, and the law against measurements."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedaccord.numbers import BoolArray, FloatArray
-from fedaccord.plots.axes import STEPS, finish_slots, plain, shade, slot_axes, with_commas
+from fedaccord.plots.axes import (
+    STEPS,
+    figure_and_axes,
+    finish_slots,
+    shade,
+    slot_axes,
+    with_commas,
+)
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses
@@ -25,9 +33,9 @@ _PROFILE_LOOK: list[dict[str, Any]] = [
 ]
 
 
-def plot_learning(comparison: "Comparison") -> Figure:
-    """Test accuracy and test loss, round by round: the mean over seeds, from least to most."""
-    figure, [above, below] = slot_axes([2.6, 2.2])
+def plot_learning(comparison: "Comparison", *, ax: Sequence[Axes] | None = None) -> Figure:
+    """Test accuracy and test loss by round, on two axes: the mean and the range over seeds."""
+    [above, below] = slot_axes([2.6, 2.2], ax)
     slots = len(comparison.runs[0].slots)
     shaded = [shade(axes, _punishing(comparison)) for axes in (above, below)]  # behind the rest
     legend: list[Any] = []
@@ -48,11 +56,11 @@ def plot_learning(comparison: "Comparison") -> Figure:
     below.set_ylim(top=-_after_the_start([-band for band in bands[below]]))
     for axes in (above, below):
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
-    finish_slots(figure, [above, below], legend)
+    figure = finish_slots([above, below], ax, legend)
     if slots == 1:
         below.set_xlabel("Round")
         below.set_xlim(0.0, float(comparison.course.rounds))
-        if comparison.course.rounds == 1:  # in the middle
+        if comparison.course.rounds == 1:  # centre the mark
             below.set_xlim(0.5, 1.5)
             below.set_xticks([1.0])
     else:
@@ -60,11 +68,9 @@ def plot_learning(comparison: "Comparison") -> Figure:
     return figure
 
 
-def plot_law(losses: "Losses") -> Figure:
+def plot_law(losses: "Losses", *, ax: Axes | None = None) -> Figure:
     """Measured losses (marks) and the law fitted to them (lines), against data and by rounds."""
-    figure = Figure(figsize=(8.0, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    plain(axes)
+    figure, axes = figure_and_axes((8.0, 4.6), ax)
     law, at_the_end = losses.law(), losses.law_at_the_end()
     smooth = np.geomspace(losses.totals[0], losses.totals[-1], 100)
     shades = np.linspace(0.75, 0.0, len(losses.turns))
@@ -80,7 +86,10 @@ def plot_law(losses: "Losses") -> Figure:
     legend += axes.plot(smooth, end, label=f"law at G = {losses.turns[-1]} alone", **dashed)
     axes.set(xscale="log", xlabel="Samples trained on in a round, X", ylabel="Test loss")
     axes.xaxis.set_major_formatter(with_commas)
-    figure.legend(handles=legend, loc="outside right center", frameon=False)
+    if ax is None:
+        figure.legend(handles=legend, loc="outside right center", frameon=False)
+    else:
+        axes.legend(handles=legend, frameon=False)
     verdict = "fits" if law.fits else "does not fit"
     axes.set_title(
         f"a / √(XG) + b / G + c (lines) {verdict}: it explains {100 * law.explained:.0f} % "
@@ -99,9 +108,9 @@ def _punishing(comparison: "Comparison") -> BoolArray:
 
 
 def _draw_curve(axes: Axes, where: FloatArray, values: FloatArray, **look: Any) -> list[Any]:
-    """The mean of some runs as a line, and a band from the least to the most."""
+    """The mean of some runs as a line, and a band from the smallest to the largest."""
     least, most = values.min(axis=0), values.max(axis=0)
-    if where.size == 1:  # of which neither a line nor a band would be seen
+    if where.size == 1:  # neither a line nor a band would be visible
         axes.vlines(where, least, most, color=look["color"], alpha=0.5)
         look = look | {"marker": "o"}
     axes.fill_between(where, least, most, color=look["color"], alpha=0.15)
@@ -109,14 +118,14 @@ def _draw_curve(axes: Axes, where: FloatArray, values: FloatArray, **look: Any) 
 
 
 def _after_the_start(curves: list[FloatArray]) -> float:
-    """Where to cut the axis: the first tenth of the rounds would press the rest together."""
+    """Where to cut the axis: the first tenth of the rounds would compress the rest."""
     lowest = min(float(curve[curve.size // 10 :].min()) for curve in curves)
     highest = max(float(curve.max()) for curve in curves)
     return lowest - 0.05 * (highest - lowest)
 
 
 def _curves(run: "TrainingRun") -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Where each round stands on the axis of slots (one slot: of rounds), and its scores."""
+    """The position of each round on the axis of slots (for one slot: of rounds), and its scores."""
     places, accuracies, losses = [], [], []
     for record in run.slots:
         scores = record.rounds or (record.final,)

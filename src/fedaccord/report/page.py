@@ -1,4 +1,4 @@
-"""A self-contained HTML page from a template and figures."""
+"""The templates, and figures inside a page: what every HTML page is made with."""
 
 import re
 import warnings
@@ -9,23 +9,38 @@ import fedaccord
 from fedaccord.numbers import count, patience, write
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.figure import Figure
+
+
+def environment(*packages: str) -> "Environment":
+    """What fills the templates of these packages, which may build on those of this one.
+
+    Each package keeps its templates in its folder `templates`. Only HTML is escaped: a page in
+    Markdown is text.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    filling = Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "fedaccord.report")]),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filling.globals |= {
+        "version": fedaccord.__version__,
+        "write": write,
+        "count": count,
+        "patience": patience,
+    }
+    return filling
 
 
 def fill(template: str, **values: Any) -> str:
     """A page, as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("fedaccord.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(
-        version=fedaccord.__version__, write=write, count=count, patience=patience, **values
-    )
+    return environment().get_template(template).render(**values)
 
 
 def as_svg(figure: "Figure", name: str) -> str:

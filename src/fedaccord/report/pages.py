@@ -1,26 +1,34 @@
 """The pages: an agreement, a match, a training, mechanisms side by side."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from fedaccord import plots
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.numbers import count, write
 from fedaccord.report.page import as_svg, fill
-from fedaccord.summaries.agreement import (
-    LISTED,
-    choose_clients,
-    client_rows,
-    summary,
-    title,
-    verdict,
-    written_range,
+from fedaccord.summaries import agreement as about_agreement
+from fedaccord.summaries.match import (
+    COST_NOTE,
+    PICTURED,
+    Account,
+    deviator_rows,
+    match_captions,
+    match_title,
 )
-from fedaccord.summaries.match import _SLIPS_SHOWN, Account, deviator_rows, match_title, punishment
-from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
+from fedaccord.summaries.mechanisms import (
+    MECHANISMS_CAPTION,
+    comparison_summary,
+    mechanism_note,
+    mechanism_rows,
+)
 from fedaccord.summaries.training import (
-    _skew,
+    LEARNING_CAPTION,
     gain_sentence,
+    label_skew,
     percent,
+    scores_note,
     setting_sentence,
     training_notes,
     training_title,
@@ -29,46 +37,66 @@ from fedaccord.summaries.training import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.figure import Figure
+
     from fedaccord.mechanisms.compare import MechanismComparison
     from fedaccord.training.comparison import Comparison, Estimate
     from fedaccord.trials.trial import Trial
+
+LISTED = 300
+"""Rows of a table on a page; of a larger consortium it shows a selection."""
 
 
 def render_report(certificate: Certificate, comparison: "Comparison | None" = None) -> str:
     """The page about an agreement, and a training under it if there was one, as text."""
     agreement = certificate.agreement
+    chosen = about_agreement.choose_clients(certificate, LISTED)
     return fill(
         "report.html.j2",
         certificate=certificate,
         agreement=agreement,
         consortium=agreement.consortium,
-        title=title(certificate),
-        summary=summary(certificate),
-        verdict=verdict(certificate),
+        title=about_agreement.title(certificate),
+        summary=about_agreement.summary(certificate, "member"),
+        verdict=about_agreement.verdict(certificate, "member"),
+        why=about_agreement.why(certificate, "member"),
+        kind=about_agreement.kind_in_words(agreement),
         totals=write([agreement.equilibrium.total, agreement.total]),
         costs=write([agreement.equilibrium.cost.sum(), agreement.cost.sum()], digits=6),
-        rows=client_rows(certificate, choose_clients(certificate, LISTED)),
+        rows=about_agreement.client_rows(certificate, chosen),
+        table_note=about_agreement.page_note(certificate, len(chosen)),
+        more_note=about_agreement.MORE_NOTE,
         pictures=_pictures(certificate),
-        punishment=punishment(agreement),
-        discount_factors=written_range(agreement.consortium.discount_factor),
+        punishment=about_agreement.punishment(agreement),
+        discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
         comparison=comparison,
-        **(training_part(comparison) if comparison else {}),
+        **(_training_part(comparison) if comparison else {}),
     )
 
 
-def _pictures(certificate: Certificate) -> list[tuple[str, str]]:
-    """Each picture as SVG, with what it shows: without an agreement there is one only."""
-    from fedaccord import plots
+def _pictures(certificate: Certificate) -> list[tuple[tuple[str, str], str]]:
+    """Each caption with its picture as SVG; without an agreement there is only one."""
+    agreement = certificate.agreement
+    figures = {"contributions": plots.plot_contributions(agreement)}
+    if agreement.exists:
+        figures["costs"] = plots.plot_costs(agreement)
+        figures["thresholds"] = plots.plot_thresholds(certificate)
+    return _with_captions(figures, about_agreement.captions(agreement))
 
-    figures = [(plots.plot_contributions(certificate.agreement), "contributions")]
-    if certificate.agreement.exists:
-        figures.append((plots.plot_costs(certificate.agreement), "costs"))
-        figures.append((plots.plot_thresholds(certificate), "thresholds"))
-    return [(name, as_svg(figure, name)) for figure, name in figures]
+
+def _with_captions(
+    figures: "dict[str, Figure]", captions: dict[str, tuple[str, str]]
+) -> list[tuple[tuple[str, str], str]]:
+    """Each caption with its picture as SVG."""
+    return [
+        (captions[name], as_svg(figure, f"picture{n}"))
+        for n, (name, figure) in enumerate(figures.items())
+    ]
 
 
 def render_account(account: Account) -> str:
     """The page about a match, as text."""
+    account = replace(account, noun="member")
     match = account.match
     agreement = match.agreement
     return fill(
@@ -81,43 +109,24 @@ def render_account(account: Account) -> str:
         false_alarm_cost=write([match.false_alarm_cost.sum()], digits=3)[0],
         rows=deviator_rows(match),
         listed=LISTED,
+        table_note=COST_NOTE,
         pictures=_match_pictures(account),
-        punishment=punishment(agreement),
-        discount_factors=written_range(agreement.consortium.discount_factor),
+        punishment=about_agreement.punishment(agreement),
+        discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
     )
 
 
 def _match_pictures(account: Account) -> list[tuple[tuple[str, str], str]]:
-    """Each picture as SVG, with a caption in two parts."""
-    from fedaccord import plots
-
+    """Each caption with its picture as SVG."""
     match, best = account.match, account.best_tolerance
-    levels = "between what was agreed and what selfish clients do"
-    figures = [
-        (
-            plots.plot_totals(match),
-            "How much was trained on.",
-            f"All samples of a slot{f', {levels}' if match.agreement.exists else ''}.",
-        )
-    ]
+    figures = {"totals": plots.plot_totals(match)}
     if match.agreement.exists:
-        events = "The phase of each slot, and events."
-        figures.append((plots.plot_events(match), "What happened when.", events))
-    for deviator in account.deviators[:_SLIPS_SHOWN]:
-        first = f"From slot {deviator.slips[0].first:,} on, discounted to it."
-        figures.append((plots.plot_slip(deviator), f"What slipping cost {deviator.client}.", first))
+        figures["events"] = plots.plot_events(match)
+    for deviator in account.deviators[:PICTURED]:
+        figures[f"slip of {deviator.client}"] = plots.plot_slip(deviator)
     if best is not None:
-        figures.append(
-            (
-                plots.plot_tolerance(best, match.tolerance),
-                "Which shortfall to put up with.",
-                "A small tolerance makes false alarms, a large one lets clients give less.",
-            )
-        )
-    return [
-        ((short, more), as_svg(figure, f"match{n}"))
-        for n, (figure, short, more) in enumerate(figures)
-    ]
+        figures["tolerance"] = plots.plot_tolerance(best, match.tolerance)
+    return _with_captions(figures, match_captions(account))
 
 
 def render_training(comparison: "Trial") -> str:
@@ -128,40 +137,36 @@ def render_training(comparison: "Trial") -> str:
         course=comparison.course,
         consortium=SimpleNamespace(name=comparison.consortium),
         title=training_title(comparison),
-        skew=_skew(comparison),
+        skew=label_skew(comparison),
         notes=training_notes(comparison),
-        **training_part(comparison),
+        **_training_part(comparison),
     )
 
 
-def training_part(comparison: "Comparison") -> dict[str, Any]:
-    """What the part of a page about a training is filled with."""
+def _training_part(comparison: "Comparison") -> dict[str, Any]:
+    """The values for the part of a page about a training."""
     return {
         "setting": setting_sentence(comparison),
         "sentences": [gain_sentence(comparison, score) for score in comparison.scores[1:]],
         "percent": percent,
-        "picture": _learning_picture(comparison),
+        "scores_note": scores_note(comparison),
+        "caption": LEARNING_CAPTION,
+        "picture": as_svg(plots.plot_learning(comparison), "learning"),
     }
 
 
-def _learning_picture(comparison: "Comparison") -> str:
-    from fedaccord import plots
-
-    return as_svg(plots.plot_learning(comparison), "learning")
-
-
 def render_comparison(comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]") -> str:
-    """The page about mechanisms side by side, as text; `accuracy` is what was measured, if so."""
-    from fedaccord import plots
-
+    """The page about mechanisms side by side, as text; `accuracy` is empty if none was measured."""
     return fill(
         "comparison.html.j2",
         comparison=comparison,
         consortium=comparison.consortium,
         title=f"{count(len(comparison.entries), 'mechanism')} side by side",
-        summary=comparison_summary(comparison),
+        summary=comparison_summary(comparison, "member"),
         rows=mechanism_rows(comparison, accuracy),
+        table_note=mechanism_note("member"),
         measured=bool(accuracy),
+        caption=MECHANISMS_CAPTION,
         picture=as_svg(plots.plot_mechanisms(comparison), "mechanisms"),
-        discount_factors=written_range(comparison.consortium.discount_factor),
+        discount_factors=about_agreement.written_range(comparison.consortium.discount_factor),
     )

@@ -2,24 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import numpy as np
 
+from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import FloatArray, count, patience, write
 
-if TYPE_CHECKING:
-    pass
-
-
-LISTED = 300
-"""Rows of the page's table; of a larger consortium it shows a choice."""
+Noun = Literal["client", "member"]
+"""What an organisation is called: a client, but a member on pages that directors read."""
 
 
 @dataclass(frozen=True)
 class ClientRow:
-    """What is said about one client, every number written out."""
+    """What a table says about one client, every number formatted."""
 
     name: str
     samples: str
@@ -34,87 +33,254 @@ class ClientRow:
     gain: str
 
 
+# --- Sentences -----------------------------------------------------------------------------
+
+
+def consortium_sentence(consortium: Consortium) -> str:
+    """How large the consortium is."""
+    samples = write([float(consortium.samples.sum())])[0]
+    return (
+        f"{count(consortium.size, 'client')} with {samples} samples in total, "
+        f"{count(consortium.rounds, 'round')} in a slot"
+    )
+
+
 def title(certificate: Certificate) -> str:
     """The whole answer in a few words."""
     agreement = certificate.agreement
     if not agreement.exists:
-        return agreement.none_exists
+        return none_exists(agreement)
     if not certificate.holds:
         return "This profile would not hold"
     return f"An agreement that holds, with {agreement.ratio:,.2f} times the data"
 
 
-def summary(certificate: Certificate) -> str:
-    """Who is it, what is agreed, what is gained."""
+def summary(certificate: Certificate, noun: Noun = "client") -> str:
+    """What they do alone, what is agreed, and what they gain by it."""
     agreement = certificate.agreement
     equilibrium, size = agreement.equilibrium, agreement.consortium.size
     before, after = write([equilibrium.total, agreement.total])
-    riders = equilibrium.free_riders
-    free_riding = (
-        f"{so_many(riders, size)} would contribute nothing, and together" if riders else ""
-    )
-    alone = (
-        f"Left to themselves, {free_riding or 'together'} "
-        f"they would train on {before} samples in a slot."
-    )
+    alone = f"Left to themselves, they would train on {before} samples in a slot"
+    if equilibrium.free_riders:
+        riders = so_many(equilibrium.free_riders, size, noun)
+        alone += f", and {riders} would contribute nothing"
     if not agreement.exists:
-        return f"{alone} {agreement.none_exists}: {agreement.reason}."
-    asked = (
-        f"Here {so_many(size - agreement.free_riders, size)} contribute, "
+        return f"{alone}. {none_exists(agreement)}: {agreement.reason}."
+    contributing = so_many(size - agreement.free_riders, size, noun)
+    agreed = (
+        f"Here {contributing} contribute, "
         f"and together they train on {after} samples, {agreement.ratio:,.2f} times as many."
     )
     if not certificate.holds:
-        return f"{alone} {asked} But {_who_does_not_keep(certificate)}."
-    better = int((agreement.saving > 0).sum())
-    return f"{alone} {asked} {so_many(better, size).capitalize()} would pay less than alone."
+        return f"{alone}. {agreed} But {_who_does_not_keep(certificate, noun)}."
+    better = so_many(int((agreement.saving > 0).sum()), size, noun).capitalize()
+    return f"{alone}. {agreed} {better} would pay less than alone."
 
 
-def verdict(certificate: Certificate) -> str:
+def verdict(certificate: Certificate, noun: Noun = "client") -> str:
     """What the certificate says."""
     if not certificate.agreement.exists and certificate.holds:
         return "Without one everyone acts alone: that is the equilibrium, which holds by itself."
     if certificate.holds:
         worst = certificate.worst
         return (
-            "Proved: no client gains by slipping, nor by leaving the punishment. "
-            f"The one closest to it is {certificate.worst_client}, which needs a discount factor "
-            f"of {patience(certificate.threshold[worst])} and has "
+            f"Proved: no {noun} gains by slipping, or by not carrying out the punishment. "
+            f"The one closest to slipping is {certificate.worst_client}: it needs a discount "
+            f"factor of at least {patience(certificate.threshold[worst])} and has "
             f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
         )
     if certificate.keeps.all():
-        return "Refuted: a client would gain by leaving the punishment, so it deters nobody."
-    return f"Refuted: {_who_does_not_keep(certificate)}, {certificate.worst_client} first of all."
+        return (
+            f"Refuted: a {noun} would gain by not carrying out the punishment, "
+            "so the punishment deters nobody."
+        )
+    who = _who_does_not_keep(certificate, noun)
+    return f"Refuted: {who}, {certificate.worst_client} first of all."
 
 
-def _who_does_not_keep(certificate: Certificate) -> str:
-    """How many would slip, and how many would give more, which is no slip."""
-    more = int(certificate.gives_more.sum())
-    slipping = int((~certificate.keeps).sum()) - more
-    size = certificate.agreement.consortium.size
-    told = [f"{so_many(slipping, size)} would slip"] if slipping else []
-    if more:
-        told.append(f"{so_many(more, size)} would give more than agreed")
-    return " and ".join(told)
+def solution_sentences(
+    certificate: Certificate, optimum: SocialOptimum, exists_from: float | None
+) -> list[str]:
+    """What was found: the verdict, how a uniform agreement is built, and what is best for all.
+
+    `exists_from` is the discount factor above which an agreement exists, if there is one.
+    """
+    agreement = certificate.agreement
+    if agreement.exists:
+        said = [verdict(certificate)]
+    else:
+        said = [f"{none_exists(agreement)}: {agreement.reason}."]
+    if agreement.exists and agreement.level is not None:
+        level, largest = write([agreement.level, agreement.largest_level or 0.0])
+        said.append(
+            f"{agreement.first_converted} is the first free rider converted. Converted clients "
+            f"contribute {level} samples each, or all they have; "
+            f"{agreement.first_converted} saves at any level below {largest}."
+        )
+    if exists_from is not None and exists_from > agreement.margin:
+        article = "an" if agreement.kind == "individual" else "a"
+        whole = " (not in whole samples)" if agreement.whole_samples else ""
+        said.append(
+            f"If all clients had the same discount factor, {article} {agreement.kind} agreement"
+            f"{_scope(agreement)}{whole} would exist above {patience(exists_from)}."
+        )
+    price = price_of_anarchy(agreement.equilibrium, optimum)
+    said.append(
+        f"The total cost would be lowest with {write([optimum.total])[0]} samples (the social "
+        f"optimum); the equilibrium costs {price:,.4f} times as much (the price of anarchy)."
+    )
+    return said
 
 
-def so_many(part: int, size: int) -> str:
-    """So many of the clients."""
+def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
+    """Why the agreement holds or does not: a paragraph on the threat, one on the proof."""
+    agreement = certificate.agreement
+    size = agreement.consortium.size
+    everyone = f"the one {noun}" if size == 1 else f"all {count(size, noun)}"
+    answer = (
+        f"For {everyone} the discount factor is at least the threshold, and no {noun} gains by "
+        "contributing more or less than it would alone while a slip is punished: the threat is "
+        "one that they would carry out."
+        if certificate.holds
+        else "Here that fails, as shown above."
+    )
+    return [
+        f"The training is repeated, slot after slot. A {noun} that contributes less than agreed "
+        "gains once: it saves the cost of training and still receives the model. From the next "
+        f"slot on everyone goes back to acting alone, {punishment(agreement)}, and the {noun} "
+        "loses what the agreement saved it. It keeps to the agreement when that loss weighs more "
+        "than the gain, which depends on its patience. The least patience that suffices is its "
+        "threshold: the gain, divided by the sum of the gain and the saving per slot (for a "
+        "punishment that lasts).",
+        f"The certificate computes this for every {noun} from the cost function alone. It searches "
+        f"for the best slip of each {noun} and uses no result of the search for the agreement, "
+        f"so that an error there cannot stay hidden. {answer}",
+    ]
+
+
+def none_exists(agreement: Agreement) -> str:
+    """That there is no agreement, without a full stop: a reason may follow."""
+    return f"No {agreement.kind} agreement exists{_scope(agreement)}"
+
+
+def punishment(agreement: Agreement) -> str:
+    """How long a slip is punished."""
+    slots = agreement.punishment_slots
+    return "for ever" if slots is None else f"for {count(slots, 'slot')}"
+
+
+def kind_in_words(agreement: Agreement) -> str:
+    """What kind of agreement it is, and how it was chosen among its kind."""
+    kinds = {
+        "individual": f"individual: an amount for each member; objective: {agreement.objective}",
+        "uniform": "uniform: one level for every converted contributor",
+        "given": "a given profile",
+    }
+    first = {"paper": "the paper's client", "feasible": "the first that works"}
+    told = kinds[agreement.kind]
+    if agreement.first_converted_by:
+        told += f"; first converted: {first[agreement.first_converted_by]}"
+    return told if agreement.exists else f"{told}; there is none"
+
+
+def so_many(part: int, size: int, noun: Noun = "client") -> str:
+    """How many of the clients.
+
+    >>> so_many(0, 6), so_many(6, 6, "member")
+    ('none of 6 clients', 'all 6 members')
+    """
     if part == size > 1:
-        return f"all {size:,} clients"
-    return f"{f'{part:,}' if part else 'none'} of {count(size, 'client')}"
+        return f"all {count(size, noun)}"
+    return f"{f'{part:,}' if part else 'none'} of {count(size, noun)}"
 
 
 def written_range(values: FloatArray) -> str:
-    """The least and the most of the clients' discount factors."""
+    """The smallest and the largest of the clients' discount factors."""
     low, high = patience(values.min()), patience(values.max())
     return low if low == high else f"{low} to {high}"
 
 
-def choose_clients(certificate: Certificate, most: int) -> list[int]:
-    """Positions of the clients to list: all in their order, or `most` by ascending ratio.
+def _scope(agreement: Agreement) -> str:
+    """Which agreements were considered: by the paper's rule only those from client l on."""
+    by_paper = agreement.first_converted_by == "paper" and agreement.first_converted is not None
+    return f" from {agreement.first_converted} on" if by_paper else ""
 
-    The choice is spread evenly, but has those that matter most: who would slip, the critical
-    client, the first converted.
+
+def _who_does_not_keep(certificate: Certificate, noun: Noun) -> str:
+    """How many would slip, and how many would contribute more, which is not a slip."""
+    more = int(certificate.gives_more.sum())
+    slipping = int((~certificate.keeps).sum()) - more
+    size = certificate.agreement.consortium.size
+    told = [f"{so_many(slipping, size, noun)} would slip"] if slipping else []
+    if more:
+        told.append(f"{so_many(more, size, noun)} would contribute more than agreed")
+    return " and ".join(told)
+
+
+# --- Tables and pictures -------------------------------------------------------------------
+
+CLIENT_NOTE = (
+    "Samples alone, samples agreed: what a client trains on in a slot. Saving: against the "
+    "equilibrium. Patience: a discount factor; required is the smallest with which the client "
+    "keeps to the agreement."
+)
+"""What the columns of the table of clients mean."""
+
+
+MORE_NOTE = (
+    "Contributing more than agreed is not a slip: whoever does so gains by it in every slot, and "
+    "loses nothing."
+)
+"""What to say when somebody would contribute more than agreed."""
+
+
+def page_note(certificate: Certificate, listed: int) -> str:
+    """What the table of members on a page shows, and what its columns mean."""
+    size = certificate.agreement.consortium.size
+    said = []
+    if listed < size:
+        said.append(
+            f"{listed:,} of {size:,} members, spread evenly from the smallest to the largest "
+            "ratio of valuation to cost per sample, including those that matter most; "
+            f"{size - listed:,} are left out."
+        )
+    said.append("Amounts are samples in every slot.")
+    if certificate.agreement.exists:
+        said.append(
+            "Savings are against what the member pays when everyone acts alone, in the unit of "
+            "the valuations."
+        )
+    said.append(
+        "Patience is a discount factor: what a saving in the next slot is worth to the member now."
+    )
+    return " ".join(said)
+
+
+def captions(agreement: Agreement) -> dict[str, tuple[str, str]]:
+    """A heading and an explanation for each picture of the agreement."""
+    contributions = (
+        "Filled: under the agreement. Outlined: alone."
+        if agreement.exists
+        else "Everyone acts alone."
+    )
+    return {
+        "contributions": ("What each member trains on.", contributions),
+        "costs": (
+            "What a slot costs each member.",
+            "The unavoidable part is left out: it is the same in both cases.",
+        ),
+        "thresholds": (
+            "How patient each member must be.",
+            "An agreement holds where the discount factor is at or above the threshold.",
+        ),
+    }
+
+
+def choose_clients(certificate: Certificate, most: int) -> list[int]:
+    """Positions of the clients to list: all in their order, or at most `most` by ascending ratio.
+
+    The choice is spread evenly and includes those that matter most: who would slip, the
+    critical client, the first converted.
     """
     agreement = certificate.agreement
     size = agreement.consortium.size
@@ -132,8 +298,13 @@ def choose_clients(certificate: Certificate, most: int) -> list[int]:
     return [n for n in order.tolist() if n in chosen]
 
 
+def _required(threshold: float) -> str:
+    """A threshold in a table; an infinite one is a patience that nobody has."""
+    return patience(threshold) if np.isfinite(threshold) else "above 1"
+
+
 def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientRow]:
-    """What to say about the chosen clients."""
+    """The rows of a table for the chosen clients."""
     agreement = certificate.agreement
     consortium = agreement.consortium
     at = np.asarray(chosen)
@@ -143,7 +314,7 @@ def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientR
         write(agreement.profile[at]),
         [str(agreement.roles[n]) for n in chosen],
         write(agreement.saving[at]),
-        [patience(value) for value in certificate.threshold[at]],
+        [_required(value) for value in certificate.threshold[at]],
         [patience(value) for value in consortium.discount_factor[at]],
         certificate.keeps[at].tolist(),
         write(certificate.deviation[at]),

@@ -4,37 +4,41 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
 
 import numpy as np
 
-from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import shortest_punishment
 from fedaccord.numbers import BoolArray, count, write
-from fedaccord.repeated.deviators import Deviator, Slip, deviator_of
+from fedaccord.repeated.deviators import Deviator, deviator_of
 from fedaccord.repeated.match import Match
 from fedaccord.repeated.strategies import DeviateOnce, name_of, slips_of
 from fedaccord.repeated.tolerance import Tolerance
+from fedaccord.summaries.agreement import Noun, none_exists, punishment
+from fedaccord.summaries.slips import no_slip_sentence, single, slip_sentence, slipped, span
 
 DESCRIBED = 10
-"""Clients that slipped of which each slip is told; of others only what they paid."""
+"""Clients whose slips are described one by one; for others only their number is given."""
 LINES = 12
-"""Slips, alarms or phases that are spelled out; the rest are counted."""
+"""Slips, alarms or phases that are described; the rest are counted."""
+PICTURED = 3
+"""Clients whose slips have a picture of their own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """A match told: sentences, and the clients that slipped."""
+    """A match in words, and the clients that slipped."""
 
     match: Match
     deviators: tuple[Deviator, ...]
-    """Some of those who slipped, those with planned slips first of all."""
+    """Up to ten of the clients that slipped, those with planned slips first."""
     more_deviators: int
     """How many others slipped."""
     shortest_punishment: int | None
-    """The fewest slots of punishment that enforce the agreement; None: no number does."""
+    """The fewest slots of punishment that enforce the agreement; None if no number does."""
     best_tolerance: Tolerance | None = None
-    """The tolerance that costs least, and why; None: there was nothing to choose."""
+    """The tolerance that costs least; None if there was nothing to choose."""
+    noun: Noun = "client"
+    """What an organisation is called in the sentences."""
 
     @property
     def terms(self) -> str:
@@ -43,7 +47,7 @@ class Account:
         alone, agreed = write([agreement.equilibrium.total, agreement.total])
         if not agreement.exists:
             return (
-                f"{agreement.none_exists}: {agreement.reason}. "
+                f"{none_exists(agreement)}: {agreement.reason}. "
                 f"So everyone plays the equilibrium, {alone} samples in a slot."
             )
         article = "An" if agreement.kind == "individual" else "A"
@@ -54,171 +58,118 @@ class Account:
 
     @property
     def watch(self) -> str:
-        """How well contributions are seen, and what is put up with; nothing if all is plain."""
+        """How well contributions are observed, and what is tolerated; empty if perfectly."""
         match, best, parts = self.match, self.best_tolerance, []
         if match.noise:
             noise = _percent(match.noise)
-            parts.append(f"contributions are misread by {noise} (standard deviation)")
+            parts.append(
+                f"contributions are observed with an error of {noise} (standard deviation)"
+            )
         if match.dropout:
-            parts.append(f"a client is absent from a slot with probability {match.dropout:g}")
+            parts.append(f"a {self.noun} is absent from a slot with probability {match.dropout:g}")
         if (match.tolerance or match.noise) and match.agreement.exists:
             why = best is not None and best.tolerance == match.tolerance
             parts.append(
-                f"a shortfall of up to {_percent(match.tolerance)} is put up with"
-                f"{', the tolerance that costs least' if why else ''}"
+                f"a shortfall of up to {_percent(match.tolerance)} is tolerated"
+                f"{', which costs least' if why else ''}"
             )
         text = "; ".join(parts)
         text = f"{text[:1].upper()}{text[1:]}." if text else ""
         if best is not None and not best.works:
-            text += " With so much noise no tolerance makes the agreement better than none."
+            text += " With so much noise, no tolerance makes the agreement better than none."
         return text
 
     @property
     def phases(self) -> str:
-        """From which slot to which there was which phase."""
+        """Which slots were cooperating and which punishing."""
+        if not self.match.agreement.exists:
+            return "There is nothing to keep to, and nothing to punish."
         runs = list(_runs(self.match.punishing))
         named = [
-            f"{_span(first, last)} {'punishing' if phase else 'cooperating'}"
+            f"{span(first, last)} {'punishing' if phase else 'cooperating'}"
             for first, last, phase in runs[:LINES]
         ]
         if len(runs) > LINES:
             punished = int(self.match.punishing.sum())
             named.append(
-                f"and {count(len(runs) - LINES, 'more change')}: "
-                f"in all {punished:,} of {count(self.match.slots, 'slot')} punishing"
+                f"and {count(len(runs) - LINES, 'more change')}; "
+                f"{punished:,} of {count(self.match.slots, 'slot')} are punishing"
             )
         only_one = len(runs) == 1 and self.match.slots == 1
         return f"{'Slot' if only_one else 'Slots'} {', '.join(named)}."
 
     @property
     def slips(self) -> list[str]:
-        """A line for each slip, in order; very many are counted."""
+        """A line for each slip, in order; past a dozen they are counted."""
         told = [slip for deviator in self.deviators for slip in deviator.slips]
         told.sort(key=lambda slip: slip.first)
-        lines = [self._slip(slip) for slip in told[:LINES]]
+        lines = [slip_sentence(self.match, slip) for slip in told[:LINES]]
         if len(told) > LINES:
-            lines.append(f"and {len(told) - LINES:,} more slips of these clients")
+            lines.append(f"and {len(told) - LINES:,} more slips of these {self.noun}s")
         if self.more_deviators:
-            lines.append(f"and {count(self.more_deviators, 'more client')} slipped")
+            lines.append(f"and {count(self.more_deviators, f'more {self.noun}')} slipped")
         return lines
 
     @property
     def slips_that_were_none(self) -> list[str]:
-        """A line for each slip that was planned and did not come to be."""
+        """A line for each slip that was planned and did not happen."""
         lines = [
-            f"slot {slip.slot:,}: {name} did not slip: {self._why_not(n, slip)}"
+            no_slip_sentence(self.match, n, slip)
             for n, name in enumerate(self.match.agreement.consortium.names)
             for slip in slips_of(self.match.strategies[n])
-            if not self._slipped(name, slip.slot)
+            if not slipped(self.match, name, slip.slot)
         ]
         return _some(lines, "planned slips")
 
     @property
+    def nobody_slipped(self) -> str:
+        """That nobody slipped; empty if somebody did."""
+        return "" if self.match.slipped.any() else "Nobody slipped."
+
+    @property
     def chance(self) -> list[str]:
-        """A line each on false alarms, slips that nobody saw, and absences, if there could be."""
+        """A line each on false alarms, unseen slips and absences, where they are possible."""
         match, lines = self.match, []
         if match.noise and match.agreement.exists:
             lines.append(self._false_alarms())
         if match.missed_deviations:
-            paid = _number(float(match.missed_deviation_cost.sum()))
+            paid = single(float(match.missed_deviation_cost.sum()))
             lines.append(
                 f"Unseen: {match.missed_deviations:,} of {count(match.deviations, 'slip')} "
-                f"(each client and slot counted), which cost all clients together {paid}."
+                f"(counted per {self.noun} and slot), which cost all {self.noun}s together {paid}."
             )
         if match.dropout:
             share = match.absences / (match.slots * match.agreement.consortium.size)
             lines.append(
-                f"Absences: {match.absences:,} (each client and slot counted), {_percent(share)}."
+                f"Absences: {match.absences:,} (counted per {self.noun} and slot), "
+                f"{_percent(share)}."
             )
         return lines
 
     @property
     def strategies(self) -> str:
-        """Who does not play what everyone signs; nothing if all do."""
+        """Who does not play the agreed strategy; empty if all do."""
         by_strategy: dict[str, list[str]] = {}
         names = self.match.agreement.consortium.names
         for name, strategy in zip(names, self.match.strategies, strict=True):
             by_strategy.setdefault(name_of(strategy), []).append(name)
         keeping = by_strategy.pop("keep", [])
-        told = [f"{_who(clients, len(names))} {name}" for name, clients in by_strategy.items()]
+        told = [f"{self._who(clients)} {name}" for name, clients in by_strategy.items()]
         if told and keeping:
             told.append(f"{keeping[0] if len(keeping) == 1 else 'all others'} keep")
         return f"Strategies: {'; '.join(told)}." if told else ""
 
+    def _who(self, clients: list[str]) -> str:
+        size = self.match.agreement.consortium.size
+        if len(clients) == size > 1:
+            return f"all {count(size, self.noun)}"
+        return ", ".join(clients) if len(clients) <= 5 else count(len(clients), self.noun)
+
     def _enforcement(self) -> str:
         if self.shortest_punishment is None:
-            return (
-                "Nothing shorter enforces the agreement; with a margin some number of slots would."
-            )
+            return "No shorter punishment enforces the agreement; with a margin one would."
         slots = count(self.shortest_punishment, "slot")
         return f"The shortest punishment that still enforces the agreement: {slots}."
-
-    def _slip(self, slip: Slip) -> str:
-        contributed, agreed = write([slip.contributed, slip.agreed])
-        parts = [
-            f"{'slot' if slip.first == slip.last else 'slots'} {_span(slip.first, slip.last)}: "
-            f"{slip.client} trained on {contributed} instead of {agreed}"
-        ]
-        if self.match.agreement.exists:
-            parts.append(self._punishment(slip))
-        if isfinite(slip.saved) and isfinite(slip.lost):
-            parts.append(_outcome(slip.saved, slip.lost))
-        else:
-            parts.append("without anyone training there is no model, and no end to the cost")
-        return "; ".join(parts)
-
-    def _punishment(self, slip: Slip) -> str:
-        """The punishment that followed a slip."""
-        match = self.match
-        if slip.last == match.slots:
-            return "seen in the last slot played" if self._seen(slip) else "unseen"
-        for event in match.events:
-            if event.kind == "punishment" and event.slot == slip.last + 1:
-                until = slip.last + event.lasted
-                return f"punishment {'for ever' if until == inf else f'until slot {until:,.0f}'}"
-        return "no punishment followed"
-
-    def _seen(self, slip: Slip) -> bool:
-        match = self.match
-        assert match.observed is not None
-        seen = match.observed[slip.last - 1, match.agreement.consortium.index(slip.client)]
-        return bool(seen < slip.agreed * (1.0 - match.tolerance))
-
-    def _slipped(self, name: str, slot: int) -> bool:
-        return any(
-            event.kind == "deviation"
-            and event.client == name
-            and event.slot <= slot < event.slot + event.lasted
-            for event in self.match.events
-        )
-
-    def _why_not(self, n: int, slip: DeviateOnce) -> str:
-        match = self.match
-        assert match.observed is not None
-        assert match.client_punishing is not None
-        if np.isnan(match.observed[slip.slot - 1, n]):
-            return "it was absent"
-        if not match.agreement.exists:
-            return "there is no agreement to slip from"
-        if match.client_punishing[slip.slot - 1, n]:
-            return f"it was punishing then{self._out_of_line(n, slip)}"
-        if slip.amount is not None:
-            return "what it was to give is no less than agreed"
-        assert match.contributions is not None
-        if match.contributions[slip.slot - 1, n] > match.agreement.profile[n]:
-            return "more than agreed suits it best, and giving more is no slip"
-        return "what was agreed is what suits it best"
-
-    def _out_of_line(self, n: int, slip: DeviateOnce) -> str:
-        """What it did in a punishment in place of what suits it best; nobody answers that."""
-        match = self.match
-        assert match.contributions is not None
-        trained_on = float(match.contributions[slip.slot - 1, n])
-        best = float(match.agreement.equilibrium.profile[n])
-        if trained_on == best:
-            return ""
-        written, best_written = write([trained_on, best])
-        return f", and trained on {written} where {best_written} is cheapest for it"
 
     def _false_alarms(self) -> str:
         match = self.match
@@ -227,35 +178,28 @@ class Account:
         slots = dict.fromkeys(event.slot for event in match.events if event.kind == "false alarm")
         named = [f"{slot:,}" for slot in slots]
         where = ", ".join(named[:LINES]) + (", ..." if len(named) > LINES else "")
-        paid = _number(float(match.false_alarm_cost.sum()))
+        paid = single(float(match.false_alarm_cost.sum()))
         return (
             f"False alarms: {match.false_alarms:,} ({'slot' if len(named) == 1 else 'slots'} "
-            f"{where}); punishments that nobody had earned cost all clients together {paid}."
+            f"{where}); unearned punishments cost all {self.noun}s together {paid}."
         )
 
 
 def account_of(match: Match, best_tolerance: Tolerance | None = None) -> Account:
-    """Tell a match, which must have been played with its history."""
+    """Describe a match, which must have been played with its history."""
     agreement = match.agreement
-    slipped = np.flatnonzero(match.slipped).tolist()
-    planned_first = sorted(slipped, key=lambda n: not isinstance(match.strategies[n], DeviateOnce))
+    deviating = np.flatnonzero(match.slipped).tolist()
+    planned_first = sorted(
+        deviating, key=lambda n: not isinstance(match.strategies[n], DeviateOnce)
+    )
     chosen = planned_first[:DESCRIBED]
     return Account(
         match=match,
         deviators=tuple(deviator_of(match, n) for n in chosen),
-        more_deviators=len(slipped) - len(chosen),
+        more_deviators=len(deviating) - len(chosen),
         shortest_punishment=shortest_punishment(agreement) if agreement.exists else None,
         best_tolerance=best_tolerance,
     )
-
-
-# --- Words ---------------------------------------------------------------------------------
-
-
-def punishment(agreement: Agreement) -> str:
-    """How long a slip is punished."""
-    slots = agreement.punishment_slots
-    return "for ever" if slots is None else f"for {count(slots, 'slot')}"
 
 
 def _runs(phases: BoolArray) -> Iterable[tuple[int, int, bool]]:
@@ -265,46 +209,18 @@ def _runs(phases: BoolArray) -> Iterable[tuple[int, int, bool]]:
         yield start + 1, end, bool(phases[start])
 
 
-def _span(first: int, last: int) -> str:
-    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
-
-
-def _who(clients: list[str], size: int) -> str:
-    if len(clients) == size > 1:
-        return f"all {size:,} clients"
-    return ", ".join(clients) if len(clients) <= 5 else count(len(clients), "client")
-
-
-def _outcome(saved: float, lost: float) -> str:
-    now, later = _number(abs(saved)), _number(abs(lost))
-    if saved >= 0:
-        after = "lost nothing" if lost == 0 else f"lost {later}" if lost > 0 else f"{later} later"
-        return f"it saved {now} and {after}"
-    after = "" if lost == 0 else f" and {'' if lost > 0 else 'saved '}{later} later"
-    return f"it lost {now}{after}"
-
-
 def _some(lines: list[str], what: str) -> list[str]:
     left_out = len(lines) - LINES
     return [*lines[:LINES], f"and {left_out:,} more {what}"] if left_out > 0 else lines
-
-
-def _number(value: float) -> str:
-    """A number that stands alone."""
-    return write([value], digits=3)[0]
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-_SLIPS_SHOWN = 3
-"""Clients that slipped with a picture of their own."""
-
-
 @dataclass(frozen=True)
 class DeviatorRow:
-    """What is said about one client that slipped, every number written out."""
+    """What a table says about one client that slipped, every number formatted."""
 
     name: str
     slots: str
@@ -315,33 +231,58 @@ class DeviatorRow:
 
 def match_title(account: Account) -> str:
     """The whole match in a few words."""
-    match = account.match
+    match, noun = account.match, account.noun
     if not match.agreement.exists:
-        return f"{match.agreement.none_exists}, so everyone acts alone"
-    slipped = np.flatnonzero(match.slipped)
+        return f"{none_exists(match.agreement)}, so everyone acts alone"
+    deviating = np.flatnonzero(match.slipped)
     played = count(match.slots, "slot")
-    if slipped.size == 0:
+    if deviating.size == 0:
         return f"{played} in which everyone kept to the agreement"
-    if slipped.size > 1:
-        return f"{count(slipped.size, 'client')} slipped in {played}"
+    if deviating.size > 1:
+        return f"{count(deviating.size, noun)} slipped in {played}"
     [deviator] = account.deviators
     lost = deviator.extra_for_ever
     return f"{deviator.client} slipped, and {'lost' if lost > 0 else 'gained'} by it"
 
 
 def deviator_rows(match: Match) -> list[DeviatorRow]:
-    """What to say about each client that slipped."""
-    slipped = np.flatnonzero(match.slipped)
+    """The rows of a table of the clients that slipped."""
+    deviating = np.flatnonzero(match.slipped)
     slots = Counter[str | None]()
     for event in match.events:
         if event.kind == "deviation":
             slots[event.client] += int(event.lasted)
-    paid, kept = match.discounted_cost[slipped], match.discounted_cost_if_kept[slipped]
+    paid, kept = match.discounted_cost[deviating], match.discounted_cost_if_kept[deviating]
     with np.errstate(invalid="ignore"):
         lost = write(paid - kept)
     costs = write(np.concatenate([paid, kept]), digits=6)
-    names = [match.agreement.consortium.names[n] for n in slipped]
+    names = [match.agreement.consortium.names[n] for n in deviating]
     columns = (names, costs[: paid.size], costs[paid.size :], lost)
     return [
         DeviatorRow(name, f"{slots[name]:,}", *row) for name, *row in zip(*columns, strict=True)
     ]
+
+
+COST_NOTE = (
+    "Costs of all slots for ever, discounted to the first. What a single slip saved and lost is "
+    "discounted to the slot of the slip, against the same match without the client's slips."
+)
+"""What the table of clients that slipped means."""
+
+
+def match_captions(account: Account) -> dict[str, tuple[str, str]]:
+    """A heading and an explanation for each picture of a match; those of slips by client."""
+    levels = ", between what was agreed and what everyone would do alone"
+    exists = account.match.agreement.exists
+    told = {
+        "totals": ("How much was trained on.", f"All samples of a slot{levels if exists else ''}."),
+        "events": ("What happened when.", "The phase of each slot, and events."),
+        "tolerance": (
+            "Which shortfall to tolerate.",
+            "A small tolerance leads to false alarms, a large one lets everyone contribute less.",
+        ),
+    }
+    for deviator in account.deviators[:PICTURED]:
+        first = f"From slot {deviator.slips[0].first:,} on, discounted to that slot."
+        told[f"slip of {deviator.client}"] = (f"What slipping cost {deviator.client}.", first)
+    return told

@@ -36,22 +36,22 @@ def training_title(comparison: "Comparison") -> str:
 
 
 def setting_sentence(comparison: "Comparison") -> str:
-    """On what was trained, and how."""
+    """What was trained on, and how."""
     course = comparison.course
     data = course.model.dataset
     slots = count(len(comparison.runs[0].slots), "slot")
     scale = "" if course.scale == 1 else f"; one example stands for {1 / course.scale:,.4g} samples"
-    skew = _skew(comparison)
+    skew = label_skew(comparison)
     labels = "" if skew is None else f"; labels skewed, alpha {skew:g}"
     return (
-        f"Task {course.model.task.name} on {data.name} ({data.size:,} examples to train on), "
+        f"Task {course.model.task.name} on {data.name} ({data.size:,} training examples), "
         f"{count(course.rounds, 'round')} in a slot, {slots}, "
         f"{count(comparison.seeds, 'seed')}{labels}{scale}"
     )
 
 
 def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
-    """A profile against the first one, and how sure that is."""
+    """The gain of a profile over the first one, and how certain it is."""
     first, gain = comparison.scores[0].profile, score.accuracy_gain
     points = f"{100 * gain.mean:+.2f} points"
     if gain.mean == 0 == gain.half_width:
@@ -96,17 +96,32 @@ def _course_of(profile: "PlayedProfile") -> list[str]:
 
 
 def percent(estimate: "Estimate", signed: bool = False) -> str:
-    """A part of 1 in per cent, with its interval (of a difference: in points)."""
+    """A share in per cent, with its interval; a signed difference in percentage points."""
     mean = f"{100 * estimate.mean:{'+' if signed else ''}.2f}"
     width = f" ± {100 * estimate.half_width:.2f}" if np.isfinite(estimate.half_width) else ""
     return f"{mean}{width}" if signed else f"{mean}{width} %"
 
 
-def _skew(comparison: "Comparison") -> float | None:
-    """Of the first run; it is that of all."""
+def label_skew(comparison: "Comparison") -> float | None:
+    """The alpha of the Dirichlet distribution of labels, the same in all runs; None if even."""
     return skew_of(comparison.course.partition(comparison.runs[0].seed))
 
 
 def _sure(estimate: "Estimate") -> bool:
-    """Whether the interval leaves out 0; of a single seed nobody can tell."""
+    """Whether the interval excludes 0; a single seed has no interval."""
     return abs(estimate.mean) > estimate.half_width
+
+
+def scores_note(comparison: "Comparison") -> str:
+    """What the table of scores shows."""
+    return (
+        f"At the end of the last slot. 95 % intervals over {count(comparison.seeds, 'seed')} "
+        "(Student's t); gains are taken seed by seed, on the same data and from the same start."
+    )
+
+
+LEARNING_CAPTION = (
+    "Test accuracy and test loss after each round.",
+    "Lines are means over the seeds; bands range from the smallest to the largest value.",
+)
+"""A heading and an explanation for the picture of a training."""

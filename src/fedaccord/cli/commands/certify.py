@@ -1,4 +1,4 @@
-"""`fedaccord certify`: the proof of a profile, or who would break it."""
+"""`fedaccord certify`: the proof of a profile, or who would not keep to it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,16 +8,12 @@ import typer
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AllOption,
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
     FormatOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     choose_consortium,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_report
 from fedaccord.errors import InvalidInput
@@ -27,58 +23,47 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
 
 
+@with_option_groups
 def certify(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILE] PROFILE", hidden=True)
     ] = None,
     *,
     punishment_slots: PunishmentSlotsOption = None,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     every: AllOption = False,
 ) -> None:
     """Prove or refute any profile, from the cost function alone.
 
-    FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE says
-    who contributes what: CSV with the columns name and contribution, or JSON as solve prints it,
-    of which the length of the punishment is taken as well.
+    FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE lists
+    the contributions: CSV with the columns name and contribution, or the JSON that solve prints,
+    which also states the length of the punishment.
 
-    The exit code is 0 when the profile is proved to hold, and 1 when it is refuted: then the
-    answer is who would slip or give more, to what, and what that gains and loses.
+    The exit code is 0 if the profile is proved to hold, and 1 if it is refuted. In that case the
+    output lists who would slip or contribute more, and what they would gain and lose.
     """
     if not files or len(files) > 2:
-        raise typer.BadParameter("expects a profile, or a file and a profile")
+        raise typer.BadParameter("expects a profile, or a consortium file and a profile")
     *first, profile = files
     file = first[0] if first else None
     if file is None and profile.suffix == ".toml":
         raise typer.BadParameter(f"PROFILE is missing: {profile} is the consortium's FILE")
     check_writable(report, inputs=files)
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
 
     import fedaccord as fa
 
+    chosen = file is not None or setting.paper
     with working("Reading"):
-        agreement = _load(profile, consortium, punishment_slots, said=file is not None or paper)
+        agreement = _load(profile, consortium, punishment_slots, chosen)
     with working("Proving"):
         certificate = fa.certify(agreement)
     if report is not None:
         write_report(report, certificate)
 
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     if output_format == "json":
         from fedaccord.cli.records import certificate_record, to_json
 
@@ -93,15 +78,15 @@ def certify(
 
 
 def _load(
-    profile: Path, consortium: "Consortium", punishment_slots: int | None, said: bool
+    profile: Path, consortium: "Consortium", punishment_slots: int | None, chosen: bool
 ) -> "Agreement":
-    """What is to be proved; if it fits badly, was the consortium `said` or only assumed?"""
+    """What is to be proved; `chosen` says whether the user asked for this consortium."""
     import fedaccord as fa
 
     try:
         return fa.load_agreement(profile, consortium, punishment_slots)
     except InvalidInput as error:
-        if said:
+        if chosen:
             raise
         source = f"against the paper's setting (no FILE was given): {profile}"
         raise InvalidInput(error.problems, source) from None

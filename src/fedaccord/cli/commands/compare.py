@@ -7,17 +7,14 @@ import typer
 
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
-    PaperOption,
+    PaperOptions,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     choose_consortium,
     from_one,
     from_zero,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_csv, write_file
 from fedaccord.errors import InvalidInput, Problem
@@ -29,8 +26,9 @@ if TYPE_CHECKING:
     from fedaccord.training.comparison import Estimate
 
 
+@with_option_groups
 def compare(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     mechanism: Annotated[
         list[str] | None,
@@ -100,12 +98,7 @@ def compare(
         int | None,
         typer.Option("--seed", callback=from_zero, help="Train: of the first run (0)."),
     ] = None,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
@@ -123,15 +116,7 @@ def compare(
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
     check_writable(report, csv, inputs=[file, contract_types])
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
     types = _read_types(contract_types, contract_classes, consortium)
     chosen = _choose(
         mechanism,
@@ -159,7 +144,7 @@ def compare(
         with working("Writing the report"):
             write_file(report, render_comparison(comparison, accuracy))
 
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     if output_format == "json":
         typer.echo(to_json(record, len(comparison.entries)))
     else:

@@ -15,11 +15,11 @@ def init(
 ) -> None:
     """Write a commented consortium file to start from.
 
-    FILE is consortium.toml unless you say otherwise.
+    FILE defaults to consortium.toml.
     """
     check_writable(file)
     if file.exists() and not force:
-        raise FedaccordError(f"{file}: exists already; --force overwrites it")
+        raise FedaccordError(f"{file}: already exists; --force overwrites it")
     from fedaccord.files.consortium import example_text
 
     write_file(file, example_text())

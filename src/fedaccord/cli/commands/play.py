@@ -10,19 +10,16 @@ from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
     MarginOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     check_slots,
     choose_consortium,
     from_one,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
 from fedaccord.cli.slips import read_strategies
@@ -32,13 +29,14 @@ if TYPE_CHECKING:
     from fedaccord.repeated.tolerance import Tolerance
 
 
+@with_option_groups
 def play(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     slots: Annotated[
         int,
         typer.Option(
-            "--slots", callback=from_one, show_default=False, help="How many slots to play (50)."
+            "--slots", callback=from_one, show_default=False, help="Number of slots; default 50."
         ),
     ] = 50,
     agreement: AgreementOption = "individual",
@@ -49,7 +47,7 @@ def play(
         typer.Option(
             "--deviate",
             metavar="NAME@SLOT[:AMOUNT]",
-            help="Let a client slip in a slot, to an amount or as well as it can. Repeatable.",
+            help="Let a client slip in a slot, to an amount or its best response. Repeatable.",
         ),
     ] = None,
     strategy: Annotated[
@@ -66,7 +64,7 @@ def play(
         typer.Option(
             "--noise",
             show_default=False,
-            help="How far contributions are misread: relative standard deviation (0).",
+            help="Relative standard deviation of the observed contributions; default 0.",
         ),
     ] = 0.0,
     dropout: Annotated[
@@ -74,53 +72,41 @@ def play(
         typer.Option(
             "--dropout",
             show_default=False,
-            help="Probability that a client is absent from a slot (0).",
+            help="Probability that a client is absent from a slot; default 0.",
         ),
     ] = 0.0,
     tolerance: Annotated[
         float | None,
         typer.Option(
             "--tolerance",
-            help="Part of what was agreed that may be missing unpunished (0; with noise what "
-            "costs least).",
+            help="Share of the agreed contribution that may be missing without punishment; "
+            "default 0, with noise the value that costs least.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", show_default=False, help="Of noise and dropout (0).")
+        int,
+        typer.Option("--seed", show_default=False, help="Seed of noise and dropout; default 0."),
     ] = 0,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE.csv", help="Write slot,phase,total there."),
+        typer.Option("--csv", metavar="FILE.csv", help="Write the slots as CSV: slot,phase,total."),
     ] = None,
     every: AllOption = False,
 ) -> None:
-    """Play the repeated game slot by slot: who slips, who punishes, and what it costs.
+    """Play the repeated game, slot by slot: who slips, who punishes, and what it costs.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. Everyone keeps
     to the agreement unless you say otherwise. To see one slip and its punishment:
 
     fedaccord play --paper --deviate client-7@5 --punishment-slots 5
 
-    An agreement that cannot exist is an answer, too: then the equilibrium is played.
+    If no agreement exists, the equilibrium is played.
     """
     check_writable(report, csv, inputs=[file])
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
     strategies = read_strategies(consortium, slots, deviate or [], strategy or [])
 
@@ -154,7 +140,7 @@ def play(
     if report is not None:
         write_account(report, account)
 
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     if output_format == "json":
         from fedaccord.cli.records import match_record, to_json
 

@@ -1,16 +1,21 @@
 """`fedaccord reproduce`: the paper's evaluation, figure by figure."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fedaccord.cli.console import output
-from fedaccord.cli.figure_files import make_directory
+from fedaccord.cli.console import counting, output
 from fedaccord.cli.options import FormatOption, from_zero
-from fedaccord.cli.reproduction import ALL, CLAIMS, Reproduction
-from fedaccord.cli.verdicts import evaluation_record, print_evaluation
 from fedaccord.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fedaccord.experiments.evaluation import Section
+    from fedaccord.experiments.reproduction import Reproduction, ReproductionProgress
 
 
 def reproduce(
@@ -18,14 +23,19 @@ def reproduce(
     *,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", show_default=False, help="Where to (reproduction)."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            show_default=False,
+            help="Directory to write to (default: reproduction).",
+        ),
     ] = Path("reproduction"),
     width: Annotated[
         Literal["one-column", "two-columns"],
         typer.Option(
             "--width",
             show_default=False,
-            help="Pictures for one column of a paper (one-column), or for two.",
+            help="Pictures as wide as one column of a paper (default), or two.",
         ),
     ] = "one-column",
     seed: Annotated[
@@ -33,53 +43,41 @@ def reproduce(
         typer.Option(
             "--seed",
             callback=from_zero,
-            help="In place of a figure's own, where chance plays a part.",
+            help="Seed for figures that draw random numbers, instead of their own.",
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Make again what is there already.")
+        bool, typer.Option("--force", help="Recreate figures that are there already.")
     ] = False,
     output_format: FormatOption = "text",
 ) -> None:
-    """Compute the paper's figures again, and check what the paper says about them.
+    """Recompute the paper's figures, and check what the paper says about them.
 
-    FIGURE is fig3 to fig23, as the paper counts them; accuracy and law for what the paper leaves
+    FIGURE is fig3 to fig23, numbered as in the paper; accuracy and law for what the paper leaves
     out, real training on MNIST (some minutes); claims for a page of all its statements with our
-    verdicts; all for everything and one HTML page of it. With no FIGURE they get listed.
+    verdicts; all for everything and one HTML page. Without a FIGURE, they are listed.
 
     Each figure becomes FIGURE.csv, FIGURE.svg, FIGURE.png and FIGURE.json (its settings). A
-    figure that is there already, made with the same settings, is kept. Training that was broken
-    off goes on where it was.
+    figure that is there already, made with the same settings, is kept. Interrupted training
+    resumes after the last finished run.
     """
-    from fedaccord.experiments.presets import figure_titles, training_titles
+    from fedaccord.cli.records import to_json
+    from fedaccord.experiments.reproduction import reproduce, reproducible, uses_a_seed
 
-    titles = {**figure_titles(), **training_titles()}
     if not figures:
-        _list(titles, output_format)
+        _list(reproducible(), output_format)
         return
-    _check(figures, [*titles, CLAIMS, ALL])
-    if seed is not None:
-        _check_chance(figures)
-    make_directory(out)
-    done = Reproduction(figures, out, width, seed, force)
-    done.draw_figures()
-    done.check_claims()
-    done.write_pages()  # now, in case that training is broken off
-    done.train()
-    done.write_pages()
+    if seed is not None and set(figures) <= set(reproducible()) and not uses_a_seed(figures):
+        raise InvalidInput(f"--seed: no random numbers are drawn for {', '.join(figures)}")
+    with _progress_bar() as progress:
+        done = reproduce(figures, out, width=width, seed=seed, force=force, progress=progress)
     if output_format == "json":
-        from fedaccord.cli.records import to_json
-
-        typer.echo(to_json(evaluation_record(done), 0))
+        typer.echo(to_json(done.to_dict(), 0))
     else:
-        print_evaluation(output(), done)
+        _print(output(), done)
 
 
 def _list(titles: dict[str, str], output_format: str) -> None:
-    titles = titles | {
-        CLAIMS: "Every statement of the paper about its figures, with our verdict",
-        ALL: "All of these, and one HTML page",
-    }
     if output_format == "json":
         from fedaccord.cli.records import to_json
 
@@ -90,18 +88,65 @@ def _list(titles: dict[str, str], output_format: str) -> None:
         typer.echo(f"{name:9} {title}")
 
 
-def _check_chance(words: list[str]) -> None:
-    """Refuse a seed that nothing would be drawn with."""
-    from fedaccord.experiments.presets import drawn_by_chance
+@contextmanager
+def _progress_bar() -> "Iterator[ReproductionProgress]":
+    """A bar for each stage, one after another."""
+    with ExitStack() as bar:
+        reach = None
 
-    if not {*drawn_by_chance(), CLAIMS, ALL} & set(words):
-        raise InvalidInput(f"--seed: chance plays no part in {', '.join(words)}")
+        def tell(done: int, steps: int, doing: str) -> None:
+            nonlocal reach
+            if done == 0 or reach is None:
+                bar.close()
+                reach = bar.enter_context(counting(doing, steps))
+            reach(done, doing)
+
+        yield tell
 
 
-def _check(words: list[str], known: list[str]) -> None:
-    """Refuse what there is not, all of it at once."""
-    from fedaccord.checks import unknown
+def _print(console: "Console", done: "Reproduction") -> None:
+    """For people: when there is a page of all claims, only those that do not hold."""
+    from fedaccord.experiments.evaluation import summary
 
-    wrong = [word for word in words if word not in known]
-    if wrong:
-        raise InvalidInput([f"there is no {word!r}: {unknown(word, known)}" for word in wrong])
+    for figure in done.figures:
+        console.print(f"{figure.figure:9} {'kept' if figure.kept else 'made'}  {figure.title}")
+    if done.figures:
+        console.print("Each has data (.csv), a picture (.svg, .png) and its settings (.json).")
+    console.print(f"In {done.directory}{': ' if done.pages else ''}{', '.join(done.pages)}.")
+    for note in done.notes:
+        console.print(note)
+    if done.sections:
+        console.print(f"\n{summary(done.claims)}")
+        refuted = bool(done.pages)
+        _print_claims(console, done.sections, "The paper says", papers=True, only_refuted=refuted)
+    if done.trained:
+        console.print()
+        _print_claims(console, done.trained, "Taken for granted", papers=False)
+
+
+def _print_claims(
+    console: "Console",
+    sections: "Sequence[Section]",
+    says: str,
+    *,
+    papers: bool,
+    only_refuted: bool = False,
+) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from fedaccord.experiments.claims import with_reason
+
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
+    likely = ["Likely range"] if papers else []
+    for column in ("Figure", says, "Paper", "Ours", "Verdict", *likely):
+        table.add_column(column, ratio=None if column in ("Figure", "Paper") else 3)
+    for section in sections:
+        for claim in section.claims:
+            if only_refuted and claim.verdict != "does not hold":
+                continue
+            name = section.name.removeprefix("fig")
+            verdict = with_reason(claim.verdict, claim.why)
+            row = (name, claim.statement, claim.paper, claim.ours, verdict)
+            table.add_row(*row, *([claim.likely] if papers else []))
+    console.print(table)

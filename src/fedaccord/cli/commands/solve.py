@@ -9,17 +9,14 @@ from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
     MarginOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     choose_consortium,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_profile, write_report
 from fedaccord.errors import InvalidInput
@@ -35,8 +32,9 @@ OBJECTIVES: dict[str, "Objective"] = {
 }
 
 
+@with_option_groups
 def solve(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     agreement: AgreementOption = "individual",
     objective: Annotated[
@@ -44,53 +42,44 @@ def solve(
         typer.Option(
             "--objective",
             show_default=False,
-            help="What an individual agreement is to be best at (most-data).",
+            help="What an individual agreement optimises; default most-data.",
         ),
     ] = "most-data",
     margin: MarginOption = 0.0,
     whole_samples: Annotated[
-        bool, typer.Option("--whole-samples", help="Ask for whole samples only.")
+        bool, typer.Option("--whole-samples", help="Round to whole samples, and keep the proof.")
     ] = False,
     punishment_slots: PunishmentSlotsOption = None,
     first_converted: Annotated[
         Literal["paper", "feasible"] | None,
         typer.Option(
             "--first-converted",
-            help="Uniform: convert from the paper's client l (paper), or the first that works.",
+            help="Uniform: convert from the paper's client l on (paper, the default), or from the "
+            "first that works (feasible).",
         ),
     ] = None,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     profile_out: Annotated[
         Path | None,
-        typer.Option("--profile-out", metavar="FILE.csv", help="Write name,contribution there."),
+        typer.Option(
+            "--profile-out",
+            metavar="FILE.csv",
+            help="Write the contributions as CSV: name,contribution.",
+        ),
     ] = None,
     every: AllOption = False,
 ) -> None:
-    """Find what selfish clients do, an agreement that is better, and its proof.
+    """Find the equilibrium of selfish clients, a better agreement, and its proof.
 
     FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Without it
-    the paper's setting is used. An agreement that cannot exist is an answer, too: the exit code
-    is 0.
+    the paper's setting is used. If no agreement exists, the exit code is 0 as well.
     """
     if first_converted is not None and agreement != "uniform":
-        raise InvalidInput("--first-converted: goes with --agreement uniform only")
+        raise InvalidInput("--first-converted: needs --agreement uniform")
     check_writable(report, profile_out, inputs=[file])
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
 
     import fedaccord as fa
 
@@ -120,7 +109,7 @@ def solve(
     if report is not None:
         write_report(report, certificate)
 
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)
     if output_format == "json":
         from fedaccord.cli.records import solution_record, to_json

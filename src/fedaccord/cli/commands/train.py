@@ -8,19 +8,16 @@ import typer
 
 from fedaccord.cli.console import output, say_where_from
 from fedaccord.cli.options import (
-    ClientsOption,
-    CostPerSampleOption,
-    DiscountFactorOption,
+    FileArgument,
     FormatOption,
-    PaperOption,
+    PaperOptions,
     PunishmentSlotsOption,
     ReportOption,
-    RoundsOption,
-    SamplesOption,
     check_slots,
     choose_consortium,
     from_one,
     from_zero,
+    with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_runs, write_training
 from fedaccord.cli.training_options import (
@@ -46,8 +43,9 @@ if TYPE_CHECKING:
 _KINDS = ("equilibrium", "uniform", "individual")
 
 
+@with_option_groups
 def train(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
+    file: FileArgument = None,
     *,
     profile: Annotated[
         list[str] | None,
@@ -122,12 +120,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the checkpoints in that directory.")
     ] = False,
-    paper: PaperOption = False,
-    clients: ClientsOption = None,
-    samples: SamplesOption = None,
-    rounds: RoundsOption = None,
-    cost_per_sample: CostPerSampleOption = None,
-    discount_factor: DiscountFactorOption = None,
+    setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
     csv: Annotated[
@@ -147,15 +140,7 @@ def train(
     own = [Path(word) for word in words if word not in _KINDS]
     check_writable(report, csv, inputs=[file, *own, Path(ledger) if ledger else None])
     flower = _on_flower(flower, engine)
-    consortium = choose_consortium(
-        file,
-        paper,
-        clients=clients,
-        samples=samples,
-        rounds=rounds,
-        cost_per_sample=cost_per_sample,
-        discount_factor=discount_factor,
-    )
+    consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
     from fedaccord.cli.slips import read_strategies
     from fedaccord.trials.trial import train as train_profiles
@@ -188,7 +173,7 @@ def train(
         write_runs(csv, trial)
     if report is not None:
         write_training(report, trial)
-    say_where_from(file, paper, output_format)
+    say_where_from(file, setting.paper, output_format)
     _print(trial, consortium, skew, output_format)
 
 

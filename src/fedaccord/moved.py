@@ -1,0 +1,58 @@
+"""Modules that have moved: importing one by its old name says where it is now."""
+
+import sys
+
+NOW_IN = {
+    "agreement.agreement_file": "agreement",
+    "baselines": "mechanisms",
+    "flower.ledger": "ledger",
+    "flower.protocol": "protocol",
+    "flower.protocol.own_row": "agreement",
+    "game.arrays": "numbers",
+    "game.client_table": "files",
+    "game.consortium_file": "files",
+    "game.consortium_text": "files",
+    "game.csv_cells": "files",
+    "game.files": "files",
+    "game.matching": "checks",
+    "game.mistakes": "files",
+    "game.names": "checks",
+    "game.profile_file": "files",
+    "game.text_file": "files",
+    "game.toml_file": "files",
+    "game.whole_files": "atomic",
+    "game.writing": "numbers",
+    "play": "repeated",
+    "play.account": "summaries.match",
+    "plots.clients": "plots",
+    "plots.labels": "plots",
+    "plots.slots": "plots",
+    "plots.style": "plots",
+    "report.agreement": "summaries.agreement",
+    "report.match": "summaries.match",
+    "report.mechanisms": "summaries.mechanisms",
+    "report.training": "summaries.training",
+    "training.chain": "training.vectorised",
+    "training.general": "training.vectorised",
+    "training.groups": "training.vectorised",
+}
+"""Old module (and everything below it) -> where to look now; both below `fedaccord`."""
+
+
+class _Finder:
+    """Asked last, for modules that do not exist."""
+
+    @staticmethod
+    def find_spec(fullname: str, *__: object) -> None:
+        """Raise an error that names the new place; find nothing for any other module."""
+        package, _, name = fullname.partition(".")
+        if package == "fedaccord" and name in NOW_IN:
+            raise ModuleNotFoundError(
+                f"fedaccord.{name} has moved: use fedaccord.{NOW_IN[name]}", name=fullname
+            )
+
+
+def tell_of_moved_modules() -> None:
+    """Let Python ask here for modules that it does not find."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
