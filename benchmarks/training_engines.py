@@ -12,8 +12,7 @@ from benchmarks import training_setting as setting
 from benchmarks.measure import Contestant, Timing, race
 from benchmarks.row import Row, quicker
 from benchmarks.training_loop import torch_loop
-from fedaccord.training.engine import GradientStep, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import GradientStep, PlainEngine, TrainingPlan
 from fedaccord.training.vectorised.engine import VectorisedEngine
 
 PLAIN, LOOP = "the plain engine", "a loop with nn.Module and SGD"

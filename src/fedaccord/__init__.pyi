@@ -31,6 +31,8 @@ from .mechanisms.comparison import MechanismComparison as MechanismComparison
 from .mechanisms.comparison import compare as compare
 from .repeated.match import Match as Match
 from .repeated.match import play as play
+from .trials.calibration import calibrate as calibrate
+from .trials.trial import train as train
 
 __version__: str
 

@@ -35,6 +35,7 @@ NOW_IN = {
     "training.chain": "training.vectorised",
     "training.general": "training.vectorised",
     "training.groups": "training.vectorised",
+    "training.plain": "training.engine",
 }
 """Old module (and everything below it) -> where to look now; both below `fedaccord`."""
 

@@ -57,7 +57,11 @@ def test_into_a_file(run: Run) -> None:
     assert changed == [n]
     assert (before.valuation != after.valuation).nonzero()[0].tolist() == [n]
     assert (before.samples == after.samples).all()
-    assert "# Measured with softmax on digits" in Path("new.toml").read_text(encoding="utf-8")
+    written = Path("new.toml").read_text(encoding="utf-8")
+    assert written.startswith("# Measured with softmax on digits")
+    for line in Path("few.toml").read_text(encoding="utf-8").splitlines():
+        if "#" in line:
+            assert line.partition("#")[2] in written  # the user's comments are kept
     assert run("calibrate", "few.toml", *words, "--out", "few.toml").exit_code == 0
     assert len(set(fa.load_consortium("few.toml").cost_per_sample.tolist())) == 1
 
@@ -66,9 +70,10 @@ def test_into_a_file(run: Run) -> None:
 def test_text_and_picture(run: Run, suffix: str) -> None:
     result = run("calibrate", *QUICK, "--picture", f"law.{suffix}")
     assert result.exit_code == 0
-    assert "seconds for a sample in a round" in result.stdout
+    assert "seconds per sample in a round" in result.stdout
     assert "The law" in result.stdout
-    assert "--price-per-second, or --chip and --hertz, turn that into a cost" in result.stdout
+    assert "To turn seconds into a cost, give --price-per-second" in result.stdout
+    assert "To turn a into a valuation, give --value-of-loss" in result.stdout
     assert Path(f"law.{suffix}").stat().st_size > 1000
 
 
@@ -77,8 +82,11 @@ def test_text_and_picture(run: Run, suffix: str) -> None:
     [
         (("--out", "new.toml"), "need a FILE to put the numbers into"),
         (("--client", "St Mary"), "need a FILE to put the numbers into"),
-        (("--chip", "1"), "give --price-per-second, or --chip and --hertz"),
-        (("--chip", "1", "--hertz", "1", "--price-per-second", "1"), "give --price-per-second, or"),
+        (("--chip", "1"), "--hertz: must be given together with chip"),
+        (
+            ("--chip", "1", "--hertz", "1", "--price-per-second", "1"),
+            "--price-per-second: must be given alone",
+        ),
         (("--price-per-second", "0"), "--price-per-second: must be more than 0 and finite, got 0"),
         (("--price-per-second", "inf"), "must be more than 0 and finite, got inf"),
         (("--chip", "-1", "--hertz", "-1e9"), "--chip: must be more than 0 and finite, got -1"),
@@ -90,7 +98,7 @@ def test_text_and_picture(run: Run, suffix: str) -> None:
         (("--value-of-loss", "-1"), "--value-of-loss: must be more than 0"),
         (("--picture", "law.doc"), "must end in .png, .svg or .pdf"),
         (("--dataset", "cifar"), "no dataset called 'cifar'"),
-        (("--rounds", "3"), "the law needs 4 or more"),
+        (("--rounds", "3"), "must be 4 or more to fit the law"),
         (("--rounds", "9" * 400), "9,007,199,254,740,992 or less"),
         (("--rate", "1e300"), "rate: must be more than 0 and fit 32 bits, got 1e+300"),
     ],
@@ -102,7 +110,7 @@ def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
     assert not Path("new.toml").exists()
 
 
-def test_a_valuation_beyond_all_numbers(run: Run) -> None:
+def test_an_infinite_valuation(run: Run) -> None:
     result = run("calibrate", *QUICK, "--value-of-loss", "1e308", "--format", "json")
     assert result.exit_code == 2
     assert "the valuation: must be more than 0 and finite, got inf" in result.stderr
@@ -113,11 +121,11 @@ def test_nothing_to_write(run: Run) -> None:
     run("init", "mine.toml")
     result = run("calibrate", "mine.toml", "--out", "new.toml")
     assert result.exit_code == 2
-    assert "--out: there would be nothing to put into the file: give a price" in result.stderr
+    assert "--out: there would be no number to write into the file: give a price" in result.stderr
     assert not Path("new.toml").exists()
 
 
-def test_data_that_is_worth_nothing_is_not_written(
+def test_no_valuation_is_written_if_data_is_worth_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loss rises with data, so there is no valuation, and no price was given."""
@@ -128,7 +136,7 @@ def test_data_that_is_worth_nothing_is_not_written(
     words = ("calibrate", "mine.toml", "--value-of-loss", "5", "--out", "new.toml")
     result = run(*words)
     assert result.exit_code == 2
-    assert "--out: not written: more data does not lower the loss at all" in result.stderr
+    assert "there is no number to write: more data does not lower the loss at all" in result.stderr
     assert not Path("new.toml").exists()
     assert run(*words, "--price-per-second", "1").exit_code == 0
     assert Path("new.toml").exists()
@@ -145,3 +153,19 @@ def test_refusals_with_a_file(run: Run) -> None:
     result = run("calibrate", "mine.toml", "--rounds", "6")
     assert result.exit_code == 2
     assert "--rounds: mine.toml says 50" in result.stderr
+
+
+def test_clients_in_a_csv_file(run: Run) -> None:
+    """The CSV file is not touched: the new file has the clients itself, and that is said."""
+    table = "name,valuation,cost_per_sample,samples\nNorth,1,2,400\nSouth,2,3,400\n"
+    Path("clients.csv").write_text(table, encoding="utf-8")
+    Path("mine.toml").write_text(
+        '# ours\nrounds = 6\ndiscount_factor = 0.5\nclients = "clients.csv"\n', encoding="utf-8"
+    )
+    words = ("--seeds", "1", "--price-per-second", "1", "--client", "North", "--out", "new.toml")
+    result = run("calibrate", "mine.toml", *words)
+    assert result.exit_code == 0, result.output
+    assert "clients.csv is unchanged; new.toml lists the clients itself" in result.stderr
+    assert Path("clients.csv").read_text(encoding="utf-8") == table
+    before, after = fa.load_consortium("mine.toml"), fa.load_consortium("new.toml")
+    assert (before.cost_per_sample != after.cost_per_sample).tolist() == [True, False]

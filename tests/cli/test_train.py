@@ -128,7 +128,7 @@ def test_text_report_and_csv(run: Run) -> None:
     assert 0.0 <= float(rows[0]["accuracy"]) <= 1.0
 
 
-def test_skew_is_said_everywhere(run: Run) -> None:
+def test_skew_is_reported_everywhere(run: Run) -> None:
     assert train_json(run, *SMALL)["skew"] is None
     assert train_json(run, *SMALL, "--skew", "0.3")["skew"] == 0.3
     result = run("train", *SMALL, "--skew", "0.3", "--report", "page.html")
@@ -157,14 +157,17 @@ def test_nobody_contributes(run: Run) -> None:
 
 
 def test_own_data(run: Run) -> None:
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     Path("data").mkdir()
     for name in [*(f"client-{n}" for n in range(1, 6)), "test"]:
-        inputs = chance.normal(size=(100, 3))
+        inputs = rng.normal(size=(100, 3))
         np.savez(Path("data") / f"{name}.npz", inputs=inputs, labels=inputs[:, 0] > 0)
     answer = train_json(run, *SMALL, "--data", "data")
     assert answer["dataset"] == "data"
     assert answer["profiles"][1]["accuracy"]["mean"] > 0.8
+    result = run("train", *SMALL, "--data", "data", "--skew", "1")
+    assert result.exit_code == 2
+    assert "--skew: cannot be combined with data, where each client has its own" in result.stderr
     result = run("train", *SMALL[:3], "--samples", "200", "--data", "data")
     assert result.exit_code == 2
     assert "client-1: has 100 examples, but 200 samples in the consortium" in result.stderr
@@ -173,7 +176,7 @@ def test_own_data(run: Run) -> None:
 # --- Checkpoints ---------------------------------------------------------------------------
 
 
-def test_resume_goes_on_and_finished_runs_are_kept(run: Run) -> None:
+def test_resume_continues_and_keeps_finished_runs(run: Run) -> None:
     whole = train_json(run, *SMALL)
     assert train_json(run, *SMALL, "--checkpoint", "kept") == whole
     assert len(list(Path("kept").glob("*.pt"))) == 4
@@ -212,7 +215,7 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
         (("--task", "svm"), "no task called 'svm'"),
         (("--task", "cnn", "--dataset", "breast-cancer"), "needs images"),
         (("--profile", "best"), "must be equilibrium, uniform, individual, or an existing file"),
-        (("--profile", "uniform", "--profile", "uniform"), "each profile once"),
+        (("--profile", "uniform", "--profile", "uniform"), "each profile can be given only once"),
         (("--profile", "equilibrium", "--deviate", "client-1@1"), "nothing to slip from"),
         (("--deviate", "client-9@1"), "there is no client called 'client-9'"),
         (("--deviate", "client-1@2"), "the slot must be from 1 to 1"),
@@ -232,10 +235,9 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
         (("--scale", "1e308"), "leads to more examples than can be counted"),
         (("--skew", "0"), "Error: --skew: must be more than 0"),
         (("--skew", "1e308"), "Error: --skew: 1e+308 is too large to draw mixtures with"),
-        (("--skew", "1", "--data", "."), "not together with --data"),
-        (("--dataset", "digits", "--data", "."), "--dataset: not together with --data"),
+        (("--dataset", "digits", "--data", "."), "--dataset: cannot be combined with data"),
         (("--data", "nowhere"), "there is no such directory"),
-        (("--resume",), "--checkpoint DIR must say from where"),
+        (("--resume",), "--resume: there must be a checkpoint folder to resume from"),
         (("--seeds", "0"), "must be 1 or more"),
         (("--seed", "-1"), "must be 0 or more"),
         (("--seed", str(2**64)), f"must be {2**63 - 1} or less, got {2**64}"),
@@ -252,7 +254,7 @@ def test_a_checkpoint_of_another_run(run: Run) -> None:
     train_json(run, *SMALL, "--checkpoint", "kept")
     result = run("train", *SMALL, "--checkpoint", "kept")
     assert result.exit_code == 2
-    assert "has checkpoints already; --resume goes on" in result.stderr
+    assert "--checkpoint: kept has checkpoints already: resume from them" in result.stderr
     result = run("train", *SMALL, "--checkpoint", "kept", "--resume", "--task", "mlp")
     assert result.exit_code == 2
     assert "is the checkpoint of another run: its task is softmax, not mlp" in result.stderr
@@ -262,13 +264,14 @@ def test_a_checkpoint_of_another_run(run: Run) -> None:
 
 
 @pytest.mark.parametrize("local", ["gradient", "epochs"])
-def test_a_loss_that_is_no_number(run: Run, local: str) -> None:
+def test_a_model_that_becomes_nan(run: Run, local: str) -> None:
     result = run(
         *("train", *SMALL, "--local", local, "--rate", "1e38", "--task", "mlp"),
         *("--checkpoint", "kept", "--report", "page.html"),
     )
     assert result.exit_code == 2
     assert "equilibrium, seed 0: the " in result.stderr
+    assert "became NaN or infinite in round" in result.stderr
     assert " of client-" in result.stderr
     assert "the last good model is kept in kept/equilibrium-0.pt" in result.stderr
     assert not Path("page.html").exists()
@@ -283,7 +286,7 @@ def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
 
     In a process of its own: Ray leaves threads behind.
     """
-    words = (*FIVE, "--engine", "flower", "--slots", "3", "--ledger", "ledger.db")
+    words = (*FIVE, "--flower", "--slots", "3", "--ledger", "ledger.db")
     slip = ("--deviate", "client-3@1:0", "--punishment-slots", "1")
     command = [sys.executable, "-m", "fedaccord", "train", *words, *slip, "--format", "json"]
     child = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=300)
@@ -305,13 +308,25 @@ def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--engine", "flower", "--profile", "equilibrium"), "it is one of individual and uniform"),
-        (("--engine", "flower"), "--seeds: with --engine flower there is one run"),
-        (("--engine", "flower", "--checkpoint", "x"), "the ledger keeps the state"),
-        (("--ledger", "ledger.db"), "--ledger: goes with --engine flower only"),
+        (("--flower", "--profile", "equilibrium"), "--profile: on Flower there must be one"),
+        (("--flower", "--profile", "uniform", "--profile", "individual"), "there must be one"),
+        (("--flower", "--seeds", "2"), "--seeds: must be 1 on Flower"),
+        (("--flower", "--checkpoint", "x"), "--checkpoint: cannot be used on Flower"),
+        (("--flower", "--ledger", "."), "--ledger: . is a directory"),
+        (("--flower", "--engine", "plain"), "--engine: cannot be combined with --flower"),
+        (("--ledger", "ledger.db"), "--ledger: is kept on Flower only"),
     ],
 )
 def test_what_does_not_go_with_flower(run: Run, words: tuple[str, ...], message: str) -> None:
-    result = run("train", *SMALL, *words)
+    result = run("train", *FIVE, *words)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_the_old_spelling_of_flower_still_works_with_a_notice(run: Run) -> None:
+    result = run("train", *FIVE, "--engine", "flower", "--seeds", "2")
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first.startswith("Note: --engine flower is now --flower;")
+    assert second.startswith("Error: --seeds: must be 1 on Flower")
+    assert "[vectorised|plain]" in run("train", "--help").stdout

@@ -14,8 +14,7 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition, SkewedPartition
 from fedaccord.protocol.rounds import FACTOR, Length, largest_norms
 from fedaccord.protocol.terms import Terms
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, Parameters, find_task
 from tests.flower.consortia import terms_of
 

@@ -24,8 +24,7 @@ from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.repeated import DeviateOnce, play
 from fedaccord.training.course import Course, TrainingRun, train
-from fedaccord.training.engine import GradientStep, LocalEpochs
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine
 from fedaccord.training.task import Model, find_task
 from tests.flower import hundred
 

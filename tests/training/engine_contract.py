@@ -13,10 +13,10 @@ from fedaccord.training.engine import (
     Engine,
     GradientStep,
     LocalEpochs,
+    PlainEngine,
     TrainingFailed,
     TrainingPlan,
 )
-from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model, Parameters, Task, find_task
 
 # Sums of thousands of 32-bit numbers in another order: some hundred units in 6e-8. That holds
@@ -58,9 +58,9 @@ def plan(
 
 def noise(size: int) -> Dataset:
     """As large as the images of MNIST: so large that PyTorch shares out operations on them."""
-    chance = np.random.default_rng(0)
-    inputs = chance.random((size, 28, 28), dtype=np.float32)
-    labels = chance.integers(0, 10, size)
+    rng = np.random.default_rng(0)
+    inputs = rng.random((size, 28, 28), dtype=np.float32)
+    labels = rng.integers(0, 10, size)
     return Dataset("noise", inputs, labels, inputs[:9], labels[:9], 10)
 
 
@@ -89,36 +89,36 @@ class EngineContract:
     @pytest.mark.parametrize("task", ["softmax", "mlp", "cnn"])
     @pytest.mark.parametrize("local", LOCALS)
     @pytest.mark.parametrize("sizes", [EQUAL, RAGGED])
-    def test_agrees_with_the_readable_loop(self, sizes: Any, local: Any, task: str) -> None:
+    def test_agrees_with_the_plain_engine(self, sizes: Any, local: Any, task: str) -> None:
         given = plan(sizes, local, task)
         assert_close(final(self.engine, given), final(PlainEngine(), given))
 
     @pytest.mark.parametrize("task", ["softmax", "mlp", "cnn"])
     @pytest.mark.parametrize("local", LOCALS)
     @pytest.mark.parametrize("sizes", [EQUAL, RAGGED])
-    def test_does_the_same_in_64_bits(self, sizes: Any, local: Any, task: str) -> None:
+    def test_agrees_in_64_bits(self, sizes: Any, local: Any, task: str) -> None:
         given = plan(sizes, local, in_double(task), seed=1)
         here = final(self.engine, given)
         assert {value.dtype for value in here.values()} == {torch.float64}
         assert_close(here, final(PlainEngine(), given), RELATIVE_DOUBLE)
 
-    def test_does_the_same_where_32_bits_come_upon_a_kink(self) -> None:
+    def test_agrees_in_64_bits_where_32_bits_hit_a_kink(self) -> None:
         """With these the engines were 9e-4 apart in 32 bits."""
-        chance = np.random.default_rng(2)
+        rng = np.random.default_rng(2)
         model = Model(in_double("cnn"), load_dataset("digits"))
-        shares = [chance.permutation(model.dataset.size)[:size] for size in (300, 100, 7)]
+        shares = [rng.permutation(model.dataset.size)[:size] for size in (300, 100, 7)]
         given = TrainingPlan(model, shares, 3, GradientStep(0.3))
         here, there = (final(engine, given, seed=2) for engine in (self.engine, PlainEngine()))
         assert_close(here, there, RELATIVE_DOUBLE)
 
     @pytest.mark.parametrize("task", ["softmax", DROPOUT], ids=["softmax", "dropout"])
     @pytest.mark.parametrize("local", LOCALS)
-    def test_same_seed_same_numbers(self, local: Any, task: Any) -> None:
+    def test_the_same_seed_gives_the_same_numbers(self, local: Any, task: Any) -> None:
         one, other = (final(self.engine, plan(RAGGED, local, task)) for _ in range(2))
         assert_same(one, other)
 
     @pytest.mark.parametrize("local", LOCALS)
-    def test_a_model_that_draws_at_random(self, local: Any) -> None:
+    def test_a_model_that_draws_random_numbers(self, local: Any) -> None:
         """Each client draws the same with any engine, whatever else was drawn before."""
         given = plan(RAGGED, local, DROPOUT)
         there = final(PlainEngine(), given)
@@ -126,7 +126,7 @@ class EngineContract:
         assert_close(final(self.engine, given), there)
 
     @pytest.mark.parametrize("local", LOCALS)
-    def test_frozen_parameters_stay(self, local: Any) -> None:
+    def test_frozen_parameters_do_not_change(self, local: Any) -> None:
         """Only the last layer is trained: the same as softmax regression on what it is given."""
 
         def build(_: Dataset) -> nn.Sequential:
@@ -161,7 +161,7 @@ class EngineContract:
 
     @pytest.mark.parametrize("task", ["softmax", DROPOUT], ids=["softmax", "dropout"])
     @pytest.mark.parametrize("local", LOCALS)
-    def test_goes_on_from_any_round(self, local: Any, task: Any) -> None:
+    def test_resumes_from_any_round(self, local: Any, task: Any) -> None:
         given = plan(RAGGED, local, task, rounds=4)
         every = list(self.engine.rounds(given, given.model.start(3)))
         rest = list(self.engine.rounds(given.from_round(3), every[1]))
@@ -169,7 +169,7 @@ class EngineContract:
         assert_same(rest[-1], every[-1])
 
     @pytest.mark.parametrize("local", LOCALS)
-    def test_the_start_is_left_alone(self, local: Any) -> None:
+    def test_the_initial_parameters_are_not_modified(self, local: Any) -> None:
         given = plan(EQUAL, local)
         start = given.model.start(0)
         before = {name: value.clone() for name, value in start.items()}
@@ -177,7 +177,7 @@ class EngineContract:
         assert_same(start, before)
 
     @pytest.mark.parametrize("local", LOCALS)
-    def test_training_helps(self, local: Any) -> None:
+    def test_training_improves_accuracy(self, local: Any) -> None:
         given = plan([200] * 5, local, rounds=15)
         data = given.model.dataset
         before = given.model.evaluate(given.model.start(3), data.test_inputs, data.test_labels)
@@ -204,15 +204,15 @@ class EngineContract:
         (after,) = self.engine.rounds(given, {"weight": torch.ones(1, 1)})
         assert after["weight"].item() == pytest.approx(1.0 / 3.0 + 0.2 * 2.0 / 3.0, rel=1e-6)
 
-    def test_who_contributes_nothing_weighs_nothing(self) -> None:
+    def test_a_client_without_samples_has_no_weight(self) -> None:
         without = plan([50, 70], LocalEpochs(0.05, 16))
         nothing = np.array([], dtype=np.int64)
         idle = TrainingPlan(without.model, [*without.shares, nothing], 3, without.local)
         assert_close(final(self.engine, idle), final(self.engine, without))
 
     @pytest.mark.parametrize("local", [GradientStep(1e30), LocalEpochs(1e30, 16)])
-    def test_a_model_that_is_no_number_any_more(self, local: Any) -> None:
-        with pytest.raises(TrainingFailed, match=r"no number any more in round \d+ of slot 1"):
+    def test_a_model_that_becomes_nan(self, local: Any) -> None:
+        with pytest.raises(TrainingFailed, match=r"became NaN or infinite in round \d+ of slot 1"):
             final(self.engine, plan(RAGGED, local, task="mlp", rounds=9))
 
     @pytest.mark.parametrize("local", [GradientStep(0.5), LocalEpochs(0.05, batch=2)])
@@ -223,7 +223,7 @@ class EngineContract:
         data = Dataset("thirty", inputs, np.arange(30) % 2, inputs[:2], np.array([0, 1]), 2)
         shares = list(np.arange(30).reshape(5, 6))
         given = TrainingPlan(Model(find_task("softmax"), data), shares, 3, local)
-        with pytest.raises(TrainingFailed, match=r"the model of clients\[3\] is no number"):
+        with pytest.raises(TrainingFailed, match=r"the model of clients\[3\] became NaN"):
             final(self.engine, given)
 
     @pytest.mark.parametrize("task", ["softmax", "mlp", "cnn"])

@@ -12,9 +12,8 @@ import torch
 import fedaccord as fa
 from fedaccord.data.partition import SkewedPartition
 from fedaccord.training.checkpoint import Checkpoint, identity_of, load_parameters
-from fedaccord.training.course import Course, State, train
-from fedaccord.training.engine import GradientStep
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.course import Course, RunState, train
+from fedaccord.training.engine import GradientStep, PlainEngine
 from fedaccord.training.task import Model
 from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.test_course import SIZES, THREE_SLOTS, course
@@ -33,7 +32,7 @@ def skewed(alpha: float) -> Callable[[int], SkewedPartition]:
     return lambda seed: SkewedPartition(course().model.dataset, SIZES, alpha, seed)
 
 
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+def test_loads_what_was_saved(tmp_path: Path) -> None:
     store = checkpoint(tmp_path / "run.pt")
     run = train(course(), THREE_SLOTS, store=store)
     state = checkpoint(tmp_path / "run.pt").load()
@@ -46,7 +45,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run.pt"]
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_a_missing_file_loads_nothing(tmp_path: Path) -> None:
     assert checkpoint(tmp_path / "run.pt").load() is None
 
 
@@ -65,7 +64,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_another_run_does_not_go_on_from_it(
+def test_another_run_does_not_resume_from_it(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "run.pt"))
@@ -111,7 +110,7 @@ def test_damaged_files(tmp_path: Path, content: bytes) -> None:
 
 def test_other_files(tmp_path: Path) -> None:
     torch.save({"weights": torch.zeros(2)}, tmp_path / "run.pt")
-    with pytest.raises(fa.FedaccordError, match="is no checkpoint of fedaccord"):
+    with pytest.raises(fa.FedaccordError, match="is not a checkpoint of fedaccord"):
         checkpoint(tmp_path / "run.pt").load()
 
 
@@ -139,25 +138,25 @@ def test_odd_contents(tmp_path: Path, change: dict[str, Any]) -> None:
     train(course(), THREE_SLOTS, store=checkpoint(path))
     content = torch.load(path, weights_only=True) | change
     torch.save({part: value for part, value in content.items() if value is not None}, path)
-    with pytest.raises(fa.FedaccordError, match="is no checkpoint of fedaccord"):
+    with pytest.raises(fa.FedaccordError, match="is not a checkpoint of fedaccord"):
         checkpoint(path).load()
 
 
-def test_a_slot_that_is_missing(tmp_path: Path) -> None:
+def test_a_missing_slot(tmp_path: Path) -> None:
     path = tmp_path / "run.pt"
     train(course(), THREE_SLOTS, store=checkpoint(path))
     content = torch.load(path, weights_only=True)
     torch.save(content | {"slots": content["slots"][1:]}, path)
-    with pytest.raises(fa.FedaccordError, match="is no checkpoint of fedaccord"):
+    with pytest.raises(fa.FedaccordError, match="is not a checkpoint of fedaccord"):
         checkpoint(path).load()
 
 
-def test_no_room_for_it(tmp_path: Path) -> None:
+def test_a_full_disk(tmp_path: Path) -> None:
     """A limit on the size of files stands for a full disk: the old file stays as it was."""
     path = tmp_path / "run.pt"
     train(course(), THREE_SLOTS, store=checkpoint(path))
     before = path.read_bytes()
-    large = State((), (), {"1.weight": torch.zeros(100_000)})
+    large = RunState((), (), {"1.weight": torch.zeros(100_000)})
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, most))
     try:
@@ -169,10 +168,10 @@ def test_no_room_for_it(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["run.pt"]
 
 
-def test_rounds_in_a_row_are_not_all_written(tmp_path: Path) -> None:
+def test_rounds_in_quick_succession_are_not_all_written(tmp_path: Path) -> None:
     store = checkpoint(tmp_path / "run.pt")
     state = train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "other.pt"))
-    store.save(State(state.slots, (), state.parameters))
+    store.save(RunState(state.slots, (), state.parameters))
     assert not store.path.exists()
-    store.save(State(state.slots, (), state.parameters), at_once=True)
+    store.save(RunState(state.slots, (), state.parameters), at_once=True)
     assert store.path.exists()

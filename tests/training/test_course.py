@@ -11,9 +11,14 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import examples_for
-from fedaccord.training.course import Course, State, TrainingRun, train
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingFailed, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.course import Course, RunState, TrainingRun, train
+from fedaccord.training.engine import (
+    GradientStep,
+    LocalEpochs,
+    PlainEngine,
+    TrainingFailed,
+    TrainingPlan,
+)
 from fedaccord.training.task import Model, Task, cross_entropy, find_task
 from fedaccord.training.vectorised.engine import VectorisedEngine
 
@@ -36,14 +41,14 @@ class Memory:
     """A store that ends the run at its k-th save, as a kill would."""
 
     def __init__(self, ends_at: int | None = None) -> None:
-        self.state: State | None = None
+        self.state: RunState | None = None
         self.saves = 0
         self.ends_at = ends_at
 
-    def load(self) -> State | None:
+    def load(self) -> RunState | None:
         return self.state
 
-    def save(self, state: State, *, at_once: bool = False) -> None:
+    def save(self, state: RunState, *, at_once: bool = False) -> None:
         self.saves += 1
         if self.saves == self.ends_at:
             self.ends_at = None
@@ -99,7 +104,7 @@ def test_seeds_change_data_and_start_and_repeat() -> None:
 
 @pytest.mark.parametrize("engine", [PlainEngine(), VectorisedEngine()], ids=lambda e: e.name)
 @pytest.mark.parametrize("local", [GradientStep(0.5), LocalEpochs(0.1, 16)], ids=str)
-def test_ended_at_any_save_it_goes_on_to_the_same_numbers(
+def test_interrupted_at_any_save_it_resumes_to_the_same_numbers(
     engine: PlainEngine | VectorisedEngine, local: GradientStep | LocalEpochs
 ) -> None:
     given = course(local)
@@ -120,7 +125,7 @@ def test_a_finished_run_is_not_run_again() -> None:
     assert store.saves == saves
 
 
-def test_progress_is_told_every_round() -> None:
+def test_progress_is_reported_after_every_round() -> None:
     told: list[tuple[int, int]] = []
     train(course(), THREE_SLOTS, progress=lambda slot, turn, score: told.append((slot, turn)))
     assert told == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
@@ -134,12 +139,14 @@ def test_a_failure_names_the_client_and_keeps_the_last_good_model() -> None:
     assert all(bool(value.isfinite().all()) for value in store.state.parameters.values())
 
 
-def test_a_loss_that_is_no_number_while_the_model_is() -> None:
-    """NaN is added behind the back of differentiation: slopes and parameters stay numbers."""
+def test_a_loss_that_becomes_nan_while_the_model_does_not() -> None:
+    """NaN is added behind the back of differentiation: gradients and parameters stay numbers."""
     given, store = course(), Memory()
     task = Task("lost", find_task("softmax").build, lambda o, y: cross_entropy(o, y) + nan)
     given = replace(given, model=Model(task, given.model.dataset))
-    with pytest.raises(TrainingFailed, match=r"the loss of one is no number .* round 1 of slot 1"):
+    with pytest.raises(
+        TrainingFailed, match=r"the loss of one became NaN or infinite in round 1 of slot 1"
+    ):
         train(given, THREE_SLOTS, store=store)
     assert store.state is not None
     assert store.state.rounds == ()
@@ -148,7 +155,7 @@ def test_a_loss_that_is_no_number_while_the_model_is() -> None:
 @pytest.mark.parametrize(
     ("contributions", "message"),
     [
-        ([130, 0, 0], "one is to train on 130 examples, but has 120"),
+        ([130, 0, 0], "one is to train on 130 examples, but has only 120"),
         ([1, 2], "2 contributions, but 3 clients with data"),
         (
             [[1, 2, 3], [4, -5, 6]],
@@ -156,7 +163,7 @@ def test_a_loss_that_is_no_number_while_the_model_is() -> None:
         ),
         ([nan, 1, 2], "contributions: must be 0 or more and finite, got nan from one in slot 1"),
         ([1, 2, inf], "contributions: must be 0 or more and finite, got inf from three in slot 1"),
-        ([[1, 2, 3], [4, 5]], "contributions: must be numbers, as many in each slot"),
+        ([[1, 2, 3], [4, 5]], "contributions: must be numbers, equally many for each slot"),
         ([[[1, 2, 3]]], r"contributions: must be a row for each slot, got \(1, 1, 3\)"),
     ],
 )
@@ -166,7 +173,7 @@ def test_refusals(contributions: list[float], message: str) -> None:
 
 
 @pytest.mark.parametrize("phases", [["cooperating"], ["cooperating"] * 4])
-def test_a_phase_for_each_slot(phases: list[str]) -> None:
+def test_there_must_be_one_phase_per_slot(phases: list[str]) -> None:
     message = f"contributions of 3 slots, but {len(phases)} phases"
     with pytest.raises(fa.InvalidInput, match=message):
         train(course(), THREE_SLOTS, phases)

@@ -8,8 +8,7 @@ import torch
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, Task, find_task
 from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import DROPOUT, EngineContract, assert_close, final, plan
@@ -37,7 +36,7 @@ def test_the_union_of_a_hundred_clients_is_one_step_of_each() -> None:
         ({"shares": [np.array([], int)]}, "nobody contributes a sample"),
     ],
 )
-def test_plans_that_are_refused(change: dict[str, object], message: str) -> None:
+def test_rejected_plans(change: dict[str, object], message: str) -> None:
     model = Model(find_task("softmax"), load_dataset("digits"))
     fields = {"shares": [np.arange(5)], "rounds": 1, "local": GradientStep()} | change
     with pytest.raises(fa.InvalidInput, match=message):
@@ -46,12 +45,12 @@ def test_plans_that_are_refused(change: dict[str, object], message: str) -> None
 
 @pytest.mark.parametrize("kind", [GradientStep, LocalEpochs])
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e300, 1e-300])
-def test_rates_that_are_refused(kind: type[GradientStep | LocalEpochs], rate: float) -> None:
+def test_rejected_rates(kind: type[GradientStep | LocalEpochs], rate: float) -> None:
     with pytest.raises(fa.InvalidInput, match="rate: must be more than 0 and fit 32 bits"):
         kind(rate)
 
 
-def test_epochs_that_are_refused() -> None:
+def test_rejected_epochs() -> None:
     for fields in ({"batch": 0}, {"epochs": 0}):
         with pytest.raises(fa.InvalidInput, match="batch and epochs: must be 1 or more"):
             LocalEpochs(0.1, **fields)
@@ -61,7 +60,7 @@ PLACES = list(product((0, 1), (1, 2), (1, 2, 3), (0, 1, 2)))
 """Seeds, slots, rounds and clients."""
 
 
-def test_batches_are_in_another_order_for_each_seed_slot_round_client_and_epoch() -> None:
+def test_batch_order_differs_by_seed_slot_round_client_and_epoch() -> None:
     everyone = [np.arange(40)] * 3
     model, local = Model(find_task("softmax"), load_dataset("digits")), LocalEpochs(epochs=2)
     found = {
@@ -75,7 +74,7 @@ def test_batches_are_in_another_order_for_each_seed_slot_round_client_and_epoch(
         assert tuple(np.random.default_rng(seeds).permutation(40).tolist()) not in found
 
 
-def test_dropout_is_another_for_each_seed_slot_round_and_client() -> None:
+def test_dropout_differs_by_seed_slot_round_and_client() -> None:
     model = Model(DROPOUT, load_dataset("digits"))
     torch.manual_seed(7)
     before = torch.rand(1)
@@ -83,7 +82,7 @@ def test_dropout_is_another_for_each_seed_slot_round_and_client() -> None:
     found = []
     for seed, slot, turn, client in PLACES * 2:
         given = TrainingPlan(model, [np.arange(4)] * 3, 3, LocalEpochs(), seed, slot)
-        with given.chance(client, turn):
+        with given.seeded(client, turn):
             found.append(tuple(torch.rand(4).tolist()))
     assert len(set(found)) == len(PLACES)  # and the same when asked again
     assert torch.equal(torch.rand(1), before)
@@ -91,7 +90,7 @@ def test_dropout_is_another_for_each_seed_slot_round_and_client() -> None:
 
 @pytest.mark.parametrize("engine", [PlainEngine(), VectorisedEngine()], ids=lambda e: e.name)
 @pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(batch=16)], ids=str)
-def test_what_is_frozen_stays_to_the_last_bit(
+def test_frozen_parameters_stay_the_same_to_the_last_bit(
     engine: PlainEngine | VectorisedEngine, local: GradientStep | LocalEpochs
 ) -> None:
     """Also when it is averaged with weights that add up to 1 but for rounding."""

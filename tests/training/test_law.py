@@ -28,7 +28,7 @@ coefficients = st.floats(0.01, 100.0)
 
 
 @given(coefficients, coefficients, st.floats(0.0, 100.0))
-def test_an_exact_law_is_found(data: float, rounds: float, floor: float) -> None:
+def test_recovers_an_exact_law(data: float, rounds: float, floor: float) -> None:
     law = fit_law(TOTALS, TURNS, data / np.sqrt(TOTALS * TURNS) + rounds / TURNS + floor)
     # the largest term is up to 1e4 times another: 64-bit numbers leave 1e-10 of that
     found = [law.data, law.rounds, law.floor]
@@ -38,7 +38,7 @@ def test_an_exact_law_is_found(data: float, rounds: float, floor: float) -> None
 
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=25, max_size=25))
-def test_no_other_law_of_the_kind_is_closer(losses: list[float]) -> None:
+def test_no_other_law_of_this_form_fits_better(losses: list[float]) -> None:
     measured = np.array(losses)
     law = fit_law(TOTALS, TURNS, measured)
     columns = np.column_stack([1 / np.sqrt(TOTALS * TURNS), 1 / TURNS, np.ones_like(TURNS)])
@@ -47,7 +47,7 @@ def test_no_other_law_of_the_kind_is_closer(losses: list[float]) -> None:
     assert min(law.data, law.rounds, law.floor) >= 0.0
 
 
-def test_what_does_not_follow_the_law_is_said() -> None:
+def test_reports_data_that_does_not_follow_the_law() -> None:
     straight = fit_law(TOTALS, TURNS, 2.0 - 0.03 * TURNS)
     assert not straight.fits
     assert "explains only" in straight.objections[0]
@@ -57,9 +57,9 @@ def test_what_does_not_follow_the_law_is_said() -> None:
 
 
 @pytest.mark.parametrize("losses", [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0, np.nan]])
-def test_too_little_to_fit(losses: list[float]) -> None:
+def test_too_few_losses_to_fit(losses: list[float]) -> None:
     size = len(losses)
-    with pytest.raises(fa.InvalidInput, match="needs four losses or more, all finite"):
+    with pytest.raises(fa.InvalidInput, match="needs four or more, all finite"):
         fit_law(TOTALS[:size], TURNS[:size], np.array(losses))
 
 
@@ -80,7 +80,7 @@ def test_losses_are_measured_on_more_and_more_data() -> None:
     assert losses.law_at_the_end().losses.size == len(losses.totals)
 
 
-def test_losses_are_the_mean_over_seeds_each_with_data_of_its_own() -> None:
+def test_losses_are_means_over_seeds_with_different_data() -> None:
     model = Model(find_task("softmax"), load_dataset("digits"))
     losses = measure_losses(model, GradientStep(0.5), 4, clients=2, seeds=3)
     half = int(losses.totals[1]) // 2
@@ -94,11 +94,11 @@ def test_losses_are_the_mean_over_seeds_each_with_data_of_its_own() -> None:
 
 def test_the_law_needs_rounds() -> None:
     model = Model(find_task("softmax"), load_dataset("digits"))
-    with pytest.raises(fa.InvalidInput, match="rounds: the law needs 4 or more, got 3"):
+    with pytest.raises(fa.InvalidInput, match="rounds: must be 4 or more to fit the law, got 3"):
         measure_losses(model, GradientStep(), 3)
 
 
-def test_the_speed_is_the_median_of_rounds_without_the_first(
+def test_the_speed_is_the_median_of_all_rounds_but_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By a clock that says what we want: rounds of 100 s, then of 3, 1, 2, 9, 2, 4 and 5."""
@@ -112,7 +112,7 @@ def test_the_speed_is_the_median_of_rounds_without_the_first(
 
 
 @pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(0.1, batch=8, epochs=2)])
-def test_the_speed_is_of_a_sample(local: GradientStep | LocalEpochs) -> None:
+def test_the_speed_is_per_sample(local: GradientStep | LocalEpochs) -> None:
     """A median and a slowest, for one sample: no more than the whole measurement took."""
     model = Model(find_task("softmax"), load_dataset("digits"))
     before = time.perf_counter()

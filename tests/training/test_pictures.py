@@ -6,18 +6,20 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+import fedaccord as fa
 from fedaccord import plots, report
 from fedaccord.data.partition import SkewedPartition
 from fedaccord.summaries import training as summaries
 from fedaccord.training.calibration import Losses
-from fedaccord.training.comparison import Comparison
 from fedaccord.training.course import Score, SlotRecord, TrainingRun
+from fedaccord.trials.profiles import PlayedProfile
+from fedaccord.trials.trial import Trial
 from tests.training.test_course import course
 
 
 def comparison(
     *phases: str, seeds: int = 2, gain: float = 0.1, spread: float = 0.0, rounds: int = 3
-) -> Comparison:
+) -> Trial:
     """Accuracies that rise from round to round, a bit more with each seed; gains may, too."""
 
     def run(profile: str, seed: int, more: float) -> TrainingRun:
@@ -28,10 +30,10 @@ def comparison(
         return TrainingRun(profile, seed, tuple(slots), {})
 
     runs = [run(name, s, m) for name, m in [("a", 0.0), ("b", gain)] for s in range(seeds)]
-    return Comparison("a consortium", course(rounds=rounds), "plain", tuple(runs), ("a note",))
+    return Trial("a consortium", course(rounds=rounds), "plain", tuple(runs))
 
 
-def together(*others: Comparison) -> Comparison:
+def together(*others: Trial) -> Trial:
     """Several comparisons with the same first profile as one."""
     first = others[0]
     runs = [run for run in first.runs if run.profile == "a"]
@@ -64,7 +66,7 @@ def test_a_slot_in_which_nobody_trained() -> None:
     idle = SlotRecord(1, "equilibrium", 0, (), score)
     busy = SlotRecord(2, "equilibrium", 5, (score, Score(0.4, 0.6)), Score(0.4, 0.6))
     runs = (TrainingRun("a", 0, (idle, busy), {}),)
-    figure = plots.plot_learning(Comparison("c", course(), "plain", runs))
+    figure = plots.plot_learning(Trial("c", course(), "plain", runs))
     assert len(np.asarray(figure.axes[0].get_lines()[0].get_xdata())) == 3
 
 
@@ -72,7 +74,7 @@ def test_punishments_of_any_profile_are_shaded() -> None:
     """Here of the first one only, which slipped; the last one acts alone."""
     slipped = comparison("cooperating", "punishing", "cooperating").of("a")
     alone = comparison("equilibrium", "equilibrium", "equilibrium").of("b")
-    figure = plots.plot_learning(Comparison("c", course(), "plain", (*slipped, *alone)))
+    figure = plots.plot_learning(Trial("c", course(), "plain", (*slipped, *alone)))
     assert labels(figure) == ["a", "b", "punishing"]
     [shade] = [each for each in figure.axes[0].collections if each.get_label() == "punishing"]
     [shape] = shade.get_paths()
@@ -93,7 +95,7 @@ def test_a_single_round_is_a_mark() -> None:
     assert [line.get_marker() for line in lines] == ["None", "None"]
 
 
-def test_bands_are_not_cut() -> None:
+def test_bands_are_not_cut_off() -> None:
     """Past the first tenth of the rounds, of which here there is none."""
     given = comparison("equilibrium", seeds=9)
     above, below = plots.plot_learning(given).axes
@@ -116,8 +118,10 @@ def test_the_law_with_marks_and_lines() -> None:
 def test_the_sentences() -> None:
     sure = comparison("equilibrium", seeds=3)
     assert summaries.training_title(sure) == "10.00 points more accuracy under b than under a"
-    page = report.render_training(sure)
-    assert "a note" in page
+    missing = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
+    played = PlayedProfile("b", missing.profile[None], ("equilibrium",), missing)
+    page = report.render_training(replace(sure, played=(played,)))
+    assert "b: no such agreement exists" in page
     assert "<svg" in page
     same = comparison("equilibrium", gain=0.0)
     assert summaries.gain_sentence(same, same.scores[1]) == (
@@ -146,7 +150,7 @@ def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
     assert title(0.0, seeds=1) == "The same accuracy, with a single seed"
 
 
-def test_skew_is_told() -> None:
+def test_skew_is_reported() -> None:
     given = comparison("equilibrium")
     assert "skew" not in summaries.setting_sentence(given)
     assert "Skew" not in report.render_training(given)

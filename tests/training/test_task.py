@@ -26,9 +26,15 @@ def images(height: int, width: int) -> Dataset:
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        (load_dataset("breast-cancer"), "task cnn: needs images, breast-cancer has none"),
-        (images(1, 1), "task cnn: needs images of 2 x 2 pixels or more, those of own have 1 x 1"),
-        (images(1, 5), "task cnn: needs images of 2 x 2 pixels or more, those of own have 1 x 5"),
+        (load_dataset("breast-cancer"), "task cnn: needs images, but breast-cancer has none"),
+        (
+            images(1, 1),
+            "task cnn: needs images of at least 2 x 2 pixels, but those of own have 1 x 1",
+        ),
+        (
+            images(1, 5),
+            "task cnn: needs images of at least 2 x 2 pixels, but those of own have 1 x 5",
+        ),
     ],
 )
 def test_images_only(dataset: Dataset, message: str) -> None:
@@ -36,7 +42,7 @@ def test_images_only(dataset: Dataset, message: str) -> None:
         Model(find_task("cnn"), dataset)
 
 
-def test_small_images_will_do() -> None:
+def test_small_images_work() -> None:
     model = Model(find_task("cnn"), images(2, 3))
     loss, _ = model.evaluate(model.start(0), model.dataset.inputs, model.dataset.labels)
     assert np.isfinite(loss)
@@ -54,7 +60,7 @@ def frozen(_: Dataset) -> nn.Module:
         (frozen, "its model has no parameters to train"),
     ],
 )
-def test_modules_that_are_refused(build: Any, message: str) -> None:
+def test_rejected_modules(build: Any, message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=f"task own: {message}"):
         Model(Task("own", build), load_dataset("breast-cancer"))
 
@@ -67,14 +73,14 @@ def test_modules_that_are_refused(build: Any, message: str) -> None:
         (lambda outputs, labels: cross_entropy(outputs, labels)[:, None], r"\(64, 1\)"),
     ],
 )
-def test_a_loss_is_one_number_for_each_example(loss: Any, shape: str) -> None:
+def test_a_loss_must_be_one_number_per_example(loss: Any, shape: str) -> None:
     message = f'task own: its loss must give .* \\(reduction="none"\\), not the shape {shape}'
     with pytest.raises(fa.InvalidInput, match=message):
         Model(Task("own", find_task("softmax").build, loss), load_dataset("digits"))
 
 
 @pytest.mark.parametrize("task", [find_task("mlp"), DROPOUT], ids=["mlp", "dropout"])
-def test_starts_differ_by_seed_and_leave_the_global_chance_alone(task: Task) -> None:
+def test_starts_differ_by_seed_and_leave_the_global_rng_alone(task: Task) -> None:
     torch.manual_seed(7)
     before = torch.rand(1)
     torch.manual_seed(7)
@@ -85,7 +91,7 @@ def test_starts_differ_by_seed_and_leave_the_global_chance_alone(task: Task) -> 
     assert not all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_it_is_measured_without_dropout_and_left_as_it_was() -> None:
+def test_evaluation_uses_no_dropout_and_changes_nothing() -> None:
     digits = load_dataset("digits")
     model = Model(DROPOUT, digits)
     parameters = model.start(0)
@@ -121,16 +127,16 @@ class Noisy(nn.Linear):
         (lambda _: Noisy(30, 2), True),
     ],
 )
-def test_whether_a_model_draws_at_random(build: Any, random: bool) -> None:
+def test_detects_models_that_draw_random_numbers(build: Any, random: bool) -> None:
     assert Model(Task("own", build), load_dataset("breast-cancer")).random is random
 
 
 @pytest.mark.parametrize("size", [1, 8_192, 8_193, 20_000])
 def test_loss_and_accuracy_of_many_examples(size: int) -> None:
     """More than are measured at once, against NumPy in 64 bits."""
-    chance = np.random.default_rng(size)
-    inputs = chance.normal(size=(size, 3)).astype(np.float32)
-    labels = chance.integers(0, 4, size)
+    rng = np.random.default_rng(size)
+    inputs = rng.normal(size=(size, 3)).astype(np.float32)
+    labels = rng.integers(0, 4, size)
     model = Model(in_double("softmax"), Dataset("own", inputs, labels, inputs, labels, 4))
     parameters = model.start(0)
     weight, bias = (parameters[name].numpy() for name in ("1.weight", "1.bias"))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedaccord.training.engine import LocalEpochs, TrainingFailed
-from fedaccord.training.threads import Crew, one_thread
+from fedaccord.training.threads import ThreadPool, one_thread
 from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import LOCALS, RAGGED, final, plan
 
@@ -35,14 +35,14 @@ def test_the_same_numbers_to_the_last_bit(sizes: Any, local: Any, task: str) -> 
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_results_come_in_order_from_workers_of_their_own() -> None:
+def test_results_come_in_order_and_each_thread_has_its_own_worker() -> None:
     made: list[int] = []
 
     def make_worker() -> Callable[[int], tuple[int, int, int]]:
         made.append(threading.get_ident())
         return lambda piece: (piece, made.index(threading.get_ident()), torch.get_num_threads())
 
-    with closing(Crew()) as crew, crew.in_order(make_worker, range(50)) as results:
+    with closing(ThreadPool()) as pool, pool.in_order(make_worker, range(50)) as results:
         assert torch.get_num_threads() == 1
         found = list(results)
     assert [piece for piece, _, _ in found] == list(range(50))
@@ -55,7 +55,7 @@ def test_results_come_in_order_from_workers_of_their_own() -> None:
 @pytest.mark.usefixtures("three_threads")
 def test_a_failure_on_another_thread_names_the_client_and_ends_the_threads() -> None:
     before = threading.active_count()
-    with pytest.raises(TrainingFailed, match=r"the model of clients\[\d\] is no number"):
+    with pytest.raises(TrainingFailed, match=r"the model of clients\[\d\] became NaN"):
         final(VectorisedEngine(), plan(RAGGED, LocalEpochs(1e30, 16), "mlp", rounds=5))
     assert torch.get_num_threads() == 3
     assert threading.active_count() == before

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison
+    from fedaccord.trials.trial import Trial
 
 
 _CLIENTS_FILE = re.compile(r"""^[ \t]*clients[ \t]*=[ \t]*["']([^"'\n]+)""", re.MULTILINE)
@@ -125,7 +126,7 @@ def write_account(path: Path, account: "Account") -> None:
         write_file(path, render_account(account))
 
 
-def write_training(path: Path, comparison: "Comparison") -> None:
+def write_training(path: Path, comparison: "Trial") -> None:
     """Write the HTML page about a training."""
     from fedaccord.report import render_training
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from fedaccord.game.social_optimum import SocialOptimum
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.summaries.match import Account
-    from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.training.comparison import Estimate
+    from fedaccord.trials.trial import Trial
 
 _INDENTED = 1000
 """Largest number of clients (or slots) for which JSON is indented: Python indents slowly."""
@@ -67,9 +68,11 @@ def match_record(
     }
 
 
-def training_record(comparison: "Comparison", skew: float | None) -> dict[str, Any]:
+def training_record(comparison: "Trial", skew: float | None) -> dict[str, Any]:
     """What `train` prints."""
-    return comparison.to_dict() | {"skew": skew}
+    from fedaccord.summaries.training import training_notes
+
+    return comparison.to_dict() | {"notes": training_notes(comparison), "skew": skew}
 
 
 def comparison_record(

@@ -18,9 +18,12 @@ from fedaccord.summaries.agreement import (
     verdict,
 )
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
-from fedaccord.summaries.training import gain_sentence, percent, setting_sentence
-from fedaccord.training.comparison import Comparison, Estimate
-from fedaccord.training.course import TrainingRun
+from fedaccord.summaries.training import (
+    gain_sentence,
+    percent,
+    setting_sentence,
+    training_notes,
+)
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from fedaccord.numbers import BoolArray
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.match import Account
+    from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.training.course import TrainingRun
+    from fedaccord.trials.trial import Trial
 
 
 LISTED = 20
@@ -187,7 +193,7 @@ def print_wide(console: Console, table: Table) -> None:
     console.print()
 
 
-def print_training(console: Console, comparison: Comparison) -> None:
+def print_training(console: Console, comparison: "Trial") -> None:
     """The scores of the profiles, and what they mean."""
     console.print(setting_sentence(comparison))
     table = plain_table(
@@ -201,13 +207,13 @@ def print_training(console: Console, comparison: Comparison) -> None:
     console.print(table)
     for score in comparison.scores[1:]:
         console.print(gain_sentence(comparison, score))
-    for note in comparison.notes:
+    for note in training_notes(comparison):
         console.print(f"  {note}", soft_wrap=True)
     if len(comparison.runs[0].slots) > 1:
         _print_slots(console, comparison)
 
 
-def _print_slots(console: Console, comparison: Comparison) -> None:
+def _print_slots(console: Console, comparison: "Comparison") -> None:
     """Test accuracy after each slot, and how many examples were trained on in it."""
     profiles = [score.profile for score in comparison.scores]
     slots = len(comparison.runs[0].slots)
@@ -222,7 +228,7 @@ def _print_slots(console: Console, comparison: Comparison) -> None:
         )
 
 
-def _slot(runs: list[TrainingRun], k: int) -> str:
+def _slot(runs: "list[TrainingRun]", k: int) -> str:
     """Mean accuracy after a slot, and the number of examples trained on."""
     records = [run.slots[k] for run in runs]
     accuracy = np.mean([record.final.accuracy for record in records])
@@ -230,6 +236,6 @@ def _slot(runs: list[TrainingRun], k: int) -> str:
     return f"{100 * accuracy:.2f} % ({records[0].total:,}{phase})"
 
 
-def _loss(estimate: Estimate) -> str:
+def _loss(estimate: "Estimate") -> str:
     width = f" ± {estimate.half_width:.4f}" if np.isfinite(estimate.half_width) else ""
     return f"{estimate.mean:.4f}{width}"

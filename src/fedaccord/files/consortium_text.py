@@ -1,32 +1,106 @@
-"""A consortium as the text of a file that `load_consortium` reads back, number for number.
+"""A consortium file with other numbers for some of its clients, and all else as it was.
 
-Its samples must be whole, as in any file.
+Comments, order and spacing stay; only the numbers change. There are two exceptions. A cost that was
+described by `cpu` becomes a number. And if the clients are in a CSV file, the new text has them as
+tables instead, so that it stands alone and the CSV file is not touched.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from fedaccord.game.consortium import Client, Consortium
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import AoT, Table
+
+from fedaccord.checks import normalised
+from fedaccord.errors import InvalidInput
+from fedaccord.files.consortium import load_consortium
+from fedaccord.files.reading import TOML_LIMIT, read_text
+from fedaccord.game.consortium import Client
+
+Numbers = Mapping[str, float]
+"""Numbers of a client by field, `valuation` and `cost_per_sample` among them."""
 
 
-def consortium_text(consortium: Consortium, comments: Sequence[str] = ()) -> str:
-    """TOML, with the comments on top.
+def with_numbers(
+    path: str | Path, clients: Mapping[str, Numbers], comments: Sequence[str] = ()
+) -> str:
+    """The text of the consortium file at `path`, with these numbers for the clients called so.
 
-    >>> from fedaccord.files.consortium import example_consortium
-    >>> consortium_text(example_consortium(), ["Six hospitals."]).splitlines()[:3]
-    ['# Six hospitals.', '', 'name = "Breast imaging, six hospitals"']
+    The comments go to the top. They replace those that an earlier call put there, which are known
+    by the first words of their first line.
     """
+    path = Path(path)
+    consortium = load_consortium(path)
+    for name in clients:
+        consortium.index(name)  # rejects a client that is not there
+    changes = {normalised(name): numbers for name, numbers in clients.items()}
+    text = read_text(path, TOML_LIMIT)
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise InvalidInput(f"cannot be rewritten: {error}", str(path)) from None
+    listed: Any = document["clients"]
+    if isinstance(listed, str):
+        document.remove("clients")
+        written = [_client_text(client, changes.get(client.name, {})) for client in consortium]
+        changed = "\n".join([tomlkit.dumps(document).rstrip() + "\n", *written])
+    else:
+        for n, client in enumerate(listed):
+            if numbers := changes.get(normalised(client["name"])):
+                _change(listed, n, numbers)
+        changed = tomlkit.dumps(document)
+    return _commented(changed, comments, "\r\n" if "\r\n" in text else "\n")
+
+
+def _change(clients: Any, n: int, numbers: Numbers) -> None:
+    """Put the numbers into the n-th client, each where it is or where `cpu` was."""
+    client = clients[n]
+    if "cpu" in client and "cost_per_sample" in numbers:
+        if isinstance(clients, AoT):
+            client = clients[n] = _without_cpu(client, numbers["cost_per_sample"])
+        else:
+            del client["cpu"]
+    for field, value in numbers.items():
+        client[field] = float(value)
+
+
+def _without_cpu(client: Table, cost_per_sample: float) -> Table:
+    """A client's table with its cost in the place of `cpu`, also if that was a table or dotted."""
+    table = tomlkit.table()
+    for key, item in client.value.body:
+        if key is None:
+            table.append(None, item)  # a comment or an empty line
+        elif key.key.partition(".")[0] != "cpu":
+            table.append(key, item)
+        elif "cost_per_sample" not in table:
+            table.append("cost_per_sample", cost_per_sample)
+    return table
+
+
+def _commented(text: str, comments: Sequence[str], newline: str) -> str:
+    """The text with the comments on top, in the place of an earlier version of them."""
+    if not comments:
+        return text
+    start = " ".join(comments[0].split()[:2])
+    if text.startswith(f"# {start}"):
+        text = text.partition(newline * 2)[2]
     lines = [f"# {comment}" for comment in comments]
-    lines += ["", f"name = {_text(consortium.name)}", f"rounds = {int(consortium.rounds)}"]
-    lines += [f"server_fee = {_number(consortium.server_fee)}"]
-    for client in consortium:
-        lines += ["", "[[clients]]", *_fields(client)]
-    return "\n".join(lines).lstrip("\n") + "\n"
+    return newline.join([*lines, "", ""]) + text.lstrip("\r\n")
 
 
-def _fields(client: Client) -> list[str]:
+# --- Clients that were in a CSV file -------------------------------------------------------
+
+
+def _client_text(client: Client, numbers: Numbers) -> str:
+    changed: dict[str, Any] = dict(numbers)
+    client = replace(client, **changed)
     fields = [
-        f"name = {_text(client.name)}",
+        "[[clients]]",
+        f"name = {json.dumps(client.name, ensure_ascii=False)}",  # printable: JSON's escapes do
         f"valuation = {_number(client.valuation)}",
         f"cost_per_sample = {_number(client.cost_per_sample)}",
         f"samples = {_number(client.samples)}",
@@ -35,7 +109,7 @@ def _fields(client: Client) -> list[str]:
         fields.append(f"communication_cost = {_number(client.communication_cost)}")
     if client.discount_factor is not None:
         fields.append(f"discount_factor = {_number(client.discount_factor)}")
-    return fields
+    return "\n".join(fields) + "\n"
 
 
 def _number(value: float) -> str:
@@ -43,8 +117,3 @@ def _number(value: float) -> str:
     return (
         str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
     )
-
-
-def _text(text: str) -> str:
-    """A TOML string: names are printable, and for such text JSON's escapes are TOML's."""
-    return json.dumps(text, ensure_ascii=False)

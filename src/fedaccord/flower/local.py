@@ -11,8 +11,7 @@ from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, find_task
 
 _LARGEST_LAYER = 100_000_000

@@ -55,7 +55,7 @@ from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms
 from fedaccord.repeated.match import Match
-from fedaccord.training.course import Course, Progress, Score, SlotRecord, TrainingRun
+from fedaccord.training.course import AfterRound, Course, Score, SlotRecord, TrainingRun
 from fedaccord.training.engine import LocalEpochs
 
 
@@ -98,7 +98,7 @@ def simulate(
     seed: int = 0,
     profile: str = "",
     in_process: bool = False,
-    progress: Progress | None = None,
+    progress: AfterRound | None = None,
 ) -> TrainingRun:
     """Run slots until `slots` are settled, in Flower's simulation with a node for each client.
 
@@ -209,7 +209,7 @@ class _Remembering:
 class _Diary:
     """Measures the model after each round, like `train` in one process."""
 
-    def __init__(self, course: Course, progress: Progress | None, done: int) -> None:
+    def __init__(self, course: Course, progress: AfterRound | None, done: int) -> None:
         """`done` rounds of the first slot are over already, and were measured before."""
         self.course, self.progress = course, progress
         self.slots: list[SlotRecord] = []

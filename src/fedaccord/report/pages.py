@@ -30,6 +30,7 @@ from fedaccord.summaries.training import (
     percent,
     scores_note,
     setting_sentence,
+    training_notes,
     training_title,
 )
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.trials.trial import Trial
 
 LISTED = 300
 """Rows of a table on a page; of a larger consortium it shows a selection."""
@@ -127,7 +129,7 @@ def _match_pictures(account: Account) -> list[tuple[tuple[str, str], str]]:
     return _with_captions(figures, match_captions(account))
 
 
-def render_training(comparison: "Comparison") -> str:
+def render_training(comparison: "Trial") -> str:
     """The page about a training, as text."""
     return fill(
         "training.html.j2",
@@ -136,6 +138,7 @@ def render_training(comparison: "Comparison") -> str:
         consortium=SimpleNamespace(name=comparison.consortium),
         title=training_title(comparison),
         skew=label_skew(comparison),
+        notes=training_notes(comparison),
         **_training_part(comparison),
     )
 

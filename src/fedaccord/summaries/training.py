@@ -4,11 +4,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.data.inputs import scale_note
 from fedaccord.data.partition import skew_of
+from fedaccord.data.scale import rounding_note
 from fedaccord.numbers import count
+from fedaccord.summaries.match import account_of
 
 if TYPE_CHECKING:
     from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+    from fedaccord.trials.profiles import PlayedProfile
+    from fedaccord.trials.trial import Trial
 
 
 def training_title(comparison: "Comparison") -> str:
@@ -57,6 +62,37 @@ def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
     between = f"(95 % interval {low:+.2f} to {high:+.2f})"
     chance = "" if _sure(gain) else ", which may be chance"
     return f"{score.profile} against {first}: {points} of accuracy {between}{chance}."
+
+
+def training_notes(trial: "Trial") -> list[str]:
+    """What to know about the runs: which agreement does not exist, who slipped, and so on.
+
+    A model that was trained on nothing, or on rather more or less than agreed, says little about
+    the data, so that is noted as well.
+    """
+    notes = [f"{profile.name}: {line}" for profile in trial.played for line in _course_of(profile)]
+    for profile in trial.played:
+        run = trial.of(profile.name)[0]
+        idle = [slot.slot for slot in run.slots if slot.total == 0]
+        if idle:
+            notes.append(
+                f"{profile.name}: nothing was trained on in {len(idle):,} of "
+                f"{count(len(run.slots), 'slot')} (slot {idle[0]}: nobody contributes)"
+            )
+        if coarse := rounding_note(profile.contributions[0], trial.course.scale):
+            notes.append(f"{profile.name}: {coarse}")
+    if uneven := scale_note(trial.course.model.dataset):
+        notes.append(uneven)
+    return notes
+
+
+def _course_of(profile: "PlayedProfile") -> list[str]:
+    """Whether there was an agreement, and who slipped."""
+    if profile.match is not None:
+        return account_of(profile.match).slips
+    if profile.agreement is not None:
+        return [f"no such agreement exists ({profile.agreement.reason}), so everyone acts alone"]
+    return []
 
 
 def percent(estimate: "Estimate", signed: bool = False) -> str:

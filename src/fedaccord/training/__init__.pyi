@@ -16,11 +16,11 @@ from .course import train as train
 from .engine import Engine as Engine
 from .engine import GradientStep as GradientStep
 from .engine import LocalEpochs as LocalEpochs
+from .engine import PlainEngine as PlainEngine
 from .engine import TrainingFailed as TrainingFailed
 from .engine import TrainingPlan as TrainingPlan
 from .law import Law as Law
 from .law import fit_law as fit_law
-from .plain import PlainEngine as PlainEngine
 from .task import Model as Model
 from .task import Parameters as Parameters
 from .task import Task as Task

@@ -1,7 +1,7 @@
-"""Measures what a consortium's file asks for: what a sample costs, and what data is worth.
+"""Measures what a consortium file asks for: what a sample costs, and what data is worth.
 
-Seconds are of this machine, one client at a time, as each would train on its own. Losses are of
-one training slot on more and more samples, written down as the rounds go by.
+Seconds are measured on this machine for one client at a time, as each would train on its own.
+Losses are measured after each round of one slot, on more and more samples.
 """
 
 import time
@@ -17,9 +17,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
 from fedaccord.record import Columns, Record, Tables
 from fedaccord.training.course import Course, Score, train
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
+from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.law import Law, fit_law
-from fedaccord.training.plain import PlainEngine
 from fedaccord.training.task import Model
 
 _TIMED_SAMPLES = 2_000
@@ -34,9 +33,9 @@ class Speed:
     """How long training takes on this machine."""
 
     seconds: float
-    """For one sample in one round: the median of some rounds."""
+    """For one sample in one round: the median of several rounds."""
     slowest: float
-    """In the slowest of them, likewise for one sample."""
+    """For one sample in the slowest of them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,19 +45,19 @@ class Losses(Record):
     totals: npt.NDArray[np.int64]
     turns: npt.NDArray[np.int64]
     mean: FloatArray
-    """One row a total, one column a round."""
+    """One row per total, one column per round."""
 
     def law(self) -> Law:
-        """The law, fitted to all of them."""
+        """The law, fitted to all totals and rounds."""
         total, turn = np.meshgrid(self.totals, self.turns, indexing="ij")
         return fit_law(
             total.ravel().astype(np.float64), turn.ravel().astype(np.float64), self.mean.ravel()
         )
 
     def law_at_the_end(self) -> Law:
-        """The law at the last round alone: how the loss falls with data when G is settled.
+        """The law fitted to the last round only: how the loss falls with data when G is fixed.
 
-        Within a slot clients decide about data only, so this is all that the game needs.
+        Within a slot clients decide only about data, so this is what the game needs.
         """
         turns = np.full(len(self.totals), float(self.turns[-1]))
         return fit_law(self.totals.astype(np.float64), turns, self.mean[:, -1])
@@ -75,14 +74,14 @@ class Losses(Record):
 
 
 def measure_speed(model: Model, local: GradientStep | LocalEpochs) -> Speed:
-    """Time some rounds of one client."""
+    """Time several rounds of one client."""
     size = min(model.dataset.size, _TIMED_SAMPLES)
     share = np.random.default_rng(0).permutation(model.dataset.size)[:size]
     plan = TrainingPlan(model, [share], _TIMED_ROUNDS + 1, local)
     times = [time.perf_counter()]
     for _ in PlainEngine().rounds(plan, model.start(seed=0)):
         times.append(time.perf_counter())
-    each = np.diff(times)[1:] / size  # the first round warms up
+    each = np.diff(times)[1:] / size  # the first round is a warm-up
     return Speed(float(np.median(each)), float(each.max()))
 
 
@@ -97,10 +96,10 @@ def measure_losses(
 ) -> Losses:
     """Train on more and more samples, shared evenly by some clients.
 
-    `progress` is told the rounds that are done, and how many there will be.
+    `progress` is called with the rounds that are done, and how many there will be.
     """
     if rounds < 4:
-        raise InvalidInput(f"rounds: the law needs 4 or more, got {rounds}")
+        raise InvalidInput(f"must be 4 or more to fit the law, got {rounds}", field="rounds")
     totals = _spread(max(clients, _LEAST_TOTAL), model.dataset.size, _AMOUNTS)
     turns = _spread(1, rounds, _TURNS)
     done, of = 0, len(totals) * seeds * rounds
@@ -126,6 +125,6 @@ def measure_losses(
 
 
 def _spread(low: int, high: int, number: int) -> npt.NDArray[np.int64]:
-    """Whole numbers from low to high, at about equal ratios."""
+    """Whole numbers from low to high, about evenly spaced on a log scale."""
     steps = np.geomspace(max(low, high / 64), high, number)
     return np.unique(np.round(steps).astype(np.int64))

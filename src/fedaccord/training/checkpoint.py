@@ -1,6 +1,6 @@
-"""A run on disk, so that it can be ended at any moment and go on to the same numbers.
+"""A run on disk, so that it can be interrupted at any moment and resumed to the same numbers.
 
-A checkpoint says of which run it is, setting by setting: another run does not go on from it.
+A checkpoint records which run it belongs to, setting by setting: no other run resumes from it.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ from torch import Tensor
 from fedaccord.atomic import write_whole
 from fedaccord.data.partition import skew_of
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.training.course import Course, Score, SlotRecord, State
+from fedaccord.training.course import Course, RunState, Score, SlotRecord
 from fedaccord.training.engine import Engine
 from fedaccord.training.task import Parameters
 
 _SECONDS_BETWEEN = 1.0
-"""A round may take a millisecond: what is lost when a run is ended is at most this much."""
+"""Between two saves: a round may take a millisecond, and at most this much work is lost."""
 
 
 class Checkpoint:
-    """The state of one run in a file, always whole: the old one until the new one is written."""
+    """The state of one run in a file, replaced atomically: there is always a whole one."""
 
     def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
         """Nothing is read or written yet."""
@@ -36,8 +36,8 @@ class Checkpoint:
         self.identity = dict(identity)
         self._saved = time.monotonic()
 
-    def load(self) -> State | None:
-        """Where to go on; None if there is no file."""
+    def load(self) -> RunState | None:
+        """The state to resume from; None if there is no file."""
         if not self.path.exists():
             return None
         content = _read(self.path)
@@ -45,9 +45,9 @@ class Checkpoint:
         try:
             return _state(content)
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise _no_checkpoint(self.path) from None
+            raise _not_a_checkpoint(self.path) from None
 
-    def save(self, state: State, *, at_once: bool = False) -> None:
+    def save(self, state: RunState, *, at_once: bool = False) -> None:
         """Write the file, unless it was written a moment ago."""
         if not at_once and time.monotonic() - self._saved < _SECONDS_BETWEEN:
             return
@@ -61,7 +61,7 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def _check(self, other: Mapping[str, str]) -> None:
-        """Refuse the checkpoint of another run, and say in what it differs."""
+        """Reject the checkpoint of another run, and name the setting that differs."""
         for setting in {**self.identity, **other}:
             here, there = self.identity.get(setting, "none"), other.get(setting, "none")
             if here != there:
@@ -84,7 +84,7 @@ def identity_of(
     seed: int,
     engine: Engine,
 ) -> dict[str, str]:
-    """All that decides the numbers of a run, in words, with digests for what is long."""
+    """Everything that decides the numbers of a run, in words, with digests for what is long."""
     amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
     data = course.model.dataset
     arrays = (data.inputs, data.labels, data.test_inputs, data.test_labels)
@@ -120,14 +120,14 @@ def _shapes(parameters: Parameters) -> str:
     return str({name: tuple(value.shape) for name, value in parameters.items()})
 
 
-def _state(content: dict[str, Any]) -> State:
-    """The state that was saved, or whatever error comes of something else in its place."""
+def _state(content: dict[str, Any]) -> RunState:
+    """The state that was saved; raises one of several errors if it is something else."""
     slots = tuple(_slot_record(record) for record in content["slots"])
     if [record.slot for record in slots] != list(range(1, len(slots) + 1)):
         raise ValueError("slots are missing")
     if _shapes(content["parameters"]) != content["identity"]["parameters"]:
         raise ValueError("parameters of another model")
-    return State(slots, _scores(content["rounds"]), content["parameters"])
+    return RunState(slots, _scores(content["rounds"]), content["parameters"])
 
 
 def _slot_record(record: dict[str, Any]) -> SlotRecord:
@@ -145,29 +145,29 @@ def _scores(scores: Sequence[dict[str, Any]]) -> tuple[Score, ...]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A checkpoint's content; only numbers and texts are read, never code."""
+    """A checkpoint's content; only numbers and text are read, never code."""
     try:
         content = torch.load(path, weights_only=True)
-    except Exception as error:  # damaged bytes may raise anything, says pickle's own page
+    except Exception as error:  # damaged bytes may raise anything, as pickle documents
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FedaccordError(f"{path}: cannot be read as a checkpoint ({reason})") from None
     if not isinstance(content, dict) or not all(
         isinstance(content.get(part), dict) for part in ("identity", "parameters")
     ):
-        raise _no_checkpoint(path)
+        raise _not_a_checkpoint(path)
     if not all(isinstance(value, Tensor) for value in content["parameters"].values()):
-        raise _no_checkpoint(path)
+        raise _not_a_checkpoint(path)
     return content
 
 
-def _no_checkpoint(path: Path) -> FedaccordError:
-    return FedaccordError(f"{path}: is no checkpoint of fedaccord")
+def _not_a_checkpoint(path: Path) -> FedaccordError:
+    return FedaccordError(f"{path}: is not a checkpoint of fedaccord")
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Whole or not at all; what a model has learned of its data is its owner's."""
+    """Write atomically, readable by the owner only: a model reveals some of its data."""
     packed = io.BytesIO()
-    torch.save(content, packed)  # into memory: of a full disk it would not say so
+    torch.save(content, packed)  # into memory: PyTorch does not report a full disk
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, [packed.getbuffer()], private=True)

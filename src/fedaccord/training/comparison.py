@@ -1,19 +1,21 @@
 """Several profiles, trained on the same data with the same seeds: which is better, and how surely.
 
-Runs with one seed share their data and their start, so profiles are compared seed by seed: the
-interval of the difference is often much narrower than those of the two accuracies.
+Runs with the same seed share their data and their initial model, so profiles are compared seed by
+seed: the interval of the difference is often much narrower than those of the two accuracies.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedaccord.record import Columns, Record, Tables, columns_of, rows_of
-from fedaccord.training.course import Course, TrainingRun
+
+if TYPE_CHECKING:
+    from fedaccord.training.course import Course, TrainingRun
 
 CONFIDENCE = 0.95
 """Of all intervals."""
@@ -21,7 +23,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate(Record):
-    """A mean over seeds, give or take `half_width` (NaN for a single seed)."""
+    """A mean over seeds, plus or minus `half_width` (NaN for a single seed)."""
 
     mean: float
     half_width: float
@@ -57,11 +59,9 @@ class Comparison(Record):
     """Runs of a consortium's profiles on one course."""
 
     consortium: str
-    course: Course
+    course: "Course"
     engine: str
-    runs: tuple[TrainingRun, ...]
-    notes: tuple[str, ...] = ()
-    """What to say about the contributions: who slipped, which agreement does not exist."""
+    runs: tuple["TrainingRun", ...]
 
     @cached_property
     def scores(self) -> list[ProfileScore]:
@@ -73,7 +73,7 @@ class Comparison(Record):
         """Runs of each profile."""
         return len({run.seed for run in self.runs})
 
-    def of(self, profile: str) -> list[TrainingRun]:
+    def of(self, profile: str) -> "list[TrainingRun]":
         """The runs of a profile, one for each seed."""
         return [run for run in self.runs if run.profile == profile]
 
@@ -83,7 +83,6 @@ class Comparison(Record):
             **self._facts(),
             "profiles": [score.to_dict() for score in self.scores],
             "runs": [run.to_dict() for run in self.runs],
-            "notes": list(self.notes),
         }
 
     def _facts(self) -> dict[str, Any]:
@@ -118,7 +117,7 @@ class Comparison(Record):
         )
 
 
-def compare_runs(runs: Sequence[TrainingRun]) -> list[ProfileScore]:
+def compare_runs(runs: "Sequence[TrainingRun]") -> list[ProfileScore]:
     """The final scores of each profile, in the order in which the profiles first occur."""
     groups: dict[str, list[TrainingRun]] = {run.profile: [] for run in runs}
     for run in sorted(runs, key=lambda run: run.seed):

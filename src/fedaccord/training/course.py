@@ -1,4 +1,4 @@
-"""Slot after slot (paper, section 2.3): the model carries over, the data is drawn anew.
+"""Slot after slot (paper, section 2.3): the model carries over, the data is redrawn.
 
 What each client contributes in each slot comes from outside, as plain numbers: an equilibrium, an
 agreement that all keep to, or the contributions of a match in which someone slips.
@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True, repr=False)
 class SlotRecord(Record):
-    """What one slot brought."""
+    """What was trained in one slot, and how well the model did."""
 
     slot: int
     """Counted from 1."""
@@ -96,8 +96,8 @@ class SlotRecord(Record):
 
 
 @dataclass(frozen=True)
-class State:
-    """How far a run has come: all that it needs to go on."""
+class RunState:
+    """How far a run has come: all that it needs to resume."""
 
     slots: tuple[SlotRecord, ...]
     """The slots that are over."""
@@ -167,23 +167,23 @@ class Course:
     scale: float = 1.0
     """Examples for each sample that is contributed."""
     names: Sequence[str] = ()
-    """What the clients are called, for messages."""
+    """The clients' names, for messages."""
 
 
-class Store(Protocol):
-    """Keeps the state of a run."""
+class RunStore(Protocol):
+    """Keeps the state of a run, so that it can be resumed."""
 
-    def load(self) -> State | None:
-        """Where to go on; None: at the beginning."""
+    def load(self) -> RunState | None:
+        """The state to resume from; None to start at the beginning."""
         ...
 
-    def save(self, state: State, *, at_once: bool = False) -> None:
-        """Keep it: now, or when it is time."""
+    def save(self, state: RunState, *, at_once: bool = False) -> None:
+        """Keep the state: now, or when the last save is long enough ago."""
         ...
 
 
-Progress = Callable[[int, int, Score], None]
-"""Told the slot, the round and the score after each round."""
+AfterRound = Callable[[int, int, Score], None]
+"""Called after each round with the slot, the round and the score."""
 
 
 def train(
@@ -194,21 +194,21 @@ def train(
     profile: str = "",
     seed: int = 0,
     engine: Engine | None = None,
-    store: Store | None = None,
-    progress: Progress | None = None,
+    store: RunStore | None = None,
+    progress: AfterRound | None = None,
 ) -> TrainingRun:
     """Train slot after slot, with a row of contributions for each.
 
     The seed decides the first parameters, who has which examples, and the mini-batches: runs with
-    the same seed differ in what is contributed alone. With a store a run that was ended goes on
-    where it was.
+    the same seed differ only in what is contributed. With a store, a run that was interrupted
+    resumes where it was.
     """
     amounts = _amounts(course, contributions)
     phases = phases or ["cooperating"] * len(amounts)
     if len(phases) != len(amounts):
         raise InvalidInput(f"contributions of {len(amounts)} slots, but {len(phases)} phases")
     partition = course.partition(seed)
-    state = (store.load() if store else None) or State((), (), course.model.start(seed))
+    state = (store.load() if store else None) or RunState((), (), course.model.start(seed))
     for slot in range(len(state.slots) + 1, len(amounts) + 1):
         plan = _plan(course, partition.draw(slot), amounts[slot - 1], seed, slot)
         if plan is not None:
@@ -220,19 +220,24 @@ def train(
 
 
 def _amounts(course: Course, contributions: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """A row of contributions for each slot, none of them below 0."""
+    """The contributions with one row per slot, none of them below 0."""
     try:
         amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InvalidInput("contributions: must be numbers, as many in each slot") from None
+        raise InvalidInput(
+            "must be numbers, equally many for each slot", field="contributions"
+        ) from None
     if amounts.ndim != 2:
-        raise InvalidInput(f"contributions: must be a row for each slot, got {amounts.shape}")
+        raise InvalidInput(
+            f"must be a row for each slot, got {amounts.shape}", field="contributions"
+        )
     wrong = np.argwhere(~((amounts >= 0) & np.isfinite(amounts)))
     if len(wrong):
         slot, n = wrong[0]
         raise InvalidInput(
-            f"contributions: must be 0 or more and finite, got {amounts[slot, n]:g} from "
-            f"{_who(course, n)} in slot {slot + 1}"
+            f"must be 0 or more and finite, got {amounts[slot, n]:g} from "
+            f"{_who(course, n)} in slot {slot + 1}",
+            field="contributions",
         )
     return amounts
 
@@ -251,7 +256,7 @@ def _plan(
     for n, (own, amount) in enumerate(zip(drawn, whole, strict=True)):
         if amount > len(own):
             raise InvalidInput(
-                f"{_who(course, n)} is to train on {amount} examples, but has {len(own)}"
+                f"{_who(course, n)} is to train on {amount} examples, but has only {len(own)}"
             )
     if not whole.any():
         return None
@@ -264,17 +269,17 @@ def _plan(
 def _finish(
     engine: Engine,
     plan: TrainingPlan,
-    state: State,
-    store: Store | None,
-    progress: Progress | None,
-) -> State:
+    state: RunState,
+    store: RunStore | None,
+    progress: AfterRound | None,
+) -> RunState:
     """Run the rounds of a slot that are left."""
     try:
         for parameters in engine.rounds(plan.from_round(len(state.rounds) + 1), state.parameters):
             score = _score(plan.model, parameters)
             if not np.isfinite(score.loss):
                 raise _lost(plan, parameters, len(state.rounds) + 1)
-            state = State(state.slots, (*state.rounds, score), parameters)
+            state = RunState(state.slots, (*state.rounds, score), parameters)
             if store is not None:
                 store.save(state)
             if progress is not None:
@@ -287,7 +292,7 @@ def _finish(
 
 
 def _lost(plan: TrainingPlan, parameters: Parameters, turn: int) -> TrainingFailed:
-    """What to raise when the loss is no number: the first client that sees it in its samples."""
+    """What to raise for a loss that is NaN or infinite: it names the first client that has one."""
     data = plan.model.dataset
     for n in plan.taking_part:
         own = plan.shares[n]
@@ -297,12 +302,12 @@ def _lost(plan: TrainingPlan, parameters: Parameters, turn: int) -> TrainingFail
 
 
 def _closed(
-    state: State, course: Course, slot: int, phase: str, plan: TrainingPlan | None
-) -> State:
-    """A slot that is over joins the others."""
+    state: RunState, course: Course, slot: int, phase: str, plan: TrainingPlan | None
+) -> RunState:
+    """The state after a slot is over."""
     final = state.rounds[-1] if state.rounds else _score(course.model, state.parameters)
     record = SlotRecord(slot, phase, plan.total if plan else 0, state.rounds, final)
-    return State((*state.slots, record), (), state.parameters)
+    return RunState((*state.slots, record), (), state.parameters)
 
 
 def _score(model: Model, parameters: Parameters) -> Score:

@@ -1,7 +1,8 @@
-"""What an engine is given, and what it must do with it (paper, section 2.1).
+"""What an engine is given, what it must do with it (paper, section 2.1), and the plain engine.
 
 A slot has G rounds. In each, every client starts from the global parameters w, trains on the
 samples that it contributes, and the server averages: w = sum of x_n / X times client n's w_n.
+`PlainEngine` does just that, in a loop; the other engines are tested against it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,21 +18,23 @@ from torch import Tensor
 from fedaccord.data.partition import Indices
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.training.task import Model, Parameters
+from fedaccord.training.threads import one_thread
 
-_ORDERS, _CHANCE = 1, 2
-"""What a client's chance in a round is for. Last in a list of seeds, and never 0: NumPy fills up
-with zeros, and the lists that data is drawn with are shorter."""
+_ORDERS, _MODEL = 1, 2
+"""What a client's random numbers in a round are for: the order of its examples, or the model
+itself. This comes last in a list of seeds and is never 0: NumPy pads such lists with zeros, and
+the lists that data is drawn with are shorter."""
 
 
 class TrainingFailed(FedaccordError):
-    """Parameters that are no numbers any more."""
+    """A model or a loss that became NaN or infinite."""
 
 
 def _check_rate(rate: float) -> None:
-    """Refuse what is no number in the precision of most models."""
+    """Reject a rate that is 0 or infinite in 32-bit precision, which most models use."""
     limits = np.finfo(np.float32)
     if not float(limits.tiny) <= rate <= float(limits.max):
-        raise InvalidInput(f"rate: must be more than 0 and fit 32 bits, got {rate:g}")
+        raise InvalidInput(f"must be more than 0 and fit 32 bits, got {rate:g}", field="rate")
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,11 @@ class GradientStep:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what can't be trained with."""
+        """Reject an unusable rate."""
         _check_rate(self.rate)
 
     def __str__(self) -> str:
-        """In words, every digit of the rate kept: checkpoints are told apart by it."""
+        """In words, with every digit of the rate: checkpoints are distinguished by it."""
         return f"one gradient step, rate {self.rate!r}"
 
 
@@ -58,13 +61,13 @@ class LocalEpochs:
     epochs: int = 1
 
     def __post_init__(self) -> None:
-        """Likewise."""
+        """Reject unusable numbers."""
         _check_rate(self.rate)
         if min(self.batch, self.epochs) < 1:
             raise InvalidInput("batch and epochs: must be 1 or more")
 
     def __str__(self) -> str:
-        """Likewise."""
+        """In words, with every digit of the rate."""
         return f"mini-batches of {self.batch}, epochs {self.epochs}, rate {self.rate!r}"
 
 
@@ -74,20 +77,20 @@ class TrainingPlan:
 
     model: Model
     shares: list[Indices]
-    """The examples that each client trains on, x_n of them; none: it does not take part."""
+    """The examples that each client trains on, x_n of them; a client with none takes no part."""
     rounds: int
     local: GradientStep | LocalEpochs
     seed: int = 0
     slot: int = 1
     first: int = 1
-    """The round to begin with; those before it were run already."""
+    """The round to begin with; earlier ones have been run already."""
     names: Sequence[str] = ()
-    """What the clients are called, for messages."""
+    """The clients' names, for messages."""
 
     def __post_init__(self) -> None:
-        """Refuse what can't be trained."""
+        """Reject a slot without rounds or without samples."""
         if self.rounds < 1:
-            raise InvalidInput(f"rounds: must be 1 or more, got {self.rounds}")
+            raise InvalidInput(f"must be 1 or more, got {self.rounds}", field="rounds")
         if not sum(len(share) for share in self.shares):
             raise InvalidInput("nobody contributes a sample: there is nothing to train on")
 
@@ -107,12 +110,12 @@ class TrainingPlan:
         return range(self.first, self.rounds + 1)
 
     def freeze(self, parameters: Parameters) -> tuple["TrainingPlan", Parameters]:
-        """The same slot with a model that holds what is not trained; and what is."""
+        """The same slot with a model that holds the frozen parameters, and the trained ones."""
         model, trained = self.model.freeze(parameters)
         return replace(self, model=model), trained
 
     def from_round(self, first: int) -> "TrainingPlan":
-        """The same slot, to go on with."""
+        """The same slot, from this round on."""
         return replace(self, first=first)
 
     @property
@@ -126,10 +129,10 @@ class TrainingPlan:
         return sum(len(share) for share in self.shares)
 
     def orders(self, client: int, turn: int) -> list[Indices]:
-        """A client's examples as it goes through them in a round, one order an epoch."""
-        chance = np.random.default_rng([self.seed, self.slot, turn, client, _ORDERS])
+        """The order of a client's examples in each epoch of a round."""
+        rng = np.random.default_rng([self.seed, self.slot, turn, client, _ORDERS])
         epochs = self.local.epochs if isinstance(self.local, LocalEpochs) else 1
-        return [chance.permutation(self.shares[client]) for _ in range(epochs)]
+        return [rng.permutation(self.shares[client]) for _ in range(epochs)]
 
     def batches(self, client: int, turn: int) -> list[Indices]:
         """The mini-batches of a client in a round, epoch after epoch, the same for any engine."""
@@ -143,23 +146,23 @@ class TrainingPlan:
         ]
 
     @contextmanager
-    def chance(self, client: int, turn: int) -> Iterator[None]:
-        """What a model that draws at random (dropout) draws for a client in a round."""
+    def seeded(self, client: int, turn: int) -> Iterator[None]:
+        """Seed PyTorch's rng for a client in a round, if the model uses it (dropout)."""
         if not self.model.random:
             yield
             return
-        seeds = np.random.SeedSequence([self.seed, self.slot, turn, client, _CHANCE])
+        seeds = np.random.SeedSequence([self.seed, self.slot, turn, client, _MODEL])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
             yield
 
     def failed(self, client: int | None, turn: int, what: str = "model") -> TrainingFailed:
-        """What to raise when a client's parameters, or its loss, are no numbers any more."""
+        """What to raise when a client's model, or its loss, became NaN or infinite."""
         who = "the clients' average"
         if client is not None:
             who = self.names[client] if self.names else f"clients[{client}]"
         return TrainingFailed(
-            f"the {what} of {who} is no number any more in round {turn} of slot {self.slot}: "
+            f"the {what} of {who} became NaN or infinite in round {turn} of slot {self.slot}: "
             f"a rate below {self.local.rate:g} may help"
         )
 
@@ -172,3 +175,47 @@ class Engine(Protocol):
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round that is left."""
         ...
+
+
+class PlainEngine:
+    """FedAvg as a textbook has it: one client after another, one batch after another.
+
+    It runs on one thread, so that its numbers do not depend on how many there are.
+    """
+
+    name = "plain"
+
+    def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
+        """The global parameters after each round."""
+        plan, trained = plan.freeze(parameters)
+        for turn in plan.turns:
+            with one_thread():
+                trained = self._round(plan, trained, turn)
+            yield parameters | trained
+
+    def _round(self, plan: TrainingPlan, parameters: Parameters, turn: int) -> Parameters:
+        """The weighted average of all clients' parameters after their own steps."""
+        average = {name: torch.zeros_like(value) for name, value in parameters.items()}
+        for client in plan.taking_part:
+            with plan.seeded(client, turn):
+                local = self._train(plan, parameters, client, turn)
+            weight = len(plan.shares[client]) / plan.total
+            for name, value in local.items():
+                average[name] += weight * value
+        return average
+
+    def _train(
+        self, plan: TrainingPlan, parameters: Parameters, client: int, turn: int
+    ) -> Parameters:
+        """A client's parameters after its own steps from the global ones."""
+        local = {name: value.clone().requires_grad_() for name, value in parameters.items()}
+        for batch in plan.batches(client, turn):
+            chosen = torch.from_numpy(batch)
+            loss = plan.model.losses(local, plan.inputs[chosen], plan.labels[chosen]).mean()
+            gradients = torch.autograd.grad(loss, list(local.values()))
+            with torch.no_grad():
+                for value, gradient in zip(local.values(), gradients, strict=True):
+                    value.sub_(gradient, alpha=plan.local.rate)
+        if not all(bool(value.isfinite().all()) for value in local.values()):
+            raise plan.failed(client, turn)
+        return {name: value.detach() for name, value in local.items()}

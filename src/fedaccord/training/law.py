@@ -1,4 +1,4 @@
-"""The law that the game rests on, against measurements: loss = a / sqrt(X G) + b / G + c.
+"""The law of the loss that the game assumes, fitted to data: loss = a / sqrt(X G) + b / G + c.
 
 The paper takes the accuracy loss to be 1 / sqrt(X G) + 1 / G (eq. 3), X being all samples of a
 round and G the rounds. A real loss has its own scale for each term, and a floor c that neither
@@ -17,9 +17,9 @@ from fedaccord.numbers import FloatArray
 from fedaccord.record import Record
 
 LEAST_EXPLAINED = 0.9
-"""Part of the variance that the law must explain for it to be called a fit."""
+"""The law must explain at least this part of the variance to be called a fit."""
 LARGEST_ERROR = 0.1
-"""Likewise, the largest typical error, as a part of the measured range."""
+"""And its typical error must be at most this part of the measured range."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +31,7 @@ class Law(Record):
     rounds: float
     """b, what rounds are worth."""
     floor: float
-    """c, what is left with any amount of both."""
+    """c, what neither data nor rounds remove."""
     totals: FloatArray
     """X of each measurement."""
     turns: FloatArray
@@ -67,7 +67,7 @@ class Law(Record):
 
     @cached_property
     def objections(self) -> tuple[str, ...]:
-        """Why the law does not fit; empty: it does."""
+        """Why the law does not fit; empty if it does."""
         found = []
         if self.explained < LEAST_EXPLAINED:
             found.append(f"it explains only {100 * self.explained:.0f} % of the variance")
@@ -96,7 +96,7 @@ class Law(Record):
 
 
 def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:
-    """Least squares with no negative term.
+    """Least squares with nonnegative coefficients.
 
     >>> X, G = np.array([10.0, 10.0, 90.0, 90.0]), np.array([1.0, 4.0, 1.0, 4.0])
     >>> law = fit_law(X, G, 3 / np.sqrt(X * G) + 2 / G + 0.5)
@@ -106,9 +106,9 @@ def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:
     from scipy.optimize import nnls
 
     if len(losses) < 4 or not np.isfinite(losses).all():
-        raise InvalidInput("a fit of three numbers needs four losses or more, all finite")
+        raise InvalidInput("a fit of three numbers needs four or more, all finite", field="losses")
     columns = np.column_stack([1 / np.sqrt(totals * turns), 1 / turns, np.ones_like(turns)])
-    # of like size, so that none is lost to rounding
+    # columns of equal norm, so that none is lost to rounding
     sizes = np.linalg.norm(columns, axis=0)
     scaled, _ = nnls(columns / sizes, losses)
     data, rounds, floor = (scaled / sizes).tolist()

@@ -1,9 +1,9 @@
 """What is trained: a PyTorch module and a loss. A task knows no engine.
 
-Any `torch.nn.Module` will do that has parameters only: a model that also updates buffers while it
-trains (batch normalisation) has no weighted average that FedAvg could take. It trains in the
-precision of its own parameters, leaves those alone that need no gradient, and is measured in its
-`eval` mode.
+Any `torch.nn.Module` without buffers will do: a model that also updates buffers while it trains
+(batch normalisation) has no weighted average that FedAvg could take. It trains in the precision of
+its own parameters, leaves those alone that need no gradient, and is evaluated in `eval` mode.
+Another package can add tasks of its own by the entry point `fedaccord.tasks`.
 
 >>> import torch
 >>> from fedaccord.data.dataset import load_dataset
@@ -19,7 +19,7 @@ True
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -29,7 +29,8 @@ from torch.func import functional_call
 
 from fedaccord.checks import unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.plugins import find, names_in
 from fedaccord.training.threads import one_thread
 
 Parameters: TypeAlias = dict[str, Tensor]
@@ -40,13 +41,13 @@ _TRIED = 64
 
 
 def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-    """The usual loss of a classifier, one number an example."""
+    """The usual loss of a classifier, one number per example."""
     return nn.functional.cross_entropy(outputs, labels, reduction="none")
 
 
 @dataclass(frozen=True)
 class Task:
-    """How to build a model for a dataset, and what its outputs cost, example by example."""
+    """How to build a model for a dataset, and its loss, one number per example."""
 
     name: str
     build: Callable[[Dataset], nn.Module]
@@ -57,22 +58,22 @@ class Model:
     """A task on a dataset. It holds no parameters: they are passed in and out."""
 
     def __init__(self, task: Task, dataset: Dataset) -> None:
-        """Build the module once; `start` says with which parameters to begin."""
+        """Build the module once; `start` gives the parameters to begin with."""
         self.task = task
         self.dataset = dataset
         self.module = self._build(seed=0)
         if any(True for _ in self.module.buffers()):
-            raise InvalidInput(f"task {task.name}: its model has buffers, which have no average")
+            raise InvalidInput(f"task {task.name}: its model has buffers, which cannot be averaged")
         trained = trained_parameters(self.module)
         if not trained:
             raise InvalidInput(f"task {task.name}: its model has no parameters to train")
         if any("\0" in name for name, _ in self.module.named_parameters()):
-            raise InvalidInput(f"task {task.name}: a parameter's name has a NUL in it")
+            raise InvalidInput(f"task {task.name}: a parameter's name contains a NUL character")
         self.dtype = next(iter(trained.values())).dtype
         self._frozen: Parameters = {}
         self._measured = copy.deepcopy(self.module).eval()
         self.random = self._draws()
-        """Whether it draws at random while it trains, as dropout does."""
+        """Whether it draws random numbers while it trains, as dropout does."""
 
     def _build(self, seed: int) -> nn.Module:
         """A module whose parameters depend on the seed alone."""
@@ -81,7 +82,7 @@ class Model:
             return self.task.build(self.dataset)
 
     def _draws(self) -> bool:
-        """Put some examples through the module: has PyTorch's generator moved on?"""
+        """Put some examples through the module: has the state of PyTorch's rng changed?"""
         with torch.random.fork_rng(devices=[]):
             before = torch.get_rng_state()
             some = slice(_TRIED)  # more than one: what is drawn may depend on the example
@@ -94,12 +95,12 @@ class Model:
         return torch.from_numpy(self.dataset.inputs).to(self.dtype)
 
     def start(self, seed: int) -> Parameters:
-        """Parameters to begin with, drawn as the module draws them."""
+        """Parameters to begin with, initialised as the module does it."""
         fresh = self._build(seed)
         return {name: value.detach().clone() for name, value in fresh.named_parameters()}
 
     def freeze(self, parameters: Parameters) -> tuple["Model", Parameters]:
-        """The model that holds the frozen ones of these parameters, and those that are trained."""
+        """The model with the frozen parameters filled in, and the parameters that are trained."""
         trained = trained_parameters(self.module)
         one = copy.copy(self)
         one._frozen = self._frozen | {n: v for n, v in parameters.items() if n not in trained}
@@ -124,7 +125,7 @@ class Model:
     ) -> tuple[float, float]:
         """Mean loss and accuracy.
 
-        On one thread: for models this small two would mostly wait for each other.
+        On one thread: with models this small, two would mostly wait for each other.
         """
         total, right = 0.0, 0
         with torch.no_grad(), one_thread():
@@ -138,7 +139,7 @@ class Model:
 
 
 def trained_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
-    """Those that need a gradient: others are frozen."""
+    """The parameters that need a gradient; the others are frozen."""
     return {name: value for name, value in module.named_parameters() if value.requires_grad}
 
 
@@ -160,10 +161,10 @@ def _mlp(dataset: Dataset) -> nn.Module:
 def _cnn(dataset: Dataset) -> nn.Module:
     """Two small convolutions, for images only."""
     if len(dataset.shape) != 2:
-        raise InvalidInput(f"task cnn: needs images, {dataset.name} has none")
+        raise InvalidInput(f"task cnn: needs images, but {dataset.name} has none")
     if min(dataset.shape) < 2:
         raise InvalidInput(
-            f"task cnn: needs images of 2 x 2 pixels or more, those of {dataset.name} have "
+            f"task cnn: needs images of at least 2 x 2 pixels, but those of {dataset.name} have "
             f"{dataset.shape[0]} x {dataset.shape[1]}"
         )
     height, width = (size // 2 for size in dataset.shape)
@@ -186,7 +187,13 @@ TASKS = {
 
 
 def find_task(name: str) -> Task:
-    """A built-in task by name."""
-    if name not in TASKS:
-        raise InvalidInput(f"there is no task called {name!r}: {unknown(name, TASKS)}")
-    return TASKS[name]
+    """A task by name: a built-in one, or one that another package adds (`fedaccord.plugins`)."""
+    found = find("tasks", name, TASKS)
+    if found is None:
+        known = names_in("tasks", TASKS)
+        raise InvalidInput(f"there is no task called {name!r}: {unknown(name, known)}")
+    if not isinstance(found, Task):
+        raise FedaccordError(
+            f"{name}: the entry point must be a fedaccord.training.Task, got {type(found).__name__}"
+        )
+    return replace(found, name=name)  # terms and checkpoints find it again by this name

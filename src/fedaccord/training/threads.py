@@ -1,9 +1,9 @@
-"""Work on as many threads as PyTorch may use, each piece of it on one.
+"""A thread pool in which each piece of work runs on one thread.
 
-PyTorch's own threads share out every single operation and wait for one another after each. For
-operations as small as those of a mini-batch the waiting costs more than the sharing saves, and on
-a busy machine many times more. Here each thread takes a piece of work of its own and waits for
-nobody. What the pieces are does not depend on the number of threads, and neither do the numbers.
+PyTorch's own threads split every single operation and wait for one another after each. For
+operations as small as those of a mini-batch the waiting costs more than the splitting saves, and
+on a busy machine many times more. Here each thread takes whole pieces of work and never waits. The
+pieces do not depend on the number of threads, and neither do the results.
 """
 
 import threading
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let PyTorch's operations run on the caller's thread alone, for a while."""
+    """Run PyTorch's operations on the caller's thread alone."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -29,22 +29,23 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-class Crew:
-    """Threads that stay: the first operations of a new one cost it milliseconds.
+class ThreadPool:
+    """Threads that are kept: the first operations of a new one take milliseconds.
 
     >>> from contextlib import closing
-    >>> with closing(Crew()) as crew, crew.in_order(lambda: lambda n: n**2, [1, 2, 3]) as squares:
-    ...     sum(squares)
+    >>> with closing(ThreadPool()) as pool:
+    ...     with pool.in_order(lambda: lambda n: n**2, [1, 2, 3]) as squares:
+    ...         sum(squares)
     14
     """
 
     def __init__(self) -> None:
-        """As many as PyTorch may use now; none if that is one."""
+        """As many threads as PyTorch may use now; the caller's own if that is one."""
         threads = torch.get_num_threads()
         self._pool = ThreadPoolExecutor(threads, initializer=_work_alone) if threads > 1 else None
 
     def close(self) -> None:
-        """End the threads, after what they have begun."""
+        """End the threads once they have finished what they are doing."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
@@ -52,10 +53,10 @@ class Crew:
     def in_order(
         self, make_worker: Callable[[], Callable[[Piece], Result]], pieces: Iterable[Piece]
     ) -> Iterator[Iterator[Result]]:
-        """What a worker makes of each piece, in the order of the pieces.
+        """The result for each piece, in the order of the pieces.
 
-        Every thread makes a worker for itself, which may hold what threads can't share. Inside,
-        the caller's own operations run on its thread alone, too.
+        Every thread makes a worker of its own, which may hold what threads cannot share. Inside
+        the context the caller's own operations also run on its thread alone.
         """
         own = threading.local()
 
@@ -70,6 +71,6 @@ class Crew:
 
 
 def _work_alone() -> None:
-    """Let this thread do all by itself; asking first, as PyTorch sets the number when asked."""
+    """Keep PyTorch to this thread. Ask first: PyTorch sets the number when it is first asked."""
     torch.get_num_threads()
     torch.set_num_threads(1)

@@ -8,8 +8,7 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.mechanisms.detection.setting import check_updates, client_updates, flatten, unflatten
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, find_task
 
 

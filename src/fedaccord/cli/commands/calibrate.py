@@ -1,4 +1,4 @@
-"""`fedaccord calibrate`: measures the numbers that a consortium's file asks for."""
+"""`fedaccord calibrate`: measures the numbers that a consortium file asks for."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedaccord.checks import normalised
-from fedaccord.cli.console import counting, output, working
+from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.cli.training_options import (
@@ -16,14 +16,15 @@ from fedaccord.cli.training_options import (
     LocalOption,
     RateOption,
     TaskOption,
-    find_model,
+    flags_in_messages,
+    progress_bar,
     read_local,
 )
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from fedaccord.cli.calibration_results import Calibration
     from fedaccord.game.consortium import Consortium
+    from fedaccord.trials.calibration import Calibration
 
 
 def calibrate(
@@ -37,7 +38,9 @@ def calibrate(
     epochs: EpochsOption = None,
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", callback=from_one, help="In a slot (50, or what FILE says)."),
+        typer.Option(
+            "--rounds", callback=from_one, help="Rounds in a slot; default 50, or what FILE says."
+        ),
     ] = None,
     price_per_second: Annotated[
         float | None,
@@ -45,29 +48,46 @@ def calibrate(
     ] = None,
     chip: Annotated[
         float | None,
-        typer.Option("--chip", help="Or by eq. 4: the chip's coefficient ..."),
+        typer.Option(
+            "--chip", help="Instead of a price, with --hertz: the chip's coefficient (eq. 4)."
+        ),
     ] = None,
-    hertz: Annotated[float | None, typer.Option("--hertz", help="... and its speed.")] = None,
+    hertz: Annotated[
+        float | None, typer.Option("--hertz", help="With --chip: its clock speed.")
+    ] = None,
     value_of_loss: Annotated[
         float | None,
-        typer.Option("--value-of-loss", help="What a test loss higher by 1 costs a client."),
+        typer.Option(
+            "--value-of-loss", help="What a test loss higher by 1 costs a client per slot."
+        ),
     ] = None,
     client: Annotated[
         list[str] | None,
-        typer.Option("--client", metavar="NAME", help="Whose numbers these are (all). Repeatable."),
+        typer.Option(
+            "--client", metavar="NAME", help="Whose numbers these are; default: all. Repeatable."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE.toml", help="Write FILE with these numbers there."),
+        typer.Option(
+            "--out",
+            metavar="FILE.toml",
+            help="Write FILE there with these numbers; all else stays.",
+        ),
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", metavar="FILE.png", help="Draw losses and law (png, svg, pdf)."),
+        typer.Option(
+            "--picture", metavar="FILE.png", help="Plot the losses and the law (png, svg, pdf)."
+        ),
     ] = None,
     seeds: Annotated[
         int,
         typer.Option(
-            "--seeds", callback=from_one, show_default=False, help="Runs for each amount (3)."
+            "--seeds",
+            callback=from_one,
+            show_default=False,
+            help="Runs for each amount of data; default 3.",
         ),
     ] = 3,
     output_format: FormatOption = "text",
@@ -75,12 +95,12 @@ def calibrate(
     """Measure what a sample costs on this machine, and what data is worth to a model.
 
     Seconds per sample become a cost per sample, at a price per second or by eq. 4 of the paper.
-    Losses on more and more data are compared with the law that the game rests on. To put the
-    numbers into a consortium's file:
+    Losses on more and more data are compared with the law that the game assumes. To put the
+    numbers into a consortium file:
 
     fedaccord calibrate mine.toml --price-per-second 0.0001 --value-of-loss 5000 --out new.toml
     """
-    in_place = out == file  # then it is asked for that FILE changes
+    in_place = out == file  # then FILE is meant to change
     check_writable(out, picture, inputs=[] if in_place else [file])
     client = [normalised(name) for name in client or []]
     consortium = _consortium(file, out, client)
@@ -92,46 +112,42 @@ def calibrate(
         rounds = int(consortium.rounds) if consortium else 50
     elif consortium is not None and rounds != consortium.rounds:
         raise InvalidInput(f"--rounds: {file} says {consortium.rounds}")
-    price = _price(price_per_second, chip, hertz)
-    _check_positive("--value-of-loss", value_of_loss)
-    if out is not None and price is None and value_of_loss is None:
+    if out is not None and price_per_second is chip is hertz is value_of_loss is None:
         raise InvalidInput(
-            "--out: there would be nothing to put into the file: give a price "
+            "--out: there would be no number to write into the file: give a price "
             "(--price-per-second, or --chip and --hertz), or --value-of-loss"
         )
-    steps = read_local(local, rate, batch, epochs)
-    model = find_model(dataset, task)
+    from fedaccord.summaries.calibration import calibration_sentences
+    from fedaccord.trials.calibration import calibrate as measure
 
-    from fedaccord.cli.calibration_results import Calibration
-    from fedaccord.training.calibration import measure_losses, measure_speed
-
-    with working("Timing"):
-        speed = measure_speed(model, steps)
-    with counting("Training", 100) as reach:
-        losses = measure_losses(
-            model,
-            steps,
-            rounds,
+    with flags_in_messages(), progress_bar() as progress:
+        result = measure(
+            dataset,
+            task=task,
+            local=read_local(local, rate, batch, epochs),
+            rounds=rounds,
+            price_per_second=price_per_second,
+            chip=chip,
+            hertz=hertz,
+            value_of_loss=value_of_loss,
             seeds=seeds,
-            progress=lambda done, of: reach(100 * done // of, "Training (%)"),
+            progress=progress,
         )
-    result = Calibration(model, rounds, speed, losses, price, value_of_loss)
-    _check_positive("the cost per sample", result.cost_per_sample)
-    _check_positive("the valuation", result.valuation)
-    if out is not None and consortium is not None:
-        write_file(out, result.written_into(consortium, client or list(consortium.names)))
+    if out is not None and file is not None:
+        _write(out, result, file, client or None)
     if picture is not None:
         _draw(picture, result)
     if output_format == "json":
         from fedaccord.cli.records import to_json
 
-        typer.echo(to_json(result.record(), 1))
+        typer.echo(to_json(result.to_dict(), 1))
     else:
-        result.print(output())
+        for line in [*calibration_sentences(result), *_hints(result)]:
+            output().print(line)
 
 
 def _consortium(file: Path | None, out: Path | None, clients: list[str]) -> "Consortium | None":
-    """The file to write into, if any, and whether the clients are in it."""
+    """The consortium in the file, if there is one; it must have these clients."""
     if file is None:
         if out is not None or clients:
             raise InvalidInput(
@@ -147,25 +163,25 @@ def _consortium(file: Path | None, out: Path | None, clients: list[str]) -> "Con
     return consortium
 
 
-def _price(per_second: float | None, chip: float | None, hertz: float | None) -> float | None:
-    """What a second costs: as it is said, or chip / 2 x hertz^3, which is eq. 4 for a second.
+def _write(out: Path, result: "Calibration", file: Path, clients: list[str] | None) -> None:
+    """Write the file with the new numbers, and say what becomes of clients in a CSV file."""
+    from fedaccord.files.reading import load_toml
+    from fedaccord.summaries.calibration import calibration_sentences
 
-    A sample takes cycles = seconds x hertz, and costs chip / 2 x cycles x hertz^2.
-    """
-    if (chip is None) != (hertz is None) or (chip is not None and per_second is not None):
-        raise InvalidInput("give --price-per-second, or --chip and --hertz")
-    _check_positive("--price-per-second", per_second)
-    _check_positive("--chip", chip)
-    _check_positive("--hertz", hertz)
-    if chip is not None and hertz is not None:
-        per_second = chip / 2 * hertz * hertz * hertz  # a power would overflow with a traceback
-        _check_positive("--chip and --hertz: what a second costs", per_second)
-    return per_second
+    table = load_toml(file)["clients"]
+    write_file(out, result.written_into(file, clients, calibration_sentences(result)))
+    if isinstance(table, str):
+        typer.echo(f"Note: {table} is unchanged; {out} lists the clients itself.", err=True)
 
 
-def _check_positive(name: str, value: float | None) -> None:
-    if value is not None and not 0 < value < float("inf"):
-        raise InvalidInput(f"{name}: must be more than 0 and finite, got {value:g}")
+def _hints(result: "Calibration") -> list[str]:
+    """Which options lead from what was measured to the numbers of a file."""
+    hints = []
+    if result.cost_per_sample is None:
+        hints.append("To turn seconds into a cost, give --price-per-second, or --chip and --hertz.")
+    if result.value_of_loss is None:
+        hints.append("To turn a into a valuation, give --value-of-loss.")
+    return hints
 
 
 def _draw(picture: Path, result: "Calibration") -> None:

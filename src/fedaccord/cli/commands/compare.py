@@ -207,28 +207,21 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
 def _measure(
     comparison: "MechanismComparison", dataset: str, seeds: int, seed: int
 ) -> "dict[str, Estimate]":
-    """The test accuracy under each mechanism after one slot."""
-    from fedaccord.cli.training_options import build_course, read_local
+    """The test accuracy under each mechanism, after one slot."""
+    from fedaccord.cli.training_options import flags_in_messages, progress_bar
+    from fedaccord.trials.trial import train
 
-    course = build_course(
-        comparison.consortium,
-        dataset=dataset,
-        data=None,
-        task="softmax",
-        local=read_local("gradient", None, None, None),
-        skew=None,
-        scale=None,
-    )
-    from fedaccord.cli.training_profiles import PlayedProfile
-    from fedaccord.cli.training_runs import find_engine, run_all
-    from fedaccord.training.comparison import compare_runs
-
-    profiles = [
-        PlayedProfile(entry.name, entry.outcome.contributions[None], ("cooperating",))
-        for entry in comparison.entries
-    ]
-    runs = run_all(course, profiles, range(seed, seed + seeds), find_engine("vectorised"))
-    return {score.profile: score.accuracy for score in compare_runs(runs)}
+    profiles = {entry.name: entry.outcome.contributions[None] for entry in comparison.entries}
+    with flags_in_messages(), progress_bar() as progress:
+        trial = train(
+            comparison.consortium,
+            profiles,
+            dataset=dataset,
+            seeds=seeds,
+            seed=seed,
+            progress=progress,
+        )
+    return {score.profile: score.accuracy for score in trial.scores}
 
 
 def _write_rows(path: Path, record: dict[str, Any]) -> None:

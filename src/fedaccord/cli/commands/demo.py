@@ -1,4 +1,4 @@
-"""`fedaccord demo`: the whole story in less than a minute, step by step."""
+"""`fedaccord demo`: the whole story in under a minute, step by step."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
     from fedaccord.game.equilibrium import Equilibrium
-    from fedaccord.training.comparison import Comparison
+    from fedaccord.trials.trial import Trial
 
 
 _SAMPLES_PER_DIGIT = 500
-"""So few images that more of them still help: the digits are an easy task."""
+"""Few enough images that more of them still help: digits is an easy dataset."""
 _SEEDS = 10
 
 
@@ -29,11 +29,11 @@ def demo(
             "--report",
             metavar="FILE.html",
             show_default=False,
-            help="Where to write the HTML page (fedaccord-demo.html).",
+            help="Where to write the HTML report; default fedaccord-demo.html.",
         ),
     ] = Path("fedaccord-demo.html"),
 ) -> None:
-    """Tell the whole story of six made-up hospitals, and write a report."""
+    """Show the whole story with six made-up hospitals, and write a report."""
     check_writable(report)
 
     import fedaccord as fa
@@ -47,8 +47,8 @@ def demo(
     tell_alone(console, equilibrium)
     individual = tell_agreed(console, equilibrium)
     tell_proved(console, individual)
-    comparison = tell_trained(console, individual.agreement)
-    tell_reported(console, individual, report, comparison)
+    trial = tell_trained(console, individual.agreement)
+    tell_reported(console, individual, report, trial)
 
 
 def tell_alone(console: "Console", equilibrium: "Equilibrium") -> None:
@@ -69,14 +69,14 @@ def tell_alone(console: "Console", equilibrium: "Equilibrium") -> None:
 
 
 def tell_agreed(console: "Console", equilibrium: "Equilibrium") -> "Certificate":
-    """Step 2: what the two kinds of agreements give; the individual one's certificate."""
+    """Step 2: what the two kinds of agreements achieve; the individual one's certificate."""
     import fedaccord as fa
     from fedaccord.cli.tables import print_comparison
 
     _heading(console, 2, "Together, slot after slot, they can agree on more")
     console.print(
-        "Whoever slips is answered by everyone acting alone from then on. That makes agreements "
-        "hold: the uniform one asks all converted clients for one level, the individual one asks "
+        "If a hospital slips, everyone acts alone from then on. That threat makes agreements hold: "
+        "the uniform one asks all converted clients for the same level, the individual one asks "
         "each client for as much as it would still keep to."
     )
     uniform = fa.certify(fa.solve_agreement(equilibrium, "uniform"))
@@ -95,44 +95,30 @@ def tell_proved(console: "Console", certificate: "Certificate") -> None:
     console.print(verdict(certificate))
 
 
-def tell_trained(console: "Console", agreement: "Agreement") -> "Comparison | None":
+def tell_trained(console: "Console", agreement: "Agreement") -> "Trial | None":
     """Step 4: what the additional data does to a real model."""
     from fedaccord.checks import is_installed
-    from fedaccord.cli.training_options import build_course
 
     _heading(console, 4, "More data, better model: federated averaging on real images")
     if not is_installed("torch", "sklearn"):
         console.print("This step needs PyTorch: pip install 'fedaccord[train]'")
         return None
+    import fedaccord as fa
     from fedaccord.cli.tables import print_training
-    from fedaccord.cli.training_profiles import read_profiles
-    from fedaccord.cli.training_runs import find_engine, run_all
-    from fedaccord.training.comparison import Comparison
-    from fedaccord.training.engine import GradientStep
+    from fedaccord.cli.training_options import progress_bar
 
-    consortium = agreement.consortium
-    course = build_course(
-        consortium,
-        dataset="digits",
-        data=None,
-        task="softmax",
-        local=GradientStep(),
-        skew=None,
-        scale=1 / _SAMPLES_PER_DIGIT,
-    )
-    profiles = read_profiles(consortium, ["equilibrium", "individual"], 1, [], None)
-    runs = run_all(course, profiles, range(_SEEDS), find_engine("vectorised"))
-    comparison = Comparison(consortium.name, course, "vectorised", tuple(runs))
-    print_training(console, comparison)
-    return comparison
+    with progress_bar() as progress:
+        trial = fa.train(agreement, seeds=_SEEDS, scale=1 / _SAMPLES_PER_DIGIT, progress=progress)
+    print_training(console, trial)
+    return trial
 
 
 def tell_reported(
-    console: "Console", certificate: "Certificate", report: Path, comparison: "Comparison | None"
+    console: "Console", certificate: "Certificate", report: Path, trial: "Trial | None"
 ) -> None:
     """Step 5: the page, and what to do next."""
     _heading(console, 5, "A page to send to everyone")
-    write_report(report, certificate, comparison)
+    write_report(report, certificate, trial)
     console.print(f"Wrote {report}. Next, with your own numbers:", soft_wrap=True)
     for command in (
         "fedaccord init                                   a consortium file to start from",

@@ -1,11 +1,12 @@
 """`fedaccord train`: real federated training under one profile or several."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.console import output, say_where_from
 from fedaccord.cli.options import (
     FileArgument,
     FormatOption,
@@ -19,7 +20,6 @@ from fedaccord.cli.options import (
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_runs, write_training
-from fedaccord.cli.training_flower import check_flower_options, run_on_flower
 from fedaccord.cli.training_options import (
     BatchOption,
     DataOption,
@@ -30,11 +30,17 @@ from fedaccord.cli.training_options import (
     ScaleOption,
     SkewOption,
     TaskOption,
-    build_course,
+    flags_in_messages,
+    progress_bar,
     read_local,
 )
-from fedaccord.cli.training_runs import checkpoint_folder, find_engine, idle_notes, run_all
 from fedaccord.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.game.consortium import Consortium
+    from fedaccord.trials.trial import Trial
+
+_KINDS = ("equilibrium", "uniform", "individual")
 
 
 @with_option_groups
@@ -47,7 +53,7 @@ def train(
             "--profile",
             metavar="PROFILE",
             help="equilibrium, uniform, individual, or a file of contributions. Repeatable: the "
-            "profiles are compared on the same data (equilibrium and individual).",
+            "profiles are compared on the same data. Default: equilibrium and individual.",
         ),
     ] = None,
     dataset: DatasetOption = None,
@@ -55,7 +61,9 @@ def train(
     task: TaskOption = "softmax",
     slots: Annotated[
         int,
-        typer.Option("--slots", callback=from_one, show_default=False, help="How many slots (1)."),
+        typer.Option(
+            "--slots", callback=from_one, show_default=False, help="How many slots; default 1."
+        ),
     ] = 1,
     deviate: Annotated[
         list[str] | None,
@@ -75,36 +83,42 @@ def train(
     seeds: Annotated[
         int | None,
         typer.Option(
-            "--seeds", callback=from_one, help="How many runs a profile (3; on Flower 1)."
+            "--seeds",
+            callback=from_one,
+            help="How many runs of each profile; default 3, on Flower 1.",
         ),
     ] = None,
     seed: Annotated[
         int,
         typer.Option(
-            "--seed", callback=from_zero, show_default=False, help="Of the first run (0)."
+            "--seed",
+            callback=from_zero,
+            show_default=False,
+            help="Seed of the first run; default 0.",
         ),
     ] = 0,
     engine: Annotated[
-        Literal["vectorised", "plain", "flower"],
+        Literal["vectorised", "plain", "flower"] | None,
         typer.Option(
             "--engine",
-            show_default=False,
-            help="All clients at once (vectorised), a loop, or the whole protocol in Flower's "
-            "simulation.",
+            metavar="[vectorised|plain]",
+            help="All clients at once (vectorised, the default), or one after another (plain).",
         ),
-    ] = "vectorised",
+    ] = None,
+    flower: Annotated[
+        bool,
+        typer.Option("--flower", help="Run the whole protocol in Flower's simulation."),
+    ] = False,
     ledger: Annotated[
         str | None,
-        typer.Option(
-            "--ledger", metavar="PATH", help="Flower: where the ledger is, or goes; or its URL."
-        ),
+        typer.Option("--ledger", metavar="PATH", help="Flower: file or URL of the ledger."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", metavar="DIR", help="Keep the runs' state and models there."),
+        typer.Option("--checkpoint", metavar="DIR", help="Save the runs' state and models there."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoints in that directory.")
+        bool, typer.Option("--resume", help="Resume from the checkpoints in that directory.")
     ] = False,
     setting: PaperOptions,
     output_format: FormatOption = "text",
@@ -117,59 +131,94 @@ def train(
     """Train a real model under one profile or several, and measure its accuracy.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. In each slot
-    everyone's data is drawn anew and the model carries over. What is contributed comes from
-    playing the repeated game, so that you see what a slip and its punishment do:
+    every client's data is redrawn and the model carries over. Contributions come from playing the
+    repeated game, so that you see what a slip and its punishment do:
 
     fedaccord train --paper --slots 6 --deviate client-90@2 --punishment-slots 2
     """
-    on_flower = engine == "flower"
-    words = profile or (["individual"] if on_flower else ["equilibrium", "individual"])
-    own = [Path(word) for word in words if word not in ("equilibrium", "uniform", "individual")]
+    words = profile or []
+    own = [Path(word) for word in words if word not in _KINDS]
     check_writable(report, csv, inputs=[file, *own, Path(ledger) if ledger else None])
-    if seeds is None:
-        seeds = 1 if on_flower else 3
-    if on_flower:
-        check_flower_options(words, seeds, ledger, checkpoint)
-    elif ledger is not None:
-        raise InvalidInput("--ledger: goes with --engine flower only")
-    folder = checkpoint_folder(checkpoint, resume)
+    flower = _on_flower(flower, engine)
     consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
-    from fedaccord.cli.training_profiles import read_profiles
+    from fedaccord.cli.slips import read_strategies
+    from fedaccord.trials.trial import train as train_profiles
 
-    with working("Solving"):
-        profiles = read_profiles(consortium, words, slots, deviate or [], punishment_slots)
-    course = build_course(
-        consortium,
-        dataset=dataset,
-        data=data,
-        task=task,
-        local=read_local(local, rate, batch, epochs),
-        skew=skew,
-        scale=scale,
-    )
-    if on_flower:
-        runs = [run_on_flower(course, profiles[0], seed, ledger)]
-    else:
-        runs = run_all(course, profiles, range(seed, seed + seeds), find_engine(engine), folder)
-
-    from fedaccord.training.comparison import Comparison
-
-    notes = [line for each in profiles for line in each.notes]
-    notes += idle_notes(course, profiles, runs)
-    comparison = Comparison(consortium.name, course, engine, tuple(runs), tuple(notes))
+    strategies = read_strategies(consortium, slots, deviate or [], [])
+    steps = read_local(local, rate, batch, epochs)
+    with flags_in_messages(), progress_bar() as progress:
+        trial = train_profiles(
+            consortium,
+            _profiles(consortium, words, punishment_slots),
+            dataset=dataset,
+            data=data,
+            task=task,
+            local=steps,
+            slots=slots,
+            strategies=strategies,
+            punishment_slots=punishment_slots,
+            skew=skew,
+            scale=scale,
+            seeds=seeds,
+            seed=seed,
+            engine="plain" if engine == "plain" else "vectorised",
+            checkpoint=checkpoint,
+            resume=resume,
+            flower=flower,
+            ledger=ledger,
+            progress=progress,
+        )
     if csv is not None:
-        write_runs(csv, comparison)
+        write_runs(csv, trial)
     if report is not None:
-        write_training(report, comparison)
+        write_training(report, trial)
     say_where_from(file, setting.paper, output_format)
+    _print(trial, consortium, skew, output_format)
+
+
+def _on_flower(flower: bool, engine: str | None) -> bool:
+    """Whether to run on Flower; the old spelling, `--engine flower`, still says so, too."""
+    if engine == "flower":
+        typer.echo(
+            "Note: --engine flower is now --flower; the old spelling will be removed in the next "
+            "version.",
+            err=True,
+        )
+        return True
+    if flower and engine is not None:
+        raise InvalidInput("--engine: cannot be combined with --flower, which needs none")
+    return flower
+
+
+def _profiles(
+    consortium: "Consortium", words: Sequence[str], punishment_slots: int | None
+) -> dict[str, Any] | None:
+    """Each `--profile`: the name of a kind, or the agreement in a file."""
+    from fedaccord.agreement.file import load_agreement
+
+    if len(set(words)) < len(words):
+        raise InvalidInput("--profile: each profile can be given only once")
+    for word in words:
+        if word not in _KINDS and not Path(word).exists():
+            raise InvalidInput(
+                f"--profile {word}: must be equilibrium, uniform, individual, or an existing file"
+            )
+    return {
+        word: word if word in _KINDS else load_agreement(word, consortium, punishment_slots)
+        for word in words
+    } or None
+
+
+def _print(
+    trial: "Trial", consortium: "Consortium", skew: float | None, output_format: str
+) -> None:
     if output_format == "json":
         from fedaccord.cli.records import to_json, training_record
 
-        record = training_record(comparison, skew)
-        typer.echo(to_json(record, sum(len(run.slots) for run in runs)))
+        typer.echo(to_json(training_record(trial, skew), sum(len(run.slots) for run in trial.runs)))
     else:
         from fedaccord.cli.tables import print_consortium, print_training
 
         print_consortium(output(), consortium)
-        print_training(output(), comparison)
+        print_training(output(), trial)

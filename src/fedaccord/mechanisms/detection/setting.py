@@ -13,8 +13,7 @@ from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.mechanisms.detection.disguises import Disguise
 from fedaccord.numbers import BoolArray, FloatArray
-from fedaccord.training.engine import LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, Parameters, find_task
 
 

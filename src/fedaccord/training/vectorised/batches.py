@@ -1,8 +1,11 @@
-"""Who goes through its mini-batches together with whom.
+"""Which samples and clients are worked on together.
 
-Clients with about as many batches form a group, and all take their first step at once, then their
-second. In a group those with the most batches come first: who has gone through all of its own
-drops off the end, and the others go on as the first rows of the same arrays.
+With one gradient step per client, the average is one step on the union of all chosen samples, each
+weighted by how often it was chosen: see `split_union`.
+
+With mini-batches, clients with about as many batches form a group, and all take their first step at
+once, then their second. In a group those with the most batches come first: a client that has gone
+through all of its own drops off the end, and the others go on as the first rows of the same arrays.
 """
 
 from collections.abc import Iterator
@@ -16,10 +19,36 @@ from torch import Tensor
 from fedaccord.data.partition import Indices
 from fedaccord.training.engine import LocalEpochs, TrainingPlan
 
-_LARGEST = 10
-"""More than so many clients together are no quicker: their numbers leave the processor's cache."""
-_FEWEST = 4
-"""Groups to make of few clients, so that more than one processor has work."""
+_AT_ONCE = 1_024
+"""Samples whose gradients are computed together, so that memory does not grow with them."""
+_LARGEST_GROUP = 10
+"""Clients in a group. More are no faster: their numbers no longer fit the processor's cache."""
+_FEWEST_GROUPS = 4
+"""Groups even of few clients, so that more than one processor has work."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the distinct samples."""
+
+    inputs: Tensor
+    labels: Tensor
+    weights: Tensor
+    """How often each was chosen, over X."""
+
+
+def split_union(plan: TrainingPlan) -> list[Part]:
+    """All distinct samples, in parts; not copied if they are the whole dataset."""
+    times = np.bincount(np.concatenate(plan.shares), minlength=plan.model.dataset.size)
+    distinct = torch.from_numpy(np.flatnonzero(times))
+    weights = torch.from_numpy(times[times > 0] / plan.total).to(plan.inputs.dtype)
+    everything = len(distinct) == plan.model.dataset.size
+    inputs = plan.inputs if everything else plan.inputs[distinct]
+    labels = plan.labels if everything else plan.labels[distinct]
+    return [
+        Part(inputs[n : n + _AT_ONCE], labels[n : n + _AT_ONCE], weights[n : n + _AT_ONCE])
+        for n in range(0, len(weights), _AT_ONCE)
+    ]
 
 
 def split_clients(plan: TrainingPlan, local: LocalEpochs) -> list[list[int]]:
@@ -27,7 +56,7 @@ def split_clients(plan: TrainingPlan, local: LocalEpochs) -> list[list[int]]:
     clients = sorted(
         plan.taking_part, key=lambda n: ceil(len(plan.shares[n]) / local.batch), reverse=True
     )
-    size = min(_LARGEST, ceil(len(clients) / _FEWEST))
+    size = min(_LARGEST_GROUP, ceil(len(clients) / _FEWEST_GROUPS))
     return [clients[n : n + size] for n in range(0, len(clients), size)]
 
 
@@ -36,7 +65,7 @@ class Batches:
     """All mini-batches of a group in a round, by client, step and place in the batch."""
 
     chosen: Indices
-    """Positions of examples. A place that is left over repeats an example of the client's."""
+    """Positions of examples. Places that are left over repeat one of the client's examples."""
     weights: Tensor
     """One over the size of the batch; 0 in the places that are left over."""
     sizes: Indices

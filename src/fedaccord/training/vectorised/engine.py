@@ -1,10 +1,10 @@
-"""The fast engine: what many clients do is done at once.
+"""The fast engine: computes the steps of many clients at once.
 
-One gradient step each, averaged by x_n / X, is one step on the union of all chosen samples (see
-`union`). Mini-batches are taken by groups of clients at a time (see `groups`). Chains of linear
-layers are differentiated by hand (see `chain`), any other model by PyTorch (see `general`). Several
-threads work on different parts or groups (see `threads`). A model that draws at random, as dropout
-does, is left to the readable loop: the draws are each client's own, in the order of its batches.
+One gradient step each, averaged with the weights x_n / X, is one step on the union of all chosen
+samples. Mini-batches are taken by groups of clients at a time (both in `batches`). Chains of linear
+layers are differentiated by hand, any other model by PyTorch (both in `gradients`). A thread pool
+works on different parts or groups at the same time. A model that draws random numbers, as dropout
+does, is left to the plain engine: each client has its own, in the order of its batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,13 +13,11 @@ from functools import partial
 
 import torch
 
-from fedaccord.training.engine import LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Parameters
-from fedaccord.training.threads import Crew
-from fedaccord.training.vectorised.batches import draw_batches, split_clients
-from fedaccord.training.vectorised.chain import find_chain
-from fedaccord.training.vectorised.steps import Part, general_slope, general_step, split_union, step
+from fedaccord.training.threads import ThreadPool
+from fedaccord.training.vectorised.batches import Part, draw_batches, split_clients, split_union
+from fedaccord.training.vectorised.gradients import find_chain, general_gradient, general_step
 
 
 class VectorisedEngine:
@@ -33,46 +31,55 @@ class VectorisedEngine:
             yield from PlainEngine().rounds(plan, parameters)
             return
         plan, start = plan.freeze(parameters)
-        with closing(Crew()) as crew:
+        with closing(ThreadPool()) as pool:
             if isinstance(plan.local, LocalEpochs):
-                found = _epoch_rounds(plan, plan.local, start, crew)
+                found = _epoch_rounds(plan, plan.local, start, pool)
             else:
-                found = _gradient_rounds(plan, start, crew)
+                found = _gradient_rounds(plan, start, pool)
             for trained in found:
                 yield parameters | trained
 
 
 def _gradient_rounds(
-    plan: TrainingPlan, parameters: Parameters, crew: Crew
+    plan: TrainingPlan, parameters: Parameters, pool: ThreadPool
 ) -> Iterator[Parameters]:
-    """One step a round on the union of everyone's samples."""
+    """One step per round on the union of all samples."""
     parts = split_union(plan)
     for turn in plan.turns:
         before = parameters
-        with crew.in_order(partial(_differentiator, plan, before), parts) as slopes:
-            parameters = step(before, slopes, plan.local.rate)
+        with pool.in_order(partial(_differentiator, plan, before), parts) as gradients:
+            parameters = _stepped(before, gradients, plan.local.rate)
         if not _finite(parameters):
-            next(PlainEngine().rounds(plan.from_round(turn), before))  # fails, and says whose it is
+            next(PlainEngine().rounds(plan.from_round(turn), before))  # fails, and names the client
             raise plan.failed(None, turn)
         yield parameters
 
 
+def _stepped(parameters: Parameters, gradients: Iterator[Parameters], rate: float) -> Parameters:
+    """The parameters after a step along the gradients of all parts."""
+    after = {name: value.detach().clone() for name, value in parameters.items()}
+    for gradient in gradients:
+        for name, value in after.items():
+            value.sub_(gradient[name], alpha=rate)
+    return after
+
+
 def _differentiator(plan: TrainingPlan, parameters: Parameters) -> Callable[[Part], Parameters]:
-    """What works out the slope of a part."""
+    """A function that computes the gradient of a part."""
     chain = find_chain(plan.model)
-    slope = chain.slope if chain else general_slope(plan.model)
+    gradient = chain.gradient if chain else general_gradient(plan.model)
     now = {name: value.detach() for name, value in parameters.items()}
-    return lambda part: slope(now, part.inputs, part.labels, part.weights)
+    return lambda part: gradient(now, part.inputs, part.labels, part.weights)
 
 
 def _epoch_rounds(
-    plan: TrainingPlan, local: LocalEpochs, parameters: Parameters, crew: Crew
+    plan: TrainingPlan, local: LocalEpochs, parameters: Parameters, pool: ThreadPool
 ) -> Iterator[Parameters]:
     """Groups of clients go through their mini-batches."""
     groups = split_clients(plan, local)
     for turn in plan.turns:
         trainer = partial(_trainer, plan, local, parameters, turn)
-        with crew.in_order(trainer, groups) as parts:
+        with pool.in_order(trainer, groups) as parts:
             average = {name: torch.zeros_like(value) for name, value in parameters.items()}
             for part in parts:
                 for name, value in part.items():
@@ -84,7 +91,7 @@ def _epoch_rounds(
 def _trainer(
     plan: TrainingPlan, local: LocalEpochs, parameters: Parameters, turn: int
 ) -> Callable[[list[int]], Parameters]:
-    """What trains a group, and returns its part of the average."""
+    """A function that trains a group and returns its part of the average."""
     chain = find_chain(plan.model)
     take_step = chain.step if chain else general_step(plan.model)
 
@@ -94,11 +101,11 @@ def _trainer(
             name: value.detach().expand(len(clients), *value.shape).clone()
             for name, value in parameters.items()
         }
-        room = plan.inputs.new_empty(batches.largest, *plan.inputs.shape[1:])
+        buffer = plan.inputs.new_empty(batches.largest, *plan.inputs.shape[1:])
         for chosen, weights in batches.steps():
-            # Into the same room at every step: new memory would cost as much as the reading.
+            # Into the same buffer at every step: new memory would cost as much as the copy.
             row = chosen.flatten()
-            inputs = torch.index_select(plan.inputs, 0, row, out=room[: len(row)])
+            inputs = torch.index_select(plan.inputs, 0, row, out=buffer[: len(row)])
             labels = torch.index_select(plan.labels, 0, row)
             going_on = {name: value[: len(chosen)] for name, value in each.items()}
             take_step(
@@ -127,7 +134,7 @@ def _finite(parameters: Parameters) -> bool:
 
 
 def _first_lost(each: Parameters, clients: list[int]) -> int | None:
-    """The client whose parameters are no numbers any more; None if only their average is none."""
+    """The first client whose parameters are not finite; None if only the average is not."""
     lost = [
         n
         for row, n in enumerate(clients)

@@ -12,15 +12,14 @@ from torch import nn
 from torch.func import functional_call
 
 from fedaccord.data.dataset import Dataset, load_dataset
-from fedaccord.training.engine import LocalEpochs, TrainingPlan
-from fedaccord.training.plain import PlainEngine
+from fedaccord.training.engine import LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, Parameters, Task, cross_entropy, find_task
-from fedaccord.training.vectorised.chain import find_chain
 from fedaccord.training.vectorised.engine import VectorisedEngine
+from fedaccord.training.vectorised.gradients import find_chain
 from tests.training.engine_contract import assert_close, final
 
 FEATURES, CLASSES = 5, 3
-BENDS: list[Callable[[], nn.Module] | None] = [nn.ReLU, nn.Tanh, nn.Sigmoid, None]
+ACTIVATIONS: list[Callable[[], nn.Module] | None] = [nn.ReLU, nn.Tanh, nn.Sigmoid, None]
 
 
 def few(shape: tuple[int, ...] = (FEATURES,)) -> Dataset:
@@ -34,19 +33,19 @@ def model(*parts: nn.Module, loss: Any = cross_entropy, shape: Any = (FEATURES,)
 
 @st.composite
 def chains(draw: st.DrawFn) -> list[nn.Module]:
-    """Up to three layers, each with or without a bias and a bend."""
+    """Up to three layers, each with or without a bias and an activation."""
     widths = [FEATURES, *draw(st.lists(st.integers(1, 6), max_size=2)), CLASSES]
     parts: list[nn.Module] = []
     for n in range(len(widths) - 1):
         parts.append(nn.Linear(widths[n], widths[n + 1], bias=draw(st.booleans())))
-        bend = draw(st.sampled_from(BENDS))
-        parts += [bend()] if bend else []
+        activation = draw(st.sampled_from(ACTIVATIONS))
+        parts += [activation()] if activation else []
     return parts
 
 
 @settings(max_examples=60, deadline=None)
 @given(chains(), st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**31))
-def test_a_step_is_that_of_automatic_differentiation(
+def test_a_step_agrees_with_automatic_differentiation(
     parts: list[nn.Module], clients: int, width: int, seed: int
 ) -> None:
     """In 64 bits the two differ by rounding only, far below 1e-10."""
@@ -67,9 +66,9 @@ def test_a_step_is_that_of_automatic_differentiation(
     chain = find_chain(built)
     assert chain is not None
     first = {name: value[0].clone() for name, value in each.items()}
-    slope = chain.slope(first, inputs[0], labels[0], weights[0])
+    gradient = chain.gradient(first, inputs[0], labels[0], weights[0])
     for name, value in first.items():
-        stepped = value - 0.3 * slope[name]
+        stepped = value - 0.3 * gradient[name]
         torch.testing.assert_close(stepped, expected[0][name], rtol=1e-10, atol=1e-10)
     chain.step(each, inputs, labels, weights, 0.3)
     for name, value in each.items():
@@ -82,10 +81,10 @@ def by_autograd(
 ) -> Parameters:
     live = {name: value.clone().requires_grad_() for name, value in values.items()}
     losses = cross_entropy(functional_call(module, live, (inputs,)), labels)
-    slopes = torch.autograd.grad((weights * losses).sum(), list(live.values()))
+    gradients = torch.autograd.grad((weights * losses).sum(), list(live.values()))
     return {
-        name: (value - rate * slope).detach()
-        for (name, value), slope in zip(live.items(), slopes, strict=True)
+        name: (value - rate * gradient).detach()
+        for (name, value), gradient in zip(live.items(), gradients, strict=True)
     }
 
 
@@ -138,7 +137,7 @@ def frozen() -> list[nn.Module]:
         frozen(),
     ],
 )
-def test_what_is_no_chain_is_left_to_pytorch(parts: list[nn.Module]) -> None:
+def test_models_that_are_not_chains_are_left_to_pytorch(parts: list[nn.Module]) -> None:
     assert find_chain(model(*parts)) is None
 
 
@@ -161,7 +160,7 @@ def test_other_losses_modules_and_shapes_are_left_to_pytorch() -> None:
         [nn.Flatten(), nn.Linear(64, 12), nn.LayerNorm(12)],  # through vmap
     ],
 )
-def test_models_of_ones_own_agree_with_the_readable_loop(parts: list[nn.Module]) -> None:
+def test_custom_models_agree_with_the_plain_engine(parts: list[nn.Module]) -> None:
     digits = load_dataset("digits")
     task = Task("own", lambda _: nn.Sequential(*parts, nn.Linear(12, 10)))
     shares = [np.arange(50), np.arange(50, 53), np.arange(60, 100)]

@@ -8,22 +8,21 @@ from hypothesis import strategies as st
 from fedaccord.data.dataset import load_dataset
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.task import Model, find_task
-from fedaccord.training.vectorised.batches import draw_batches, split_clients
-from fedaccord.training.vectorised.steps import split_union
+from fedaccord.training.vectorised.batches import draw_batches, split_clients, split_union
 
 MODEL = Model(find_task("softmax"), load_dataset("digits"))
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=30).filter(any)
 
 
 def plan(sizes: list[int], local: GradientStep | LocalEpochs) -> TrainingPlan:
-    chance = np.random.default_rng(len(sizes))
-    shares = [chance.choice(MODEL.dataset.size, size, replace=False) for size in sizes]
+    rng = np.random.default_rng(len(sizes))
+    shares = [rng.choice(MODEL.dataset.size, size, replace=False) for size in sizes]
     return TrainingPlan(MODEL, shares, 1, local)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.integers(1, 50), st.integers(1, 3))
-def test_everyone_takes_its_own_batches_in_their_order(
+def test_each_client_takes_its_own_batches_in_order(
     sizes: list[int], batch: int, epochs: int
 ) -> None:
     local = LocalEpochs(0.1, batch, epochs)
@@ -42,7 +41,7 @@ def test_everyone_takes_its_own_batches_in_their_order(
             assert taken[n] == [one.tolist() for one in given_plan.batches(n, turn=1)]
 
 
-def test_no_place_is_left_over_when_all_have_as_many_samples() -> None:
+def test_no_padding_when_all_have_equally_many_samples() -> None:
     local = LocalEpochs(0.1, batch=16)
     steps = list(draw_batches(plan([40] * 5, local), local, [0, 1, 2, 3, 4], turn=1).steps())
     assert [chosen.shape for chosen, _ in steps] == [(5, 16), (5, 16), (5, 8)]

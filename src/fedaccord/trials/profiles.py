@@ -1,0 +1,248 @@
+"""What is trained on: the contributions of every client, slot by slot.
+
+An agreement is played for as many slots as are to be trained, so that a slip and the punishment
+that follows show in the training. At an equilibrium every slot is the same. Contributions may also
+be given as numbers, or as a match that was played already.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement, agreement_on
+from fedaccord.agreement.solve import solve_agreement
+from fedaccord.checks import check_whole
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.numbers import FloatArray
+from fedaccord.repeated.match import Match, play
+from fedaccord.repeated.strategies import AnyStrategy
+
+KINDS = ("equilibrium", "uniform", "individual")
+"""Profiles that a consortium has by name."""
+
+Strategies: TypeAlias = Mapping[str, AnyStrategy]
+"""What some clients do instead of keeping to the agreement, by client's name."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlayedProfile:
+    """A profile, and what was contributed under it in each slot."""
+
+    name: str
+    contributions: FloatArray
+    """One row per slot, one column per client."""
+    phases: tuple[str, ...]
+    agreement: Agreement | None = None
+    """The agreement that it comes from. If that does not exist, everyone acts alone."""
+    match: Match | None = None
+    """The match in which the agreement was played."""
+
+
+def read_profiles(
+    agreement: Any, profiles: Any = None, punishment_slots: int | None = None
+) -> tuple[Consortium | None, dict[str, Any]]:
+    """The profiles that `fedaccord.train` was given, by name, and the consortium if there is one.
+
+    Each profile is then an agreement, an equilibrium, a match or an array of contributions.
+    """
+    if isinstance(agreement, Consortium):
+        return agreement, _of_consortium(agreement, profiles, punishment_slots)
+    if profiles is not None:
+        raise InvalidInput("can be chosen only for a Consortium", field="profiles")
+    if punishment_slots is not None:
+        raise InvalidInput("can be chosen only for a Consortium", field="punishment_slots")
+    if isinstance(agreement, Mapping):
+        named = {str(name): _checked(name, each) for name, each in agreement.items()}
+    elif isinstance(agreement, Match):
+        agreed = agreement.agreement
+        named = {"equilibrium": agreed.equilibrium, agreed.kind: agreement}
+    elif isinstance(agreement, Agreement):
+        named = {"equilibrium": agreement.equilibrium, agreement.kind: agreement}
+    elif isinstance(agreement, Equilibrium):
+        named = {"equilibrium": agreement}
+    else:
+        named = {"contributions": _amounts("contributions", agreement)}
+    if not named:
+        raise InvalidInput("there must be at least one profile", field="agreement")
+    return _consortium_of(named), named
+
+
+def play_profiles(
+    consortium: Consortium | None,
+    profiles: Mapping[str, Any],
+    slots: int | None = None,
+    strategies: Strategies | None = None,
+) -> list[PlayedProfile]:
+    """What is contributed under each profile, for equally many slots."""
+    if strategies and all(isinstance(each, Equilibrium) for each in profiles.values()):
+        raise InvalidInput("at the equilibrium there is nothing to slip from", field="strategies")
+    slots = _slots(profiles, slots)
+    return [
+        _played(name, each, consortium, slots, strategies or {}) for name, each in profiles.items()
+    ]
+
+
+def _of_consortium(
+    consortium: Consortium, profiles: Any, punishment_slots: int | None
+) -> dict[str, Any]:
+    """The profiles of a consortium: names of kinds, or a mapping from names to anything."""
+    if profiles is None:
+        profiles = ("equilibrium", "individual")
+    if isinstance(profiles, str):
+        profiles = (profiles,)
+    named = profiles if isinstance(profiles, Mapping) else {name: name for name in profiles}
+    if not named or (not isinstance(profiles, Mapping) and len(named) < len(list(profiles))):
+        raise InvalidInput("there must be at least one, and none of them twice", field="profiles")
+    equilibrium = solve_equilibrium(consortium)
+    found: dict[str, Any] = {}
+    for name, each in named.items():
+        if not isinstance(each, str):
+            given = _checked(name, each)
+            flat = isinstance(given, np.ndarray) and given.ndim == 1
+            found[name] = agreement_on(consortium, given, punishment_slots) if flat else given
+        elif each == "equilibrium":
+            found[name] = equilibrium
+        elif each in ("uniform", "individual"):
+            kind: Any = each
+            found[name] = solve_agreement(equilibrium, kind, punishment_slots=punishment_slots)
+        else:
+            raise InvalidInput(f"must be one of {', '.join(KINDS)}, got {each!r}", field="profiles")
+    _consortium_of(found, consortium)
+    return found
+
+
+def _checked(name: object, profile: Any) -> Any:
+    """An agreement, an equilibrium, a match, or an array of contributions."""
+    if isinstance(profile, Agreement | Equilibrium | Match):
+        return profile
+    return _amounts(name, profile)
+
+
+def _amounts(name: object, given: Any) -> FloatArray:
+    try:
+        amounts = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        amounts = np.empty(0)
+    if amounts.ndim not in (1, 2) or not amounts.size:
+        raise InvalidInput(
+            _of(
+                str(name),
+                "must be an Agreement, an Equilibrium, a Match, or contributions: numbers, "
+                "one per client, or a row of them for each slot",
+            )
+        )
+    return amounts
+
+
+def _of(name: str, message: str) -> Problem:
+    """A problem of one of the profiles."""
+    return Problem("profiles", message, place=name)
+
+
+def _consortium_of(
+    profiles: Mapping[str, Any], consortium: Consortium | None = None
+) -> Consortium | None:
+    """The one consortium that all these profiles belong to; None if they are only numbers."""
+    for name, each in profiles.items():
+        if isinstance(each, np.ndarray):
+            continue
+        own = each.agreement.consortium if isinstance(each, Match) else each.consortium
+        consortium = consortium or own
+        if own is not consortium and not _same_clients(own, consortium):
+            raise InvalidInput(
+                _of(name, "belongs to another consortium than the profiles before it")
+            )
+    return consortium
+
+
+def _same_clients(one: Consortium, other: Consortium) -> bool:
+    return (
+        one.names == other.names
+        and one.rounds == other.rounds
+        and np.array_equal(one.samples, other.samples)
+    )
+
+
+def _slots(profiles: Mapping[str, Any], slots: int | None) -> int:
+    """How many slots to train: as asked for, or as many as the given contributions have."""
+    wanted = slots
+    for name, each in profiles.items():
+        own = _own_slots(each)
+        if own is None:
+            continue
+        if wanted is not None and wanted != own:
+            raise InvalidInput(f"{name} has contributions for {own}, not {wanted}", field="slots")
+        wanted = own
+    if wanted is None:
+        return 1
+    check_whole("slots", wanted, least=1)
+    return int(wanted)
+
+
+def _own_slots(profile: Any) -> int | None:
+    if isinstance(profile, Match):
+        return profile.slots
+    return len(profile) if isinstance(profile, np.ndarray) and profile.ndim == 2 else None
+
+
+def _played(
+    name: str, profile: Any, consortium: Consortium | None, slots: int, strategies: Strategies
+) -> PlayedProfile:
+    if isinstance(profile, Equilibrium):
+        return _repeated(name, profile, slots)
+    if isinstance(profile, np.ndarray):
+        rows = profile if profile.ndim == 2 else profile[None].repeat(slots, axis=0)
+        if consortium is not None:
+            _check_rows(name, rows, consortium)
+        return PlayedProfile(name, rows, ("cooperating",) * slots)
+    if isinstance(profile, Match):
+        match = profile
+    elif not profile.exists:
+        return _repeated(name, profile.equilibrium, slots, profile)
+    else:
+        match = play(profile, strategies, slots)
+    if match.contributions is None:
+        raise InvalidInput(_of(name, "the match must be played with history=True"))
+    return PlayedProfile(name, match.contributions, match.phases, match.agreement, match)
+
+
+def _repeated(
+    name: str, equilibrium: Equilibrium, slots: int, agreement: Agreement | None = None
+) -> PlayedProfile:
+    """The equilibrium, slot after slot."""
+    contributions = equilibrium.profile[None].repeat(slots, axis=0)
+    return PlayedProfile(name, contributions, ("equilibrium",) * slots, agreement)
+
+
+def _check_rows(name: str, rows: FloatArray, consortium: Consortium) -> None:
+    """Reject contributions of other clients, or of more samples than there are."""
+    if rows.shape[1] != consortium.size:
+        raise InvalidInput(
+            _of(
+                name,
+                f"has contributions of {rows.shape[1]} clients, not {consortium.size}",
+            )
+        )
+    wrong = np.argwhere(~((rows >= 0) & (rows <= consortium.samples)))
+    if len(wrong):
+        slot, n = wrong[0]
+        raise InvalidInput(
+            _of(
+                name,
+                f"{consortium.names[n]} must contribute from 0 to "
+                f"{consortium.samples[n]:.15g} samples, got {rows[slot, n]:g} in slot {slot + 1}",
+            )
+        )
+
+
+def most_contributed(profiles: Iterable[PlayedProfile]) -> FloatArray:
+    """The most that each client contributes in any slot under any profile."""
+    rows = [profile.contributions for profile in profiles]
+    if len({each.shape[1] for each in rows}) > 1:
+        raise InvalidInput("all profiles must be of equally many clients", field="contributions")
+    most: FloatArray = np.concatenate(rows).max(axis=0)
+    return most
