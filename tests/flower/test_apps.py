@@ -18,13 +18,13 @@ from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grid import InProcessGrid
-from fedaccord.flower.memory import StateCopy
 from fedaccord.flower.nodes import Directory
 from fedaccord.flower.server_app import run_slots, server_app
+from fedaccord.flower.simulation import copy_of_node
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import contradictions
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.state import State
@@ -52,7 +52,7 @@ def test_the_copies_in_flower_s_state_agree(tmp_path: Path) -> None:
     slots_on(grid, tmp_path / "ledger.db", 2)
     server = load_entries(str(tmp_path / "ledger.db"))
     for context in grid.contexts.values():
-        copy = list(StateCopy(context).entries())
+        copy = list(copy_of_node(context).entries())
         assert {entry.slot for entry in copy} == {1, 2}
         assert contradictions(server, copy) == []
 

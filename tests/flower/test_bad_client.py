@@ -156,7 +156,7 @@ def test_tokens_are_secret_and_one_for_each_client_and_question(tmp_path: Path) 
     seen: list[str] = []
 
     def in_c_s_name(ask: Ask) -> list[Reply]:
-        seen.extend(ask.token(name) for name in ask.bodies)
+        seen.extend(ask.token(name) for name in ask.contents)
         replies = clients(ask)
         if ask.stage != "report":
             return replies

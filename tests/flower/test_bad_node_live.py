@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.copies import contradictions
 from tests.flower.bad_node import ATTACKS
 from tests.flower.deployment import Deployment
 from tests.flower.test_deployment import prepared

@@ -10,7 +10,8 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.keys import make_certificates, make_node_key
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.participant import Private
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until

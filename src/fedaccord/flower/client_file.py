@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
-from fedaccord.ledger.chain import Entry, Fact
-from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.notes import CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.terms import (
@@ -94,7 +93,7 @@ def client_of_file(path: str | Path, terms: Terms) -> Participant:
     _check_signed(folder / file.terms, terms)
     if file.name not in terms.clients:
         raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(path))
-    copy, training = _Copy(folder / file.ledger), _Training(file, folder, terms)
+    copy, training = CopyFile(folder / file.ledger, _PATIENCE), _Training(file, folder, terms)
     return Participant(file.private, terms, copy, training, look=training.examples)
 
 
@@ -121,25 +120,6 @@ def keep_model(path: str | Path, arrays: Arrays) -> None:
     file = load_client_file(path)
     if file.model is not None:
         write_whole(Path(path).parent / file.model, to_bytes(arrays), private=True)
-
-
-class _Copy:
-    """The client's ledger, open only while it is written or read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def append(self, facts: list[Fact]) -> None:
-        with open_ledger(self.path, wait=_PATIENCE) as ledger:
-            ledger.append(facts)
-
-    def entries(self, *, slot: int, kind: str) -> list[Entry]:
-        with open_ledger(self.path, wait=_PATIENCE) as ledger:
-            return list(ledger.entries(slot=slot, kind=kind))
-
-    def last(self) -> Entry | None:
-        with open_ledger(self.path, wait=_PATIENCE) as ledger:
-            return ledger.last()
 
 
 class _Training:

@@ -8,6 +8,7 @@ holds for every engine is tested of these rounds, too.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -17,8 +18,10 @@ from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import Cast
-from fedaccord.ledger.chain import GENESIS, START, Fact, Head
-from fedaccord.protocol.messages import Ask
+from fedaccord.ledger.chain import GENESIS, START, Head
+from fedaccord.protocol import notes
+from fedaccord.protocol.messages import Ask, AskedOffer, AskedTraining
+from fedaccord.protocol.notes import Note
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.participant import Private
 from fedaccord.protocol.rounds import take_round
@@ -42,9 +45,12 @@ class FlowerEngine:
         names = dict(zip(grid.get_node_ids(), sizes, strict=True))
         arrays = {name: value.numpy() for name, value in parameters.items()}
         for turn in plan.turns:
-            told = {"basis": "agreement", "model": digest(arrays)}
-            bodies = {name: told | {"contribution": x} for name, x in sizes.items()}
-            ask = Ask("train", plan.slot, turn, Head(plan.slot, GENESIS), bodies, arrays)
+            model = digest(arrays)
+            contents = {
+                name: AskedTraining(basis="agreement", contribution=x, model=model)
+                for name, x in sizes.items()
+            }
+            ask = Ask("train", plan.slot, turn, Head(plan.slot, GENESIS), contents, arrays)
             replies = put(grid, names, ask, seconds=0.0)
             over = take_round(ask, replies, arrays, sizes, needed=len(sizes), terms=cast.terms)
             if over.faults:
@@ -79,14 +85,24 @@ def _cast(plan: TrainingPlan) -> Cast:
     course = Course(plan.model, lambda _: _Given(data, plan.shares), plan.rounds, plan.local)
     sizes = {name: len(share) for name, share in zip(names, plan.shares, strict=True)}
     privates = [Private(name, 1.0, 1.0, size, discount_factor=0.0) for name, size in sizes.items()]
-    known = {name: _accepted(plan.slot, name, size) for name, size in sizes.items()}
+    known = {name: _accepted(plan, name, size) for name, size in sizes.items()}
     return Cast(course, terms, privates, plan.seed, known)
 
 
-def _accepted(slot: int, name: str, amount: int) -> list[Fact]:
+def _accepted(plan: TrainingPlan, name: str, amount: int) -> list[Note]:
     """What a client's copy says when it accepted an offer."""
-    about = {"turn": 1, "ledger": list(START)}
-    return [
-        Fact("offer", slot, name, {"contribution": amount} | about),
-        Fact("answer", slot, name, {"accepts": True} | about),
-    ]
+    at: dict[str, Any] = {"slot": plan.slot, "client": name, "turn": 1, "ledger": START}
+    offer = AskedOffer(
+        rank=1,
+        clients=1,
+        above=None,
+        tied=None,
+        contribution=amount,
+        agreement="individual",
+        total=amount,
+        equilibrium_total=0.0,
+        punishment_slots=None,
+        tolerance=0.0,
+        rounds=plan.rounds,
+    )
+    return [notes.Offer(**at, **dict(offer)), notes.Answer(**at, accepts=True)]

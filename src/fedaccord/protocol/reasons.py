@@ -79,7 +79,7 @@ _NUMBER = r"-?[0-9.e+-]+"
 _SHAPE = r"\([0-9, ]*\)"
 _FORMS = {
     "code": r"-?[0-9]+",
-    "place": r"slot|stage|turn|round",
+    "place": r"slot|stage|turn",
     "field": r"ratio|samples|discount_factor|contribution|accepts|agrees",
     "least": _NUMBER,
     "most": _NUMBER,

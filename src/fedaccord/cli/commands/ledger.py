@@ -16,8 +16,6 @@ from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry
     from fedaccord.ledger.lines import Reading
-    from fedaccord.protocol.audit import Findings
-    from fedaccord.protocol.forks import Comparison
 
 
 ledger = typer.Typer(
@@ -107,12 +105,13 @@ def verify(
 
     The exit code is 0 when all is well, and 1 when something is not.
     """
-    with working("Verifying"), _reading(place) as found:
-        what, findings = _look_over(found)
-        problems = found.damage() + _problems(what, findings)
-        for copy, wrong in _disagreements(found, findings, against or []):
-            problems += [f"{copy}: {problem}" for problem in wrong]
-    chain = findings.chain
+    from fedaccord.protocol import audit
+
+    with working("Verifying"), ExitStack() as stack:
+        found = stack.enter_context(_reading(place))
+        copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
+        result = audit.verify(found, copies)
+    chain, problems = result.chain, result.problems
     head = chain.head.digest if chain.length else None
     if output_format == "json":
         record = {
@@ -126,8 +125,18 @@ def verify(
     else:
         last = "" if head is None else f", the last with the digest {head[:16]}..."
         about = f"{chain.length} entries, {chain.slots} slots{last}"
-        typer.echo(escaped(f"{_shown(place)} is {what}: {about}."))
-        for line in [f"Wrong: {problem}." for problem in problems] or _praise(place, what, against):
+        typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
+        servers = result.what == "the server's ledger"
+        in_order = [
+            "Nothing in it was changed: the chain of digests is intact.",
+            *(["Every agreement is proved, every rank, verdict and phase follows."] * servers),
+            *(
+                ["The model stored with it is the one that it names."]
+                * (servers and bool(found.models))
+            ),
+            *(f"{copy} agrees with it." for copy in copies),
+        ]
+        for line in [f"Wrong: {problem}." for problem in problems] or in_order:
             typer.echo(escaped(line))
     if problems:
         raise typer.Exit(1)
@@ -147,32 +156,44 @@ def compare(
 
     The exit code is 0 when they agree, and 1 when they do not or one of them was changed.
     """
-    from fedaccord.protocol.forks import UNSEEN, compare_copies
+    from fedaccord.protocol import audit
+    from fedaccord.protocol.copies import UNSEEN
 
     if len(copies) < 2:
         raise InvalidInput("there is nothing to compare: name two copies or more")
+    if len(set(copies)) < len(copies):
+        raise InvalidInput("the same copy is named twice")
     with working("Comparing"), ExitStack() as stack:
-        found = {place: stack.enter_context(_reading(place)) for place in copies}
-        if len(found) < len(copies):
-            raise InvalidInput("the same copy is named twice")
-        wrong = {place: _wrong_copy(one) for place, one in found.items()}
-        whose = _owners({place: one for place, one in found.items() if not wrong[place]})
-        result = compare_copies(found[place].entries() for place in whose)
-    problems = [f"{_shown(place)}: {problem}" for place in copies for problem in wrong[place]]
-    problems += result.contradictions
+        found = {_shown(place): stack.enter_context(_reading(place)) for place in copies}
+        result = audit.compare(found)
+    problems, comparison = result.problems, result.comparison
     if output_format == "json":
         record = {
-            "copies": [{"copy": _shown(place), "client": whose.get(place)} for place in copies],
-            "questions": result.questions,
-            "shown": result.shown,
+            "copies": [{"copy": name, "client": result.clients.get(name)} for name in found],
+            "questions": comparison.questions,
+            "shown": comparison.shown,
             "holds": not problems,
             "problems": problems,
             "unseen": UNSEEN,
         }
         typer.echo(json_for_people(record))
     else:
-        for line in _told(result, problems):
-            typer.echo(escaped(line))
+        typer.echo(
+            f"Compared: {comparison.questions} questions that two or more of them were asked, and "
+            f"{comparison.shown} entries of the server's ledger that they were shown."
+        )
+        for problem in problems[:LISTED_PROBLEMS]:
+            typer.echo(escaped(f"Wrong: {problem}."))
+        if len(problems) > LISTED_PROBLEMS:
+            typer.echo(f"And {len(problems) - LISTED_PROBLEMS:,} more.")
+        if not problems:
+            nothing = comparison.questions == 0 and comparison.shown == 0
+            typer.echo(
+                "They have nothing in common, so nothing could be compared."
+                if nothing
+                else "They tell the same story."
+            )
+        typer.echo(f"This does not find {UNSEEN}.")
     if problems:
         raise typer.Exit(1)
 
@@ -250,118 +271,6 @@ def _check_installed() -> None:
     from fedaccord.flower import check_installed
 
     check_installed("sqlalchemy", "alembic")
-
-
-# --- Verifying -----------------------------------------------------------------------------
-
-_SERVERS, _COPY = "the server's ledger", "a client's copy"
-_PART, _NOTHING = "a part of a ledger", "an empty ledger"
-
-
-def _look_over(found: "Reading") -> "tuple[str, Findings]":
-    """What a ledger is, and what is wrong with it by itself."""
-    from fedaccord.protocol.audit import look_over, look_over_copy
-
-    if _is_copy(found):
-        findings = look_over_copy(found.entries())
-    else:
-        findings = look_over(found.entries(), found.models)
-    if findings.chain.length == 0:
-        return _NOTHING, findings
-    if found.models is None and findings.chain.is_part:
-        return _PART, findings
-    return _COPY if _is_copy(found) else _SERVERS, findings
-
-
-def _is_copy(found: "Reading") -> bool:
-    """In a copy all is about one client; the server's ledger begins with what is about everyone."""
-    first = next(found.entries(), None)
-    return first is not None and first.client is not None
-
-
-def _problems(what: str, findings: "Findings") -> list[str]:
-    if what != _PART:
-        return findings.problems
-    missing = findings.chain.head.number - findings.chain.length
-    return [
-        f"{missing} entries are missing, as in a part that export --client writes; "
-        "only a whole ledger can be verified"
-    ]
-
-
-def _wrong_copy(found: "Reading") -> list[str]:
-    """What is wrong with a client's copy by itself."""
-    from fedaccord.protocol.audit import look_over_copy
-
-    if damage := found.damage():
-        return damage
-    first = next(found.entries(), None)
-    if first is not None and first.client is None:
-        return ["is no copy of a client's"]
-    return look_over_copy(found.entries()).problems
-
-
-def _disagreements(
-    found: "Reading", findings: "Findings", against: list[str]
-) -> list[tuple[str, list[str]]]:
-    """What is wrong with each copy, or where it and the ledger disagree."""
-    from fedaccord.protocol.audit import contradictions_of_many
-
-    with ExitStack() as stack:
-        copies = [stack.enter_context(_reading(place)) for place in against]
-        wrong = [_wrong_copy(copy) for copy in copies]
-        whole = [
-            copy.entries() for copy, problems in zip(copies, wrong, strict=True) if not problems
-        ]
-        if findings.chain.length == 0 or not findings.chain.whole:
-            compared = [["cannot be compared with what is no whole ledger"]] * len(whole)
-        else:
-            compared = contradictions_of_many(found.entries(), whole)
-    rest = iter(compared)
-    return [(_shown(one), bad or next(rest)) for one, bad in zip(against, wrong, strict=True)]
-
-
-def _praise(place: str, what: str, against: list[str] | None) -> list[str]:
-    lines = ["Nothing in it was changed: the chain of digests is whole."]
-    if what == _SERVERS:
-        lines.append("Every agreement is proved, every rank, verdict and phase follows.")
-        if not place.endswith(".jsonl"):
-            lines.append("The model beside it is the one that it speaks of.")
-    return lines + [f"{_shown(copy)} agrees with it." for copy in against or []]
-
-
-# --- Comparing -----------------------------------------------------------------------------
-
-
-def _owners(found: "dict[str, Reading]") -> dict[str, str]:
-    """Whose copy each is; no two may be of one client."""
-    owners = {place: str(next(one.entries()).client) for place, one in found.items()}
-    for place, client in owners.items():
-        others = [other for other in owners if other != place and owners[other] == client]
-        if others:
-            both = f"{_shown(place)} and {_shown(others[0])}"
-            raise InvalidInput(f"{both} are copies of one client, {client}")
-    return owners
-
-
-def _told(result: "Comparison", problems: list[str]) -> list[str]:
-    from fedaccord.protocol.forks import UNSEEN
-
-    compared = (
-        f"Compared: {result.questions} questions that two of them or more were asked, and "
-        f"{result.shown} entries of the server's ledger that they were shown."
-    )
-    listed = [f"Wrong: {problem}." for problem in problems[:LISTED_PROBLEMS]]
-    if len(problems) > LISTED_PROBLEMS:
-        listed.append(f"And {len(problems) - LISTED_PROBLEMS:,} more.")
-    if not listed:
-        nothing = result.questions == 0 and result.shown == 0
-        listed = [
-            "They have nothing in common, so nothing could be compared."
-            if nothing
-            else "They tell the same story."
-        ]
-    return [compared, *listed, f"What cannot be found: {UNSEEN}."]
 
 
 # --- Going back to an older model ----------------------------------------------------------

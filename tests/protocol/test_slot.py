@@ -11,9 +11,8 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.protocol.asked import Refusal
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import average, to_bytes
 from tests.flower.consortia import (
     START_MODEL,
@@ -27,6 +26,7 @@ from tests.flower.consortia import (
     terms_of,
     verdicts,
 )
+from tests.flower.stories import telling
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_a_client_refuses_what_it_would_break_and_the_others_agree(path: Path) -
     with ledger_at(path) as ledger:
         run(Coordinator(terms_of(), ledger, START_MODEL), impatient(), 1)
         answers = [
-            (e.client, e.body["attempt"], e.body["accepts"]) for e in ledger.entries(kind="answer")
+            (e.client, e.body["turn"], e.body["accepts"]) for e in ledger.entries(kind="answer")
         ]
         assert ("b", 1, False) in answers
         assert [a for a in answers if a[1] == 2] == [(n, 2, True) for n in "acde"]
@@ -266,7 +266,7 @@ def test_absence_at_the_offer_is_no_refusal(path: Path) -> None:
 
     with ledger_at(path) as ledger:
         run(Coordinator(terms, ledger, START_MODEL), without_b, 1)
-        assert [e.body["attempt"] for e in ledger.entries(kind="agreement")] == [1, 2]
+        assert [e.body["turn"] for e in ledger.entries(kind="agreement")] == [1, 2]
         (basis,) = ledger.entries(kind="basis")
         assert basis.body["basis"] == "agreement"
         assert set(basis.body["contributions"]) == set("acde")
@@ -298,7 +298,7 @@ def test_no_agreement_is_an_answer(path: Path) -> None:
 
 
 def changed(ask: Ask, **content: Any) -> Ask:
-    return replace(ask, bodies={n: {**b, **content} for n, b in ask.bodies.items()})
+    return telling(ask, *ask.contents, **content)
 
 
 def ask_of(path: Path, stage: str) -> tuple[Clients, Ask]:

@@ -24,7 +24,7 @@ from fedaccord.ledger.lines import load_entries, read, to_line, to_lines
 from fedaccord.ledger.locks import LedgerInUse
 from fedaccord.ledger.schema import METADATA, VERSION_TABLE, configuration
 from fedaccord.ledger.store import Ledger, open_ledger, read_ledger, shown
-from tests.flower.postgresql import Databases
+from tests.ledger.postgresql import Databases
 
 FACTS = [Fact("report", 1, name, {"ratio": 2.5}) for name in ("a", "b")]
 

@@ -14,8 +14,9 @@ from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import GENESIS, Checkpoint, Entry, Fact, broken_links
 from fedaccord.ledger.store import Moment
 from fedaccord.protocol import conclusions as steps
-from fedaccord.protocol.audit import audit, contradictions, look_over
+from fedaccord.protocol.audit import audit, look_over
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import to_bytes
 from fedaccord.protocol.participant import Private
@@ -52,20 +53,20 @@ def test_the_truth_passes(story: tuple[list[Entry], Clients]) -> None:
         instead("report", 1, "a", ratio=1e9),
         instead("contribution", 1, "b", samples=21),
         instead("contribution", 1, "b", samples=999),
-        instead("contribution", 1, "b", round=2),
-        instead("round", 1, round=2),
+        instead("contribution", 1, "b", turn=2),
+        instead("round", 1, turn=2),
         instead("round", 1, averaged=False, total=0),
         instead("answer", 1, "a", accepts=False),
         instead("answer", 1, "a", accepts=1),
-        instead("answer", 1, "a", attempt=2),
+        instead("answer", 1, "a", turn=2),
         instead("rank", 1, "a", rank=3),
         instead("rank", 1, "a", above=7),
         instead("rank", 2, "b", tied=3),
         instead("rank", 1, "c", contribution=1.0),
-        instead("agreement", 1, attempt=2),
+        instead("agreement", 1, turn=2),
         instead("agreement", 1, kind="uniform"),
         instead("agreement", 1, punishment_slots=9),
-        instead("offer", 1, "a", attempt=2),
+        instead("offer", 1, "a", turn=2),
         instead("offer", 1, "a", contribution=7.5),
         instead("report", 1, "a", samples=-1),
         instead("report", 1, "a", valuation=17.0),
@@ -88,7 +89,7 @@ def test_the_truth_passes(story: tuple[list[Entry], Clients]) -> None:
         twice("contribution", 1, "a"),
         twice("verdict", 1, "b"),
         twice("told", 1),
-        inserted(Fact("model", 1, None, {"digest": GENESIS}), after="told", slot=1),
+        inserted(Fact("model", 1, None, {"model": GENESIS}), after="told", slot=1),
         inserted(Fact("told", 1, None, {"clients": []}), after="round", slot=1),
         inserted(Fact("slot", 2, None, {"phase": "cooperating"}), after="settlement", slot=1),
         inserted(
@@ -277,7 +278,7 @@ def test_a_model_that_changes_without_an_average_is_found(tmp_path: Path) -> Non
         run(Coordinator(TERMS, ledger, START_MODEL), nobody_trains, 1)
         entries = list(ledger.entries())
     assert audit(entries) == []
-    (problem,) = audit(rewritten(entries, instead("round", 1, digest=GENESIS)))
+    (problem,) = audit(rewritten(entries, instead("round", 1, model=GENESIS)))
     assert problem.endswith("has another model, though nothing was averaged")
 
 

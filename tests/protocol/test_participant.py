@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fedaccord.ledger.chain import GENESIS
-from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.messages import FORMAT, Refusal
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Notebook, nudge, privates_of, terms_of
@@ -15,7 +15,7 @@ NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES)
 OFFER = {  # 20 more samples of its own, 40 more of the others
     "contribution": 20,
-    "kind": "individual",
+    "agreement": "individual",
     "total": 180,
     "equilibrium_total": 120.0,
     "punishment_slots": TERMS.punishment_slots,
@@ -57,7 +57,14 @@ def ask(
     *,
     model: Arrays | None = START_MODEL,
 ) -> dict[str, Any]:
-    place = {"stage": stage, "slot": slot, "turn": turn, "token": "0" * 32, "ledger": HEAD}
+    place = {
+        "format": FORMAT,
+        "stage": stage,
+        "slot": slot,
+        "turn": turn,
+        "token": "0" * 32,
+        "ledger": HEAD,
+    }
     given = model if stage in ("train", "settle") else None
     body, _ = participant.answer(place | content, given)
     return body
@@ -192,7 +199,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "offer": OFFER,
     "train": TRAIN,
     "settle": SETTLED,
-    "consent": {"to_slot": 1, "digest": MODEL, "reason": "it was ruined"},
+    "consent": {"to_slot": 1, "model": MODEL, "reason": "it was ruined"},
 }
 """A good question of each stage."""
 
@@ -232,7 +239,7 @@ def test_it_accepts_no_more_than_it_has() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"kind": "uniform"},
+        {"agreement": "uniform"},
         {"rounds": 1},
         {"tolerance": 0.9},
         {"punishment_slots": None},

@@ -11,10 +11,10 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.store import Ledger
-from fedaccord.protocol.asked import Refusal
-from fedaccord.protocol.audit import audit, contradictions, look_over
+from fedaccord.protocol.audit import audit, look_over
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import digest
 from tests.flower.consortia import (
     START_MODEL,
@@ -25,7 +25,7 @@ from tests.flower.consortia import (
     run,
     terms_of,
 )
-from tests.flower.stories import instead, rewritten
+from tests.flower.stories import instead, rewritten, telling
 from tests.lies import lie
 
 NAMES = ("a", "b", "c")
@@ -229,6 +229,6 @@ def test_a_client_consents_to_the_model_that_it_knows(tmp_path: Path) -> None:
         coordinator.propose_rollback(1, "slot 2 ruined it")
         ask = coordinator.next_ask(3)
         assert ask is not None
-        other = replace(ask, bodies={n: {**b, "digest": "f" * 64} for n, b in ask.bodies.items()})
+        other = telling(ask, *ask.contents, model="f" * 64)
         with pytest.raises(Refusal, match="not the model that slot 1 ended with"):
             clients.reply("c", other)

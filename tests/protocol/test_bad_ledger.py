@@ -145,11 +145,11 @@ def test_an_unknown_key_is_refused(
     "forge",
     [
         instead("round", 1, averaged=1),
-        instead("round", 1, digest="x"),
-        instead("round", 1, digest="A" * 64),
+        instead("round", 1, model="x"),
+        instead("round", 1, model="A" * 64),
         instead("contribution", 1, "a", update="not a digest"),
         instead("contribution", 1, "a", norm="1"),
-        instead("model", 0, digest=None),
+        instead("model", 0, model=None),
         instead("agreement", 1, exists=1),
         instead("agreement", 1, reason="because"),
         instead("told", 1, clients=["a", "a", "b", "c"]),
@@ -289,7 +289,7 @@ def test_every_reason_is_known_and_no_two_are_alike() -> None:
     values: dict[str, Any] = {
         "code": 3,
         "client": "a",
-        "place": "round",
+        "place": "turn",
         "field": "samples",
         "least": "1e-100",
         "most": 40,

@@ -10,14 +10,14 @@ import pytest
 
 from fedaccord.ledger.chain import Entry, Fact
 from fedaccord.ledger.lines import to_line
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.forks import compare_copies
+from fedaccord.protocol.copies import compare_copies, contradictions
 from fedaccord.protocol.messages import Ask
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
-from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
-from tests.flower.test_bad_ledger import command
+from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
+from tests.protocol.test_bad_ledger import command
 
 
 def stories(clients: Clients, *names: str) -> list[list[Entry]]:
@@ -85,7 +85,7 @@ def test_a_fork_is_found_without_the_server(tmp_path: Path) -> None:
         for one in found
     )
     assert any("differ in the digest of entry " in one for one in found)
-    assert any("differ in the phase to come: cooperating and punishing" in one for one in found)
+    assert any("differ in the next phase: cooperating and punishing" in one for one in found)
 
 
 def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
@@ -94,7 +94,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
     def change(ask: Ask) -> Ask:
         if ask.stage != stage:
             return ask
-        return replace(ask, bodies={**ask.bodies, "a": {**ask.bodies["a"], **content}})
+        return telling(ask, "a", **content)
 
     return change
 
@@ -186,7 +186,7 @@ def test_the_command(files: Callable[..., str], tmp_path: Path) -> None:
     result = command("compare", files("a"), files("b"), files("c"))
     assert result.exit_code == 0
     assert "They tell the same story." in result.stdout
-    assert "What cannot be found: a server that never put the same question" in result.stdout
+    assert "This does not find a server that never put the same question" in result.stdout
     clients, _ = forked(tmp_path)
     one = files("x", clients.copies["a"].written)
     other = files("y", clients.copies["c"].written)

@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, canonical, extend
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
-from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
+from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 
 
 def test_a_past_that_was_made_anew_contradicts_the_clients(
@@ -23,20 +23,20 @@ def test_a_past_that_was_made_anew_contradicts_the_clients(
     entries, clients = story
 
     def as_if(fact: Fact) -> Fact:
-        if fact.kind == "contribution" and (fact.slot, fact.client, fact.body["round"]) == (
+        if fact.kind == "contribution" and (fact.slot, fact.client, fact.body["turn"]) == (
             1,
             "a",
             1,
         ):
             return fact._replace(body={**fact.body, "samples": fact.body["samples"] + 1})
-        if fact.kind == "round" and (fact.slot, fact.body["round"]) == (1, 1):
+        if fact.kind == "round" and (fact.slot, fact.body["turn"]) == (1, 1):
             return fact._replace(body={**fact.body, "total": fact.body["total"] + 1})
         return fact
 
     forged = rewritten(entries, as_if)
     assert audit(forged) == []
     found = contradictions(forged, clients.copies["a"].written)
-    assert any("the server wrote something else down" in problem for problem in found)
+    assert any("the server wrote down something else" in problem for problem in found)
     found = contradictions(forged, clients.copies["c"].written)
     assert any("of the server's ledger was another one then" in problem for problem in found)
 
@@ -47,7 +47,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
     def lie(ask: Ask) -> Ask:
         if ask.stage != stage:
             return ask
-        return replace(ask, bodies={**ask.bodies, "a": {**ask.bodies["a"], **content}})
+        return telling(ask, "a", **content)
 
     return lie
 
@@ -114,9 +114,8 @@ def test_a_false_place_in_a_punishment_is_found(content: dict[str, Any], tmp_pat
     """A place that c cannot know to be false: someone might have dropped out."""
 
     def lie(ask: Ask) -> Ask:
-        about_c = {**ask.bodies.get("c", {}), **content}
         in_punishment = (ask.slot, ask.stage) == (2, "train")
-        return replace(ask, bodies={**ask.bodies, "c": about_c}) if in_punishment else ask
+        return telling(ask, "c", **content) if in_punishment else ask
 
     entries, clients = told(tmp_path / "ledger.db", slots=2, lie=lie)
     assert audit(entries) == []

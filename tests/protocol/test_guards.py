@@ -61,7 +61,7 @@ ARRAYS = [
 PLACES: list[tuple[dict[str, Any], str]] = [
     ({"slot": 2}, "is of another slot"),
     ({"slot": True}, "is of another slot"),
-    ({"turn": 2}, "is of another round"),
+    ({"turn": 2}, "is of another turn"),
     ({"stage": "report"}, "is of another stage"),
     ({"token": "0" * 32}, "is replayed: it answers another question"),
     ({"problem": "failure"}, "says that it failed"),
@@ -183,7 +183,7 @@ def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
     honest, none = final(tmp_path / "honest.db", Clients(terms, privates_of()))
     assert all((model[name] == honest[name]).all() for name in honest)
     assert none == set()
-    assert faults == {"is of another slot", "is of another round", "is of another stage"}
+    assert faults == {"is of another slot", "is of another turn", "is of another stage"}
 
 
 def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
 
     def and_a_stranger(ask: Ask) -> list[Reply]:
         # who is not asked in this round answers nevertheless
-        idle = [replace(clients(ask)[-1], client=n) for n in terms.clients if n not in ask.bodies]
+        idle = [replace(clients(ask)[-1], client=n) for n in terms.clients if n not in ask.contents]
         return [stranger, *clients(ask), *idle, replace(stranger, client="z")]
 
     with ledger_at(tmp_path / "ledger.db") as ledger:

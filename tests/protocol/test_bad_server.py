@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.ledger.chain import GENESIS, Entry
-from fedaccord.protocol.asked import Refusal
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.messages import FORMAT, Ask, Refusal, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Clients, Notebook, ledger_at, nudge, privates_of
-from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
-from tests.flower.test_participant import ASKED, HEAD, OFFER, TRAIN
+from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
+from tests.protocol.test_participant import ASKED, HEAD, OFFER, TRAIN
 
 OTHER_MODEL: Arrays = {name: array + 1 for name, array in START_MODEL.items()}
 
@@ -39,7 +39,14 @@ def put(
     turn: int = 1,
     model: Arrays | None = None,
 ) -> dict[str, Any]:
-    place = {"stage": stage, "slot": slot, "turn": turn, "token": "0" * 32, "ledger": HEAD}
+    place = {
+        "format": FORMAT,
+        "stage": stage,
+        "slot": slot,
+        "turn": turn,
+        "token": "0" * 32,
+        "ledger": HEAD,
+    }
     return participant.answer(place | content, model)[0]
 
 
@@ -114,8 +121,8 @@ def to_a(stage: str, model: Arrays, *, honest_digest: bool) -> Callable[[Ask, st
     def lie(ask: Ask, name: str) -> Ask:
         if (ask.stage, name) != (stage, "a"):
             return ask
-        about = ask.bodies["a"] if honest_digest else {**ask.bodies["a"], "model": digest(model)}
-        return replace(ask, parameters=model, bodies={**ask.bodies, "a": about})
+        ask = replace(ask, parameters=model)
+        return ask if honest_digest else telling(ask, "a", model=digest(model))
 
     return lie
 
@@ -125,7 +132,7 @@ def slot_of(path: Path, lie: Callable[[Ask, str], Ask]) -> tuple[list[Entry], Cl
 
     def replies(ask: Ask) -> list[Reply]:
         given = []
-        for name in ask.bodies:
+        for name in ask.contents:
             with suppress(Refusal):
                 given.append(clients.reply(name, lie(ask, name)))
         return given
@@ -214,7 +221,7 @@ def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
         ("rank", {"note": "more"}),
         ("rank", {"above": -1}),
         ("rank", {"above": 1.5}),
-        ("offer", {"kind": "z" * 1_000}),
+        ("offer", {"agreement": "z" * 1_000}),
         ("offer", {"equilibrium_total": float("inf")}),
         ("offer", {"equilibrium_total": float("nan")}),
         ("settle", {"deviated": ["nobody known"]}),
@@ -262,7 +269,14 @@ JSON = st.recursive(
 @given(stage=st.sampled_from(sorted(ASKED)), data=st.data())
 def test_no_question_of_any_form_makes_a_client_fail(stage: str, data: st.DataObject) -> None:
     """Good questions with some fields replaced by anything: an answer, or a refusal."""
-    place = {"stage": stage, "slot": 1, "turn": 1, "token": "0" * 32, "ledger": HEAD}
+    place = {
+        "format": FORMAT,
+        "stage": stage,
+        "slot": 1,
+        "turn": 1,
+        "token": "0" * 32,
+        "ledger": HEAD,
+    }
     asked = place | ASKED[stage]
     keys = data.draw(st.sets(st.sampled_from(sorted(asked)), max_size=3))
     asked |= {key: data.draw(JSON) for key in keys}
