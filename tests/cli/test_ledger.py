@@ -80,9 +80,9 @@ def test_show_nothing(story: Run) -> None:
 def test_verify(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
     assert result.exit_code == 0
-    assert "the chain of digests is whole" in result.stdout
+    assert "the chain of digests is intact" in result.stdout
     assert "Every agreement is proved, every rank, verdict and phase follows." in result.stdout
-    assert "The model beside it is the one that it speaks of." in result.stdout
+    assert "The model stored with it is the one that it names." in result.stdout
     assert "copy.db agrees with it." in result.stdout
     assert story("ledger", "verify", "copy.db").exit_code == 0
 
@@ -116,11 +116,14 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
             "DELETE FROM entries WHERE number > 26",
             "it ends where verdict of slot 1 should follow",
         ),
-        ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
-        ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
-        ("UPDATE checkpoints SET number = -slot", "the model beside it is not the one"),
-        ("UPDATE checkpoints SET number = 99999 WHERE slot = 2", "the model beside it is not"),
-        ("INSERT INTO checkpoints VALUES (1000, 9, x'00')", "the model beside it cannot be read"),
+        ("DELETE FROM checkpoints", "the model that it names is not stored with it"),
+        ("UPDATE checkpoints SET parameters = x'00'", "the model stored with it cannot be read"),
+        ("UPDATE checkpoints SET number = -slot", "the model stored with it is not the one"),
+        ("UPDATE checkpoints SET number = 99999 WHERE slot = 2", "the model stored with it is not"),
+        (
+            "INSERT INTO checkpoints VALUES (1000, 9, x'00')",
+            "the model stored with it cannot be read",
+        ),
     ],
 )
 def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story: Run) -> None:
@@ -145,7 +148,7 @@ def test_verify_a_part_of_a_ledger(story: Run) -> None:
     result = story("ledger", "verify", "b.jsonl")
     assert result.exit_code == 1
     first, second = result.stdout.splitlines()
-    assert first.startswith("b.jsonl is a part of a ledger: ")
+    assert first.startswith("b.jsonl is part of a ledger: ")
     assert second.endswith("only a whole ledger can be verified.")
     lines = Path("b.jsonl").read_text()
     Path("b.jsonl").write_text(lines.replace("deviation", "kept"))
@@ -170,7 +173,7 @@ def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run)
     edit(Path("ledger.db"), "DELETE FROM entries WHERE slot = 2")
     result = story("ledger", "verify", "ledger.db")
     assert result.exit_code == 1
-    assert "Wrong: the model beside it is not the one that it speaks of." in result.stdout
+    assert "Wrong: the model stored with it is not the one that it names." in result.stdout
     story("ledger", "export", "ledger.db", "cut.jsonl")
     assert story("ledger", "verify", "cut.jsonl").exit_code == 0
     result = story("ledger", "verify", "cut.jsonl", "--against", "copy.db")
@@ -181,7 +184,7 @@ def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run)
 def test_verify_against_what_is_no_copy(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "ledger.db")
     assert result.exit_code == 1
-    assert result.stdout.endswith("Wrong: ledger.db: is no copy of a client's.\n")
+    assert result.stdout.endswith("Wrong: ledger.db: is not a client's copy.\n")
 
 
 def test_export_and_verify_the_export(story: Run) -> None:
@@ -243,14 +246,14 @@ def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
         run_slots(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates_of(NAMES)), 2)
     result = run("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "begin again")
     assert result.stdout == (
-        "ledger.db: back to the first model; the terms ask for nobody's consent.\n"
+        "ledger.db: back to the first model; the terms require nobody's consent.\n"
     )
     assert run("ledger", "verify", "ledger.db").exit_code == 0
 
 
 def test_rollback_with_wrong_input(story: Run) -> None:
     slot_2 = ("--to-slot", "2", "--reason", "x")
-    refused(story("ledger", "rollback", "ledger.db", *slot_2), "kept are those of slots: 0, 1")
+    refused(story("ledger", "rollback", "ledger.db", *slot_2), "those of these slots are: 0, 1")
     refused(story("ledger", "rollback", "none.db", *slot_2), "none.db: there is no such ledger")
     assert not Path("none.db").exists()
     refused(story("ledger", "rollback", "ledger.db", "--to-slot", "1"), "needs both --to-slot and")

@@ -213,7 +213,7 @@ def test_what_the_server_refuses_is_one_sentence_in_the_stream(
     log(logging.ERROR, "%s raised an exception", "ServerApp", exc_info=refused.value)
     log(logging.ERROR, "%s raised an exception", "ServerApp", exc_info=ValueError("a mistake"))
     assert streamed.getvalue().splitlines() == [
-        f"{tmp_path}/app/ledger.db: another process writes this ledger; only one may",
+        f"{tmp_path}/app/ledger.db: another process is writing to this ledger; only one may",
         "ServerApp raised an exception",
         "ValueError: a mistake",
     ]

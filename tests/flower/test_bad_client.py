@@ -28,7 +28,7 @@ from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.messages import Ask, AskedReport, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Private
 from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS
@@ -169,7 +169,7 @@ def test_tokens_are_secret_and_one_for_each_client_and_question(tmp_path: Path) 
         reports = [e.body["ratio"] for e in ledger.entries(kind="report") if e.client == "c"]
     assert 1e9 not in reports
     assert len(set(seen)) == len(seen)
-    again = Ask("report", 1, 0, ledger.head, {"a": {}})
+    again = Ask("report", 1, 0, ledger.head, {"a": AskedReport(phase="cooperating")})
     assert again.token("a") != replace(again, secret=b"another").token("a")
 
 

@@ -67,7 +67,9 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         logs = {name: deployment.start_node(name, name)[1] for name in NAMES}
         said = deployment.run_slots(last_slot=2, seconds=240)
         assert "slot 1 is settled; the next is punishing" in said
-        refused = deployment.run_beside_another("another process writes this ledger; only one may")
+        refused = deployment.run_beside_another(
+            "another process is writing to this ledger; only one may"
+        )
         assert "Traceback" not in refused
 
         # two of three go back to the model of slot 1, as the terms ask for

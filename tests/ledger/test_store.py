@@ -140,7 +140,7 @@ def test_the_models_of_the_latest_slots_are_kept(place: str) -> None:
 def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
     with open_ledger(place) as ledger:
         ledger.append(FACTS)
-        with pytest.raises(LedgerInUse, match="another process writes this ledger"):
+        with pytest.raises(LedgerInUse, match="another process is writing to this ledger"):
             open_ledger(place)
         with read_ledger(place) as other:
             assert len(list(other.entries())) == 2
@@ -227,7 +227,7 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
     [
         ("nowhere/ledger.db", "cannot be opened: No such file or directory"),
         ("text.db", "file is not a database"),
-        ("other.db", "is no ledger of fedaccord, but a database of something else"),
+        ("other.db", "is not a ledger but a database of another program"),
         ("", "a ledger needs a file"),
         ("sqlite://", "a ledger needs a file"),
         ("sqlite:///file:ledger.db?uri=true", "name the ledger's file by its path"),
@@ -289,7 +289,7 @@ def test_reading_makes_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(FedaccordError, match="there is no such ledger"):
         read_ledger(tmp_path / "none.db")
     (tmp_path / "empty.db").touch()
-    with pytest.raises(FedaccordError, match="is no ledger of fedaccord, but empty"):
+    with pytest.raises(FedaccordError, match="is empty, not a ledger"):
         read_ledger(tmp_path / "empty.db")
 
 
@@ -341,5 +341,5 @@ def test_a_ledger_of_a_later_version_is_refused(place: str) -> None:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
         connection.commit()
     for opening in (open_ledger, read_ledger):
-        with pytest.raises(FedaccordError, match="version 9999, this fedaccord knows 0002"):
+        with pytest.raises(FedaccordError, match="version 9999, but this fedaccord knows"):
             opening(place)

@@ -15,13 +15,13 @@ from fedaccord.ledger.chain import GENESIS, Entry
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import FORMAT, Ask, Refusal, Reply
+from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Clients, Notebook, ledger_at, nudge, privates_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
-from tests.protocol.test_participant import ASKED, HEAD, OFFER, TRAIN
+from tests.protocol.test_participant import ASKED, ENVELOPE, OFFER, TRAIN
 
 OTHER_MODEL: Arrays = {name: array + 1 for name, array in START_MODEL.items()}
 
@@ -39,14 +39,7 @@ def put(
     turn: int = 1,
     model: Arrays | None = None,
 ) -> dict[str, Any]:
-    place = {
-        "format": FORMAT,
-        "stage": stage,
-        "slot": slot,
-        "turn": turn,
-        "token": "0" * 32,
-        "ledger": HEAD,
-    }
+    place = ENVELOPE | {"stage": stage, "slot": slot, "turn": turn}
     return participant.answer(place | content, model)[0]
 
 
@@ -183,7 +176,7 @@ def test_a_made_up_update_shows_in_the_copy(tmp_path: Path) -> None:
     forged = rewritten(entries, instead("contribution", 1, "a", update="f" * 64))
     assert audit(forged) == []
     found = contradictions(forged, clients.copies["a"].written)
-    assert any("the server wrote something else down" in problem for problem in found)
+    assert any("the server wrote down something else" in problem for problem in found)
 
 
 @lie(
@@ -269,14 +262,7 @@ JSON = st.recursive(
 @given(stage=st.sampled_from(sorted(ASKED)), data=st.data())
 def test_no_question_of_any_form_makes_a_client_fail(stage: str, data: st.DataObject) -> None:
     """Good questions with some fields replaced by anything: an answer, or a refusal."""
-    place = {
-        "format": FORMAT,
-        "stage": stage,
-        "slot": 1,
-        "turn": 1,
-        "token": "0" * 32,
-        "ledger": HEAD,
-    }
+    place = ENVELOPE | {"stage": stage, "slot": 1, "turn": 1}
     asked = place | ASKED[stage]
     keys = data.draw(st.sets(st.sampled_from(sorted(asked)), max_size=3))
     asked |= {key: data.draw(JSON) for key in keys}

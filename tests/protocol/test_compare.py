@@ -115,7 +115,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
         (lying("offer", rounds=9), "rounds: 9 and 2"),
         (lying("settle", deviated=[]), "clients that deviated: nobody and b"),
         (lying("settle", absent=["c"]), "clients that were absent: c and nobody"),
-        (lying("settle", phase="cooperating"), "phase to come: cooperating and punishing"),
+        (lying("settle", phase="cooperating"), "next phase: cooperating and punishing"),
         (lying("settle", slots_left=1), "slots of punishment that are left: 1 and 2"),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_copy_that_was_changed_is_said_to_be(
     assert f"Wrong: {cut}: entry 2 is missing" in result.stdout
     server = files("server", story[0])
     result = command("compare", server, files("b"))
-    assert f"Wrong: {server}: is no copy of a client's." in result.stdout
+    assert f"Wrong: {server}: is not a client's copy." in result.stdout
     empty = files("empty", [])
     assert f"Wrong: {empty}: it has no entries." in command("compare", empty, files("b")).stdout
 
@@ -245,4 +245,4 @@ def test_two_copies_of_one_client_are_refused(
 ) -> None:
     result = command("compare", files("a"), files("x", story[1].copies["a"].written[:5]))
     assert result.exit_code == 2
-    assert "are copies of one client, a" in result.stderr
+    assert "are copies of the same client, a" in result.stderr

@@ -62,7 +62,7 @@ AT_EQUILIBRIUM = {"contribution": 0, "rank": 1, "clients": 3, "above": 110, "tie
         lying("offer", total=999),
         lying("offer", equilibrium_total=22.0),
         lying("offer", contribution=6),
-        lying("offer", kind="uniform"),
+        lying("offer", agreement="uniform"),
         lying("offer", punishment_slots=50),
         lying("offer", tolerance=0.5),
         lying("offer", rounds=9),
@@ -176,7 +176,7 @@ def test_what_the_server_invents_contradicts_the_clients(
     first = entries[about_a[0]]
     false = first._replace(text=canonical({**first.body, "samples": 0}))
     both = [*entries[: about_a[0]], false, *entries[about_a[0] :]]
-    assert any("wrote something else" in problem for problem in contradictions(both, copy))
+    assert any("wrote down something else" in problem for problem in contradictions(both, copy))
     assert audit(list(extend(START, [entry.fact for entry in both], NOON)))
 
     unsaid = [e for e in copy if (e.kind, e.slot) != ("contribution", 1)]
@@ -187,7 +187,7 @@ def test_what_the_server_invents_contradicts_the_clients(
 
 def test_a_server_s_ledger_is_no_copy(story: tuple[list[Entry], Clients]) -> None:
     entries, _ = story
-    assert contradictions(entries, entries) == ["is no copy of a client's"]
+    assert contradictions(entries, entries) == ["is not a client's copy"]
 
 
 def test_an_end_that_was_cut_off_contradicts_the_clients(

@@ -29,6 +29,7 @@ OFFER = {  # 20 more samples of its own, 40 more of the others
 MODEL = digest(START_MODEL)
 TRAIN = {"basis": "agreement", "contribution": 20, "model": MODEL}
 HEAD = [9, GENESIS]
+ENVELOPE = {"format": FORMAT, "token": "0" * 32, "ledger": HEAD}
 PLACE = {"rank": 1, "clients": 3, "above": None, "tied": None}
 SETTLED = {
     "verdict": "kept",
@@ -57,14 +58,7 @@ def ask(
     *,
     model: Arrays | None = START_MODEL,
 ) -> dict[str, Any]:
-    place = {
-        "format": FORMAT,
-        "stage": stage,
-        "slot": slot,
-        "turn": turn,
-        "token": "0" * 32,
-        "ledger": HEAD,
-    }
+    place = ENVELOPE | {"stage": stage, "slot": slot, "turn": turn}
     given = model if stage in ("train", "settle") else None
     body, _ = participant.answer(place | content, given)
     return body
@@ -125,7 +119,7 @@ def test_a_slip_is_of_no_more_than_it_has() -> None:
 
 @pytest.mark.parametrize("basis", ["", "uniform", None, ["agreement"]])
 def test_it_plays_nothing_that_there_is_not(basis: Any) -> None:
-    with pytest.raises(Refusal, match="an agreement to play, or the equilibrium"):
+    with pytest.raises(Refusal, match="only an agreement or the equilibrium can be played"):
         ask(in_training(), "train", 1, TRAIN | {"basis": basis})
 
 

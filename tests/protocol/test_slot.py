@@ -349,7 +349,7 @@ def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
 )
 def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
     clients = Clients(terms_of(), privates_of())
-    with pytest.raises(Refusal, match="no question of the protocol"):
+    with pytest.raises(Refusal, match="not a question of the protocol"):
         clients.participants["a"].answer(asked, None)
 
 
@@ -366,7 +366,7 @@ def test_terms_may_change_between_slots_only(path: Path) -> None:
         assert [e.body["terms"]["tolerance"] for e in ledger.entries(kind="terms")] == [0, 0.5, 0]
         ask = coordinator.next_ask(2)
         assert ask is not None
-        with pytest.raises(InvalidInput, match="slot 2 was begun with other terms"):
+        with pytest.raises(InvalidInput, match="slot 2 was begun under other terms"):
             Coordinator(other, ledger, START_MODEL)
 
 
@@ -387,9 +387,9 @@ NUMBER = "(SELECT max(number) FROM entries WHERE kind = '{}')"
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE checkpoints SET parameters = :other", "is not the one that it speaks of"),
-        ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
-        ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
+        ("UPDATE checkpoints SET parameters = :other", "is not the one that it names"),
+        ("UPDATE checkpoints SET parameters = x'00'", "the model stored with it cannot be read"),
+        ("DELETE FROM checkpoints", "the model that it names is not stored with it"),
         ("DELETE FROM entries", "it has no entries"),
         (
             "UPDATE entries SET text = replace(text, 'punishing', 'cooperating')",

@@ -97,25 +97,23 @@ class Coordinator:
 
     def _reader(self, ask: Ask) -> Callable[[str, Reply], facts.ClientRecord]:
         """Reads a client's reply to this question into the fact that is written about it."""
-        place = {"slot": ask.slot} | ({"turn": ask.turn} if ask.turn else {})
+        slot, turn = ask.slot, ask.turn
         expected = self._equilibrium(ask) if ask.stage == "rank" else {}
 
         def read(name: str, reply: Reply) -> facts.ClientRecord:
             match ask.stage:
                 case "report":
                     report = guards.read_report(reply.body)
-                    return facts.Report(client=name, **place, **dict(report))
+                    return facts.Report(slot=slot, client=name, **dict(report))
                 case "rank":
                     samples = self.state.current.reports[name].samples
-                    rank = guards.read_rank(reply.body, expected[name], samples)
-                    return facts.Rank(
-                        client=name, **place, **dict(ask.contents[name]), **dict(rank)
-                    )
+                    rank = dict(guards.read_rank(reply.body, expected[name], samples))
+                    return facts.Rank(slot=slot, client=name, **dict(ask.contents[name]), **rank)
                 case "offer":
                     answer = guards.read_answer(reply.body)
-                    return facts.Answer(client=name, **place, **dict(answer))
+                    return facts.Answer(slot=slot, client=name, turn=turn, **dict(answer))
             consent = guards.read_consent(reply.body)
-            return facts.Consent(client=name, **place, **dict(consent))
+            return facts.Consent(slot=slot, client=name, turn=turn, **dict(consent))
 
         return read
 
@@ -203,9 +201,7 @@ class Coordinator:
         else:
             raise FedaccordError(f"{self.ledger.name}: the model that it names is missing")
         if start is not None and _form(model) != _form(start):
-            raise InvalidInput(
-                "its model does not have the parameters of this task", self.ledger.name
-            )
+            raise InvalidInput("its model has other parameters than this task", self.ledger.name)
         return model
 
     def _agree_on(self, terms: Terms) -> None:

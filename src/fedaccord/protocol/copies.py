@@ -95,6 +95,9 @@ class _Witness:
         self._clients: set[str] = set()
         try:
             for entry in copy:
+                if entry.client is None:
+                    self._nonsense = "is not a client's copy"
+                    break
                 self._nonsense = None
                 self._take(entry)
         except facts.WrongForm as problem:

@@ -8,12 +8,11 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -43,20 +42,13 @@ LONGEST_REASON = 500
 """Characters."""
 
 
-def _is_float(value: Any) -> Any:
-    if type(value) is int:  # pydantic would take it, and one number would have two spellings
-        raise ValueError("is a whole number")
-    return value
-
-
 def _printable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("cannot be shown")
     return text
 
 
-Number = Annotated[float, BeforeValidator(_is_float)]
-Amount = Annotated[Number, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """Of a model, unless another thing is named."""
 Samples = Annotated[int, Field(ge=0, le=MOST_SAMPLES)]
@@ -81,18 +73,25 @@ class Content(BaseModel):
     """A record. A field with a default is left out of its JSON if it has that value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    left_out: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[tuple[str, ...]] = ()
     """Its fields with a default."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Its fields that are floats."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         fields = cls.model_fields.items()
-        cls.left_out = tuple(name for name, field in fields if not field.is_required())
+        cls.optional = tuple(name for name, field in fields if not field.is_required())
+        cls.numbers = tuple(name for name, field in fields if _is_number(field.annotation))
 
     @property
     def body(self) -> dict[str, Any]:
         """The record as JSON."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+def _is_number(annotation: Any) -> bool:
+    return annotation is float or any(map(_is_number, get_args(annotation)))
 
 
 Part = TypeVar("Part", bound=Content)
@@ -140,9 +139,9 @@ class AskedOffer(Placed):
     contribution: Samples
     agreement: AgreementKind
     total: Total
-    equilibrium_total: Annotated[Amount, Field(le=MOST_SAMPLES * MOST_CLIENTS)]
+    equilibrium_total: Annotated[float, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
     punishment_slots: Count | None
-    tolerance: Annotated[Number, Field(ge=0, lt=1)]
+    tolerance: Annotated[float, Field(ge=0, lt=1)]
     rounds: Count
 
 
@@ -213,9 +212,9 @@ _BASES: dict[str, type[Asked]] = {"agreement": AskedTraining, "equilibrium": Ask
 class ReportAnswer(Content):
     """(1) The client's ratio rho/E, its samples, and its discount factor if it reveals it."""
 
-    ratio: Number
+    ratio: float
     samples: Samples
-    discount_factor: Number | None = None
+    discount_factor: float | None = None
 
 
 class RankAnswer(Content):
@@ -326,9 +325,9 @@ class Reply:
 
 def read_question(asked: Mapping[str, Any], terms: Terms) -> Question:
     """The question in a body; a refusal names the field that is wrong, but not its content."""
-    if asked.get("format") != FORMAT:
-        raise Refusal(f"the server does not speak format {FORMAT} of the protocol, as this client")
     form = _form_of(asked.get("stage"), asked.get("basis"))
+    if asked.get("format") != FORMAT:
+        raise Refusal(f"the server does not use format {FORMAT} of the protocol, as this client")
     about = Place.model_fields.keys()
     try:
         place = Place.model_validate({key: asked[key] for key in about if key in asked})

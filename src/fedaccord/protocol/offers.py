@@ -63,12 +63,10 @@ def _is_uniform(agreement: Agreement) -> bool:
     free = alone == 0
     converted = free & (given > 0)
     level = given.max(where=converted, initial=0.0)
-    first = consortium.ratio.min(where=converted, initial=np.inf)
+    first = consortium.ratio.min(where=converted, initial=np.inf) * (1.0 + TIED_RATIOS)
     right = np.where(
         converted,
         given == np.minimum(level, consortium.samples),
-        np.where(
-            free, consortium.ratio <= first * (1.0 + TIED_RATIOS), np.abs(given - alone) <= 1.0
-        ),
+        np.where(free, consortium.ratio <= first, np.abs(given - alone) <= 1.0),
     )
     return bool(right.all())

@@ -133,8 +133,10 @@ class Participant:
         private = self.private
         told = private.discount_factor if private.tells_discount_factor else None
         report = ReportAnswer(ratio=private.ratio, samples=private.samples, discount_factor=told)
-        about = {"format": FORMAT, "terms": self.terms.digest}
-        self._notes.write(notes.Report(**self._at(place), **dict(report), **about))
+        note = notes.Report(
+            **self._at(place), **dict(report), format=FORMAT, terms=self.terms.digest
+        )
+        self._notes.write(note)
         return report
 
     def _rank(self, place: Place, rank: AskedRank) -> RankAnswer:
@@ -196,8 +198,8 @@ class Participant:
         update = None if trained is None else digest(trained)
         if known is None:
             norm = 0.0 if trained is None else distance(trained, parameters)
-            made = {"update": update, "norm": norm}
-            note = notes.Contribution(**self._at(place), **dict(asked), **dict(answer), **made)
+            told = {**self._at(place), **dict(asked)}
+            note = notes.Contribution(**told, **dict(answer), update=update, norm=norm)
             self._notes.write(note)
         elif known.update != update:  # another model would be a second look at its data
             raise Refusal("its training does not come out as it did when it was asked before")

@@ -1,4 +1,4 @@
-"""`fedaccord ledger`: what happened, whether it is what was written, and a way back."""
+"""`fedaccord ledger`: show, verify, compare and export ledgers, and propose a rollback."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 ledger = typer.Typer(
-    help="Look at a ledger, verify it, compare copies, export it, go back to an older model.",
+    help="Show a ledger, verify it, compare copies, export it, go back to an older model.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -43,22 +43,22 @@ def show(
     slot: Annotated[int | None, typer.Option("--slot", help="Only this slot.")] = None,
     client: ClientOption = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="Only entries of this kind, as in verdict.")
+        str | None, typer.Option("--kind", help="Only entries of this kind, such as verdict.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--last", callback=from_one, help="Only so many, the latest.")
+        int | None, typer.Option("--last", callback=from_one, help="Only this many, the latest.")
     ] = None,
     output_format: FormatOption = "text",
 ) -> None:
     """Show the entries of a ledger.
 
-    LEDGER is a file, or the URL of a PostgreSQL database; a client's copy will do as well.
-    Characters that cannot be printed are spelt out.
+    LEDGER is a file, or the URL of a PostgreSQL database; it may also be a client's copy.
+    Characters that cannot be printed are escaped.
     """
     from collections import deque
 
     from fedaccord.cli.ledger_entries import Widths, print_json, print_table
-    from fedaccord.protocol.state import KINDS
+    from fedaccord.protocol.facts import KINDS
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -95,15 +95,15 @@ def verify(
     ] = None,
     output_format: FormatOption = "text",
 ) -> None:
-    """Verify that a ledger is what was written, and that it says what follows from it.
+    """Verify that a ledger was not changed, and that its conclusions follow from its entries.
 
-    The chain of digests must be whole. In a server's ledger every agreement must be proved by the
-    certificate from the clients' reports, every rank, verdict and phase must follow from what was
-    reported and contributed, and the model beside it must be the one that it speaks of. Against a
-    client's copy, the two must agree, and the server's past must be the one that the client was
-    shown.
+    The chain of digests must be intact. In a server's ledger, the certificate must prove every
+    agreement from the clients' reports, every rank, verdict and phase must follow from what was
+    reported and contributed, and the model stored with it must be the one that it names. With
+    --against, the ledger and the client's copy must agree, and the server's past must be the one
+    that the client was shown.
 
-    The exit code is 0 when all is well, and 1 when something is not.
+    The exit code is 0 if everything is in order, and 1 if not.
     """
     from fedaccord.protocol import audit
 
@@ -126,16 +126,12 @@ def verify(
         last = "" if head is None else f", the last with the digest {head[:16]}..."
         about = f"{chain.length} entries, {chain.slots} slots{last}"
         typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
-        servers = result.what == "the server's ledger"
-        in_order = [
-            "Nothing in it was changed: the chain of digests is intact.",
-            *(["Every agreement is proved, every rank, verdict and phase follows."] * servers),
-            *(
-                ["The model stored with it is the one that it names."]
-                * (servers and bool(found.models))
-            ),
-            *(f"{copy} agrees with it." for copy in copies),
-        ]
+        in_order = ["Nothing in it was changed: the chain of digests is intact."]
+        if result.what == "the server's ledger":
+            in_order.append("Every agreement is proved, every rank, verdict and phase follows.")
+            if found.models is not None:
+                in_order.append("The model stored with it is the one that it names.")
+        in_order += [f"{copy} agrees with it." for copy in copies]
         for line in [f"Wrong: {problem}." for problem in problems] or in_order:
             typer.echo(escaped(line))
     if problems:
@@ -150,11 +146,11 @@ def compare(
 ) -> None:
     """Compare clients' copies with one another: were they told the same story?
 
-    It needs no server. A server that shows two clients different ledgers, or tells them different
-    things that concern everyone, as an agreement's total, who deviated, the phase to come or the
-    model, is found by what each of them wrote down.
+    No server is needed. The copies reveal a server that shows two clients different ledgers, or
+    tells them different things about what concerns everyone, such as an agreement's total, who
+    deviated, the next phase or the model.
 
-    The exit code is 0 when they agree, and 1 when they do not or one of them was changed.
+    The exit code is 0 if they agree, and 1 if they do not or one of them was changed.
     """
     from fedaccord.protocol import audit
     from fedaccord.protocol.copies import UNSEEN
@@ -205,9 +201,10 @@ def export(
     *,
     client: ClientOption = None,
 ) -> None:
-    """Export a ledger to FILE.jsonl, one entry a line.
+    """Export a ledger to FILE.jsonl, one entry per line.
 
-    A whole one can be verified as it is. With --client it has only what concerns that client.
+    A complete export can be verified like the ledger. With --client it has only what concerns that
+    client, or everyone.
     """
     if file.suffix != ".jsonl":
         raise InvalidInput(f"{file}: the file must be called *.jsonl")
@@ -291,7 +288,7 @@ def rollback(
     """Propose to go back to the model that an earlier slot ended with.
 
     The proposal is recorded in LEDGER, and the next run asks the clients. As many must agree as
-    `rollback_consent` in the terms says. For the server's machine, while no slot is under way.
+    `rollback_consent` in the terms says. Run it on the server's machine, while no slot is open.
     """
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
@@ -299,17 +296,17 @@ def rollback(
     from fedaccord.ledger.store import open_ledger, read_ledger
     from fedaccord.protocol.coordinator import Coordinator
 
-    read_ledger(place).close()  # a proposal makes no new ledger
+    read_ledger(place).close()  # a proposal does not create a ledger
     with open_ledger(place) as opened:
         coordinator = Coordinator(None, opened)
         coordinator.propose_rollback(to_slot, reason)
-        terms, pending = coordinator.state.rules, coordinator.state.proposal
+        terms, pending = coordinator.state.rules, coordinator.state.pending
     which = f"the model of slot {to_slot}" if to_slot else "the first model"
     if pending is None:
-        typer.echo(f"{_shown(place)}: back to {which}; the terms ask for nobody's consent.")
+        typer.echo(f"{_shown(place)}: back to {which}; the terms require nobody's consent.")
         return
     typer.echo(
         f"{_shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
-        f"{terms.consents} of {len(terms.clients)} must agree: a client that does puts "
-        f"consents_to_slot = {to_slot} into its client.toml first."
+        f"{terms.consents} of {len(terms.clients)} must agree: to agree, a client first sets "
+        f"consents_to_slot = {to_slot} in its client.toml."
     )
