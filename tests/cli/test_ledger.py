@@ -100,16 +100,16 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE entries SET text = x'00ff' WHERE number = 18", "its text is of another type"),
-        ("UPDATE entries SET text = '{' WHERE number = 18", "its text is no JSON"),
-        ("UPDATE entries SET text = '[1]' WHERE number = 18", "its text is no object"),
-        ("UPDATE entries SET slot = 'x' WHERE number = 18", "its slot is of another type"),
-        ("UPDATE entries SET slot = 9e999 WHERE number = 18", "its slot is of another type"),
-        ("UPDATE entries SET digest = x'00' WHERE number > 1", "its digest is of another type"),
+        ("UPDATE entries SET text = x'00ff' WHERE number = 18", "its text has the wrong type"),
+        ("UPDATE entries SET text = '{' WHERE number = 18", "its text is not JSON"),
+        ("UPDATE entries SET text = '[1]' WHERE number = 18", "its text is not an object"),
+        ("UPDATE entries SET slot = 'x' WHERE number = 18", "its slot has the wrong type"),
+        ("UPDATE entries SET slot = 9e999 WHERE number = 18", "its slot has the wrong type"),
+        ("UPDATE entries SET digest = x'00' WHERE number > 1", "its digest has the wrong type"),
         (
             "INSERT INTO entries SELECT -5, at, kind, slot, client, text, previous, digest "
             "FROM entries WHERE number = 18",
-            "entry -5 stands where entry 1 should",
+            "entry -5 is where entry 1 should",
         ),
         ("DELETE FROM entries", "it has no entries"),
         (
@@ -137,7 +137,7 @@ def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story:
 
 def test_what_cannot_be_read_is_not_shown(story: Run) -> None:
     edit(Path("ledger.db"), "UPDATE entries SET text = '{' WHERE number = 18")
-    message = "ledger.db: entry 18 cannot be read: its text is no JSON"
+    message = "ledger.db: entry 18 cannot be read: its text is not JSON"
     refused(story("ledger", "show", "ledger.db"), message)
     refused(story("ledger", "export", "ledger.db", "all.jsonl"), message)
 
@@ -229,8 +229,8 @@ def test_rollback(story: Run) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         "ledger.db: proposed to go back to the model of slot 1. The next run asks all clients, and "
-        "2 of 3 must agree: a client that does puts consents_to_slot = 1 into its client.toml "
-        "first.\n"
+        "2 of 3 must agree: to agree, a client first sets consents_to_slot = 1 in its "
+        "client.toml.\n"
     )
     shown = story("ledger", "show", "ledger.db", "--last", "1").stdout
     assert "proposal" in shown

@@ -69,13 +69,13 @@ def test_nodes_are_told_by_name_whatever_their_number(tmp_path: Path) -> None:
 def test_two_nodes_with_one_name_are_both_refused(tmp_path: Path) -> None:
     found = slots_on(grid_of((*NAMES, "b")), tmp_path / "ledger.db")
     assert found == {"a": "kept", "b": "absence", "c": "kept"}
-    assert faults(tmp_path / "ledger.db") == {(None, "is one of several nodes that say they are b")}
+    assert faults(tmp_path / "ledger.db") == {(None, "is one of several nodes that claim to be b")}
 
 
 def test_a_stranger_s_node_is_refused(tmp_path: Path) -> None:
     found = slots_on(grid_of((*NAMES, "stranger")), tmp_path / "ledger.db")
     assert set(found.values()) == {"kept"}
-    assert faults(tmp_path / "ledger.db") == {(None, "is a node of nobody in the terms")}
+    assert faults(tmp_path / "ledger.db") == {(None, "is a node of no client in the terms")}
 
 
 def test_a_key_registered_for_another_is_refused(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_key_registered_for_another_is_refused(tmp_path: Path) -> None:
 
     grid = Registered(grid_of().app, [{"name": name} for name in NAMES])
     assert slots_on(grid, tmp_path / "ledger.db")["b"] == "absence"
-    reason = "says it is b, but its key is registered as another"
+    reason = "claims to be b, but its key is registered for another client"
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
 
@@ -104,7 +104,7 @@ def test_an_impostor_does_not_lock_the_right_node_out(tmp_path: Path) -> None:
 
     grid = Registered(grid_of().app, [{"name": name} for name in (*NAMES, "b")])
     assert set(slots_on(grid, tmp_path / "ledger.db").values()) == {"kept"}
-    reason = "says it is b, but its key is registered as another"
+    reason = "claims to be b, but its key is registered for another client"
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
 
@@ -259,7 +259,7 @@ def with_bytes(message: Message, reply: Message) -> Message:
             ),
             "has no readable content",
         ),
-        (lambda m, _: Message(pack({"slot": 1}), reply_to=m), "is of another stage"),
+        (lambda m, _: Message(pack({"slot": 1}), reply_to=m), "is for another stage"),
         (with_bytes, "has unreadable parameters"),
     ],
 )

@@ -80,9 +80,9 @@ def of_training(attack: Callable[[Message], Any]) -> Callable[[Message], Any]:
     ("attack", "reason"),
     [
         (unreadable, "cannot be unpacked"),
-        (lambda _: RecordDict(), "is no message"),
-        (lambda _: Array(np.zeros(1)), "is no message"),
-        (lambda _: 7, "is no message"),
+        (lambda _: RecordDict(), "is not a message"),
+        (lambda _: Array(np.zeros(1)), "is not a message"),
+        (lambda _: 7, "is not a message"),
     ],
 )
 def test_a_reply_that_is_none_ends_nothing(

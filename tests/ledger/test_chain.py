@@ -72,7 +72,7 @@ def test_an_entry_that_is_made_anew_breaks_the_one_after_it() -> None:
     entries = chain(facts)
     (forged,) = extend(entries[0].head, [Fact("slot", 1, None, {"n": 9})], entries[1].at)
     problems = broken_links([entries[0], forged, entries[2]])
-    assert problems == ["entry 3 does not follow the one before it"]
+    assert problems == ["entry 3 does not follow the entry before it"]
 
 
 @pytest.mark.parametrize("field", Entry._fields)
@@ -92,7 +92,7 @@ def test_a_text_that_is_no_object_is_found_also_under_a_right_digest(text: str) 
     content = entry._replace(text=text)[:-1]
     digest = hashlib.sha256(canonical(list(content)).encode()).hexdigest()
     (problem,) = broken_links([Entry(*content, digest=digest)])
-    assert problem.startswith("entry 1 is no entry: its text is no ")
+    assert problem.startswith("entry 1 is not an entry: its text is no ")
 
 
 @given(FACTS, st.data())

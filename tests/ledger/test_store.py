@@ -231,7 +231,10 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
         ("", "a ledger needs a file"),
         ("sqlite://", "a ledger needs a file"),
         ("sqlite:///file:ledger.db?uri=true", "name the ledger's file by its path"),
-        ("postgresql://me:secret@host:port/x", r"me:\*\*\*@host:port/x: is no URL of a database"),
+        (
+            "postgresql://me:secret@host:port/x",
+            r"me:\*\*\*@host:port/x: is not the URL",
+        ),
         ("nosuch://x", "a ledger is a SQLite file, or a PostgreSQL database by its URL"),
         ("mysql://me:secret@host/x", r"mysql://me:\*\*\*@host/x: a ledger is a SQLite file"),
         ("postgresql+nosuch://me:secret@host/x", r"me:\*\*\*@host"),
@@ -303,10 +306,10 @@ def test_lines_are_the_same_entries(path: Path) -> None:
     surrogate = json.dumps(entry._replace(client="\ud800")._asdict())
     twice = to_line(entry)[:-1] + f', "digest": "{entry.digest}"}}'
     for line, message in [
-        ("{}", "line 1 is no entry"),
-        ("[]", "line 1 is no entry"),
-        ("[" * 99_999, "line 1 is no entry"),
-        (to_line(entry)[:-1] + ', "more": 1}', "line 1 is no entry"),
+        ("{}", "line 1 is not an entry"),
+        ("[]", "line 1 is not an entry"),
+        ("[" * 99_999, "line 1 is not an entry"),
+        (to_line(entry)[:-1] + ', "more": 1}', "line 1 is not an entry"),
         (surrogate, "line 1 is not as export writes it"),
         (twice, "line 1 is not as export writes it"),
         (" " + to_line(entry), "line 1 is not as export writes it"),
@@ -343,3 +346,36 @@ def test_a_ledger_of_a_later_version_is_refused(place: str) -> None:
     for opening in (open_ledger, read_ledger):
         with pytest.raises(FedaccordError, match="version 9999, but this fedaccord knows"):
             opening(place)
+
+
+def _in_format_1(place: str) -> None:
+    """A ledger as an earlier fedaccord left it."""
+    with connected(place) as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
+        connection.commit()
+
+
+def test_a_ledger_of_format_1_is_shown_and_exported_but_not_continued(
+    place: str, tmp_path: Path
+) -> None:
+    terms = Fact("terms", 0, None, {"terms": {"name": "old"}})
+    with open_ledger(place) as ledger:
+        written = ledger.append([terms])
+    _in_format_1(place)
+    for _ in range(2):  # what is refused is left as it is
+        with pytest.raises(FedaccordError, match="its entries are in format 1"):
+            open_ledger(place)
+    with read_ledger(place) as ledger:
+        assert list(ledger.entries()) == written
+    assert _command("export", place, str(tmp_path / "old.jsonl")).startswith("Wrote 1 entries")
+    for ledger_or_lines in (place, str(tmp_path / "old.jsonl")):
+        verified = _command("verify", ledger_or_lines)
+        assert "Wrong: entry 1 (terms of slot 0) is not in format 2" in verified
+
+
+def test_a_ledger_of_an_earlier_version_without_entries_is_upgraded(place: str) -> None:
+    open_ledger(place).close()
+    _in_format_1(place)
+    with open_ledger(place) as ledger:
+        assert ledger.append(FACTS)
+    open_ledger(place).close()

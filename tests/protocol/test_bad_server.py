@@ -84,8 +84,8 @@ def test_a_round_that_is_over_is_not_trained_again() -> None:
 
 @lie(
     "the server",
-    "go back to an older slot, and ask about that again",
-    "the client answers nothing about a slot older than its newest",
+    "go back to an older slot, and ask about it again",
+    "the client answers no question about a slot older than its newest",
 )
 @pytest.mark.parametrize("stage", ["report", "rank", "offer", "train", "settle"])
 def test_nothing_of_an_older_slot_is_answered(stage: str) -> None:
@@ -140,7 +140,7 @@ def slot_of(path: Path, lie: Callable[[Ask, str], Ask]) -> tuple[list[Entry], Cl
 @lie(
     "the server",
     "give one client another model to train than the others, or garbage at the settlement",
-    "the client's copy has the digest of every model it was given: verify --against shows it",
+    "the client's copy has the digest of every model it was given: verify --against reveals it",
 )
 @pytest.mark.parametrize("stage", ["train", "settle"])
 def test_another_model_for_one_client_shows_in_its_copy(stage: str, tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_a_model_that_is_not_the_one_that_was_told_is_refused(stage: str, tmp_pa
 
 @lie(
     "the server",
-    "write down another update than a client sent, or a made-up digest",
-    "the client's copy has the digest of every update it sent: verify --against shows it",
+    "record another update than a client sent, or a made-up digest",
+    "the client's copy has the digest of every update that it sent: verify --against reveals it",
 )
 def test_a_made_up_update_shows_in_the_copy(tmp_path: Path) -> None:
     entries, clients = told(tmp_path / "ledger.db")
@@ -181,8 +181,8 @@ def test_a_made_up_update_shows_in_the_copy(tmp_path: Path) -> None:
 
 @lie(
     "the server",
-    "leave out a client's update as too long, though it is not",
-    "verify works the bound out again from the norms in the ledger",
+    "reject a client's update as too large, though it is not",
+    "verify recomputes the bound from the norms in the ledger",
 )
 def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
     entries, _ = slot_of(tmp_path / "ledger.db", lambda ask, _: ask)
@@ -196,8 +196,8 @@ def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
 
 @lie(
     "the server",
-    "fill a client's copy with huge texts, made-up heads or slots to come",
-    "the client refuses what has not the form of a question, and stores nothing of it",
+    "fill a client's copy with huge texts, made-up heads or future slots",
+    "the client refuses anything that does not have the form of a question, and stores none of it",
 )
 @pytest.mark.parametrize(
     ("stage", "content"),
@@ -239,8 +239,8 @@ def test_what_has_another_form_is_refused_and_not_stored(
 
 @lie(
     "the server",
-    "show a client a ledger that went back, or another end of the same length",
-    "the client refuses to go on with it",
+    "show a client a shorter ledger than before, or one with another end",
+    "the client refuses to continue",
 )
 @pytest.mark.parametrize("head", [[8, GENESIS], [9, "f" * 64]])
 def test_a_ledger_that_goes_back_is_refused(head: list[Any]) -> None:

@@ -102,7 +102,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
 @lie(
     "the server",
     "tell two clients different totals, verdicts, phases or models, from one ledger",
-    "ledger compare finds what everyone should have been told alike",
+    "ledger compare finds every difference in what all clients should have been told alike",
 )
 @pytest.mark.parametrize(
     ("lie", "what"),

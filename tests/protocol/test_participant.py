@@ -260,3 +260,11 @@ def test_it_looks_at_its_data_before_it_reports() -> None:
     with pytest.raises(Refusal, match="there is no data"):
         ask(participant, "report", 0, REPORT)
     assert written(participant) == 0
+
+
+@pytest.mark.parametrize("other", [1, 3, None, "2", True])
+def test_it_answers_no_server_of_another_format(other: Any) -> None:
+    participant = client()
+    with pytest.raises(Refusal, match="does not use format 2 of the protocol"):
+        ask(participant, "report", 0, REPORT | {"format": other})
+    assert written(participant) == 0

@@ -172,7 +172,7 @@ def test_nothing_is_proposed_within_a_slot_or_twice(tmp_path: Path) -> None:
 
 @lie(
     "the server",
-    "go back to an older model without the consent that the terms ask for",
+    "go back to an older model without the consent that the terms require",
     "verify does not find the consents in the ledger",
 )
 def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
 
 @lie(
     "the server",
-    "write down that a client consented to a rollback, though it did not",
-    "the client's copy says what it answered: verify --against shows it",
+    "record that a client consented to a rollback, though it did not",
+    "the client's copy has its answer: verify --against reveals it",
 )
 def test_a_made_up_consent_shows_in_the_copy(tmp_path: Path) -> None:
     clients = clients_of("a")
@@ -219,7 +219,7 @@ def run_with(coordinator: Coordinator, answers: Any) -> None:
 
 @lie(
     "the server",
-    "ask for consent to an older model, and mean another one",
+    "ask for consent to go back to one model, and mean another",
     "the client knows the digest of every model that it was given, and refuses",
 )
 def test_a_client_consents_to_the_model_that_it_knows(tmp_path: Path) -> None:

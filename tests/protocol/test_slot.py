@@ -395,7 +395,7 @@ NUMBER = "(SELECT max(number) FROM entries WHERE kind = '{}')"
             "UPDATE entries SET text = replace(text, 'punishing', 'cooperating')",
             "its digest differs",
         ),
-        ("UPDATE entries SET slot = 'x' WHERE number = 5", "entry 5 is no entry: its slot"),
+        ("UPDATE entries SET slot = 'x' WHERE number = 5", "entry 5 is not an entry: its slot"),
         ("DELETE FROM entries WHERE number = 5", "entry 5 is missing"),
         (
             f"DELETE FROM entries WHERE number > {NUMBER.format('verdict')}",
