@@ -149,7 +149,7 @@ def test_verify_a_part_of_a_ledger(story: Run) -> None:
     assert result.exit_code == 1
     first, second = result.stdout.splitlines()
     assert first.startswith("b.jsonl is part of a ledger: ")
-    assert second.endswith("only a whole ledger can be verified.")
+    assert second.endswith("only a complete ledger can be verified.")
     lines = Path("b.jsonl").read_text()
     Path("b.jsonl").write_text(lines.replace("deviation", "kept"))
     result = story("ledger", "verify", "b.jsonl")
@@ -181,7 +181,7 @@ def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run)
     assert "Wrong: copy.db: b's entry" in result.stdout
 
 
-def test_verify_against_what_is_no_copy(story: Run) -> None:
+def test_verify_against_something_else_than_a_copy(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "ledger.db")
     assert result.exit_code == 1
     assert result.stdout.endswith("Wrong: ledger.db: is not a client's copy.\n")
@@ -217,7 +217,7 @@ def test_wrong_input(story: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [("show", "ledger.db"), ("export", "ledger.db", "b.jsonl")])
-def test_a_client_that_there_is_not(story: Run, words: tuple[str, ...]) -> None:
+def test_an_unknown_client(story: Run, words: tuple[str, ...]) -> None:
     result = story("ledger", *words, "--client", "d")
     assert result.exit_code == 2
     assert result.stderr == "Error: --client: there is nothing about 'd', only a, b, c\n"
@@ -237,7 +237,7 @@ def test_rollback(story: Run) -> None:
     assert "reason b ruined it" in shown
     assert story("ledger", "verify", "ledger.db").exit_code == 0
     again = story("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "more")
-    refused(again, "a rollback is under way; run it to its end first")
+    refused(again, "a rollback is under way; finish it first")
 
 
 def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:

@@ -113,13 +113,13 @@ def test_a_model_that_comes_while_the_entries_are_read_is_that_of_the_last(
 
 
 @pytest.mark.parametrize("value", ["'x'", "1.5"])
-def test_a_model_that_is_none_is_refused(value: str, path: Path) -> None:
+def test_a_value_that_is_not_a_model_is_refused(value: str, path: Path) -> None:
     with open_ledger(path) as ledger:
         ledger.append(FACTS, b"model")
     with connected(str(path)) as connection:
         connection.execute(text(f"UPDATE checkpoints SET parameters = {value}"))
         connection.commit()
-    with read_ledger(path) as ledger, pytest.raises(FedaccordError, match="is no model"):
+    with read_ledger(path) as ledger, pytest.raises(FedaccordError, match="is not a model"):
         ledger.checkpoints()
 
 
@@ -158,7 +158,7 @@ def test_a_second_writer_by_another_name_is_refused(other: str, path: Path) -> N
             open_ledger(second)
 
 
-def test_a_hard_link_is_no_way_to_write_either(path: Path) -> None:
+def test_a_ledger_with_a_hard_link_is_not_written(path: Path) -> None:
     """No path leads from one such name to the other: neither is written."""
     open_ledger(path).close()
     other = path.with_name("other.db")
@@ -288,7 +288,7 @@ def _command(*words: str) -> str:
     return CliRunner().invoke(app, ["ledger", *words]).output
 
 
-def test_reading_makes_no_ledger(tmp_path: Path) -> None:
+def test_reading_does_not_create_a_ledger(tmp_path: Path) -> None:
     with pytest.raises(FedaccordError, match="there is no such ledger"):
         read_ledger(tmp_path / "none.db")
     (tmp_path / "empty.db").touch()

@@ -121,9 +121,7 @@ def test_what_does_not_follow_is_found(
 
 
 @pytest.mark.parametrize("rule", ["rounds", "punishment_slots"])
-def test_terms_beyond_all_numbers_make_no_sense(
-    rule: str, story: tuple[list[Entry], Clients]
-) -> None:
+def test_terms_out_of_range_are_rejected(rule: str, story: tuple[list[Entry], Clients]) -> None:
     terms = TERMS.model_dump(mode="json") | {rule: 10**400}
     (problem,) = audit(rewritten(story[0], instead("terms", 0, terms=terms)))
     assert problem.endswith(f"has something else for terms.{rule} than belongs there")
@@ -131,7 +129,7 @@ def test_terms_beyond_all_numbers_make_no_sense(
         read_terms(terms, "test")
 
 
-def test_terms_that_change_within_a_slot_forgive_nobody(tmp_path: Path) -> None:
+def test_terms_cannot_change_within_a_slot(tmp_path: Path) -> None:
     """Everything follows from the terms as they would be then; but a slot goes by its own."""
     forgiving = TERMS.model_dump(mode="json") | {"tolerance": 0.99}
     privates = privates_of(NAMES)
@@ -282,7 +280,7 @@ def test_a_model_that_changes_without_an_average_is_found(tmp_path: Path) -> Non
     assert problem.endswith("has another model, though nothing was averaged")
 
 
-def test_replies_of_strangers_are_no_conclusions(tmp_path: Path) -> None:
+def test_faults_of_unknown_nodes_have_no_consequences(tmp_path: Path) -> None:
     """Who is not asked comes last in what is written: nothing is wrong with that."""
     clients = Clients(TERMS, privates_of(NAMES))
 

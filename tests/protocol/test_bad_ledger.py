@@ -199,7 +199,7 @@ def test_a_time_that_goes_back_is_refused(
     assert found.startswith(problem)
 
 
-def test_a_clock_that_is_put_back_breaks_no_ledger(tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_does_not_break_the_ledger(tmp_path: Path) -> None:
     times = iter(["2025-01-01T12:00:00+00:00", "2024-06-01T12:00:00+00:00", NOON])
     clients = Clients(TERMS, privates_of(NAMES))
     with open_ledger(tmp_path / "ledger.db", clock=lambda: next(times, NOON)) as ledger:
@@ -291,7 +291,7 @@ def test_a_fault_that_does_not_fit_the_answer_is_refused(tmp_path: Path) -> None
     assert problem.endswith("does not fit what was refused of this client")
 
 
-def test_every_reason_is_known_and_no_two_are_alike() -> None:
+def test_every_reason_is_recognised_and_unique() -> None:
     values: dict[str, Any] = {
         "code": 3,
         "client": "a",
@@ -332,7 +332,7 @@ def test_every_reason_is_known_and_no_two_are_alike() -> None:
         lambda fact: fact._replace(kind="verdict") if fact.kind == "rank" else fact,
     ],
 )
-def test_what_no_client_writes_is_refused(
+def test_notes_that_no_client_writes_are_rejected(
     forge: Callable[[Fact], Fact], story: tuple[list[Entry], Clients]
 ) -> None:
     copy = story[1].copies["a"].written
@@ -353,7 +353,7 @@ EVIL = "\x1b[2J\x1b]0;pwned\x07\u202egnp.exe\u200b\x9b31m\r\n\u2028"
     "show, verify and all errors escape what cannot be printed",
 )
 @pytest.mark.parametrize("options", [[], ["--format", "json"]])
-def test_control_characters_are_spelt_out(options: list[str], tmp_path: Path) -> None:
+def test_control_characters_are_escaped(options: list[str], tmp_path: Path) -> None:
     facts = [
         Fact("terms", 0, None, {"terms": EVIL}),
         Fact(f"kind{EVIL}", 1, f"name{EVIL}", {f"key{EVIL}": [EVIL, {EVIL: EVIL}]}),

@@ -260,7 +260,7 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(stage=st.sampled_from(sorted(ASKED)), data=st.data())
-def test_no_question_of_any_form_makes_a_client_fail(stage: str, data: st.DataObject) -> None:
+def test_any_question_is_answered_or_refused(stage: str, data: st.DataObject) -> None:
     """Good questions with some fields replaced by anything: an answer, or a refusal."""
     place = ENVELOPE | {"stage": stage, "slot": 1, "turn": 1}
     asked = place | ASKED[stage]

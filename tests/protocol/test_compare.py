@@ -119,9 +119,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
         (lying("settle", slots_left=1), "slots of punishment that are left: 1 and 2"),
     ],
 )
-def test_what_is_told_otherwise_is_found(
-    lie: Callable[[Ask], Ask], what: str, tmp_path: Path
-) -> None:
+def test_different_stories_are_found(lie: Callable[[Ask], Ask], what: str, tmp_path: Path) -> None:
     _, clients = told(tmp_path / "ledger.db", lie=lie)
     (found,) = compare_copies(stories(clients, "a", "c")).contradictions
     assert what in found
@@ -146,7 +144,9 @@ def test_other_models_and_terms_are_found(
     assert all(what in problem for problem in found)
 
 
-def test_a_client_without_a_model_contradicts_nobody(story: tuple[list[Entry], Clients]) -> None:
+def test_a_client_that_was_sent_no_model_does_not_contradict(
+    story: tuple[list[Entry], Clients],
+) -> None:
     one, other = stories(story[1], "a", "c")
     none = rewritten(one, instead("settlement", 1, model=None))
     assert compare_copies([none, other]).contradictions == []
@@ -201,7 +201,7 @@ def test_the_command(files: Callable[..., str], tmp_path: Path) -> None:
     assert record["problems"]
 
 
-def test_a_copy_that_was_changed_is_said_to_be(
+def test_a_changed_copy_is_reported(
     files: Callable[..., str], story: tuple[list[Entry], Clients]
 ) -> None:
     copy = story[1].copies["a"].written

@@ -16,7 +16,7 @@ from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privat
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 
 
-def test_a_past_that_was_made_anew_contradicts_the_clients(
+def test_a_rewritten_past_contradicts_the_copies(
     story: tuple[list[Entry], Clients],
 ) -> None:
     """Consistent in itself, as if b had slipped only in the second round; b's copy knows better."""
@@ -185,7 +185,7 @@ def test_what_the_server_invents_contradicts_the_clients(
     assert all("a knows nothing of the server's entry" in problem for problem in found)
 
 
-def test_a_server_s_ledger_is_no_copy(story: tuple[list[Entry], Clients]) -> None:
+def test_a_server_s_ledger_is_not_a_copy(story: tuple[list[Entry], Clients]) -> None:
     entries, _ = story
     assert contradictions(entries, entries) == ["is not a client's copy"]
 
@@ -199,7 +199,7 @@ def test_an_end_that_was_cut_off_contradicts_the_clients(
     assert contradictions(cut, clients.copies["a"].written)
 
 
-def test_an_answer_that_never_arrived_contradicts_nobody(tmp_path: Path) -> None:
+def test_an_answer_that_never_arrived_is_not_a_contradiction(tmp_path: Path) -> None:
     clients = Clients(TERMS, privates_of(NAMES))
 
     def one_is_lost(ask: Any) -> Any:

@@ -162,7 +162,7 @@ def test_a_good_reply_after_a_bad_one_counts(tmp_path: Path) -> None:
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
 
 
-def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
+def test_replayed_replies_of_earlier_rounds_are_refused(tmp_path: Path) -> None:
     """Everything that was ever said is said again, each time: it never counts."""
     terms = terms_of(rounds=3)
     clients = Clients(terms, privates_of())
@@ -186,7 +186,7 @@ def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
     assert faults == {"is for another slot", "is for another turn", "is for another stage"}
 
 
-def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
+def test_replies_of_unknown_nodes_are_ignored(tmp_path: Path) -> None:
     terms = terms_of(("a", "b", "c"))
     clients = Clients(terms, privates_of(("a", "b", "c")))
     stranger = Reply(77, None, {"slot": 1}, None)
@@ -206,7 +206,7 @@ def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
 
 
-def test_all_zeros_crash_nothing(tmp_path: Path) -> None:
+def test_a_round_without_samples_keeps_the_model(tmp_path: Path) -> None:
     terms = terms_of(rounds=1)
     privates = [replace(p, slips={1: 0}) for p in privates_of()]
     with ledger_at(tmp_path / "ledger.db") as ledger:

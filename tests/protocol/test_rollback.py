@@ -111,7 +111,7 @@ def test_a_server_that_is_started_again_goes_on_with_it(tmp_path: Path) -> None:
         assert healthy(ledger, clients)
 
 
-def test_who_is_away_does_not_consent(tmp_path: Path) -> None:
+def test_an_absent_client_does_not_consent(tmp_path: Path) -> None:
     clients = clients_of("ab")
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator, _ = after(ledger, clients)
@@ -126,7 +126,7 @@ def test_who_is_away_does_not_consent(tmp_path: Path) -> None:
         assert healthy(ledger, clients)
 
 
-def test_consent_to_another_slot_is_none(tmp_path: Path) -> None:
+def test_consent_to_another_slot_does_not_count(tmp_path: Path) -> None:
     clients = clients_of("abc", to_slot=2)
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator, _ = after(ledger, clients)

@@ -46,7 +46,7 @@ def test_all_keep_to_the_agreement(path: Path) -> None:
         assert kinds(ledger, 1) == [*once, *["verdict"] * 5, "settlement", "told"]
 
 
-def test_the_offers_are_the_agreement_of_those_who_know_all(path: Path) -> None:
+def test_the_offers_are_those_of_an_omniscient_solver(path: Path) -> None:
     """The server, which sees ratios only, offers what `solve_agreement` finds with everything."""
     privates = privates_of()
     consortium = fa.Consortium(
@@ -96,7 +96,7 @@ def test_for_ever_means_for_ever(path: Path) -> None:
         assert phases(ledger) == ["cooperating", *["punishing"] * 5]
 
 
-def test_a_slip_within_the_tolerance_is_put_up_with(path: Path) -> None:
+def test_a_slip_within_the_tolerance_is_not_punished(path: Path) -> None:
     privates = privates_of()
     privates[4] = replace(privates[4], slips={1: 76})  # of 80
     for tolerance, verdict in ((0.0, "deviation"), (0.06, "kept")):
@@ -140,7 +140,7 @@ def test_slipping_in_a_punishment_changes_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["report", "rank", "offer", "train"])
-def test_who_is_absent_is_no_deviator(stage: str, path: Path) -> None:
+def test_an_absent_client_is_not_a_deviator(stage: str, path: Path) -> None:
     clients = Clients(terms_of(), privates_of())
 
     def without_b(ask: Ask) -> list[Reply]:
@@ -241,7 +241,7 @@ def test_with_a_refusal_the_slot_may_fall_back_to_the_equilibrium(path: Path) ->
         assert phases(ledger) == ["cooperating", "cooperating"]
 
 
-def test_a_slip_in_a_slot_without_an_agreement_is_no_deviation(path: Path) -> None:
+def test_without_an_agreement_there_is_no_deviation(path: Path) -> None:
     """Nobody agreed to anything: b refused, and all play the equilibrium, e less than that."""
     terms = terms_of(on_refusal="equilibrium")
     privates = privates_of()
@@ -255,7 +255,7 @@ def test_a_slip_in_a_slot_without_an_agreement_is_no_deviation(path: Path) -> No
         assert phases(ledger) == ["cooperating", "cooperating"]
 
 
-def test_absence_at_the_offer_is_no_refusal(path: Path) -> None:
+def test_absence_at_the_offer_is_not_a_refusal(path: Path) -> None:
     """The rule for refusals is the equilibrium, but nobody refused: the others agree anew."""
     terms = terms_of(on_refusal="equilibrium")
     clients = Clients(terms, privates_of())
@@ -321,7 +321,7 @@ def test_an_offer_that_is_not_as_signed_is_refused(content: dict[str, Any], path
     assert not clients.reply("c", changed(ask, **content)).body["accepts"]
 
 
-def test_two_offers_in_one_attempt_are_caught(path: Path) -> None:
+def test_two_offers_in_one_turn_are_refused(path: Path) -> None:
     clients, ask = ask_of(path, "offer")
     clients.reply("c", ask)
     with pytest.raises(Refusal, match="told something else before"):
@@ -347,7 +347,7 @@ def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
     "asked",
     [{}, {"stage": "bye", "slot": 1, "turn": 0}, {"stage": ["rank"], "slot": 1, "turn": 0}],
 )
-def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
+def test_something_else_than_a_question_is_refused(asked: dict[str, Any]) -> None:
     clients = Clients(terms_of(), privates_of())
     with pytest.raises(Refusal, match="not a question of the protocol"):
         clients.participants["a"].answer(asked, None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedaccord.errors import InvalidInput
-from fedaccord.ledger.chain import Checkpoint, Entry
+from fedaccord.ledger.chain import Checkpoint, Entry, NoEntry, read_body
 from fedaccord.ledger.store import Ledger, read_ledger
 
 SUFFIX = ".jsonl"
@@ -47,6 +47,19 @@ def load_entries(place: str) -> list[Entry]:
     """All entries of a ledger."""
     with read(place) as ledger:
         return list(ledger.entries())
+
+
+def clients_in(entries: Iterable[Entry], source: str) -> set[str]:
+    """Which clients a ledger is about; an entry that cannot be read is an error."""
+    known = set[str]()
+    for entry in entries:
+        try:
+            read_body(entry)
+        except NoEntry as why:
+            raise InvalidInput(f"entry {entry.number} cannot be read: {why}", source) from None
+        if entry.client is not None:
+            known.add(entry.client)
+    return known
 
 
 def to_line(entry: Entry) -> str:

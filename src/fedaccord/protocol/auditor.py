@@ -18,6 +18,7 @@ from fedaccord.protocol.conclusions import (
 )
 from fedaccord.protocol.guards import Fault, check_equilibrium, check_report
 from fedaccord.protocol.messages import LONGEST_REASON, Asked, Placed, Stage
+from fedaccord.protocol.notes import STAGES
 from fedaccord.protocol.offers import flaw_in
 from fedaccord.protocol.questions import OpenQuestion, open_question
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
@@ -26,14 +27,8 @@ from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms
 
-_STAGES: dict[str, Stage] = {
-    "report": "report",
-    "rank": "rank",
-    "answer": "offer",
-    "contribution": "train",
-    "consent": "consent",
-}
-"""What a client answers, and in which stage."""
+ANSWERS = ("report", "rank", "answer", "contribution", "consent")
+"""Kinds of entries that are a client's answers, in a server's ledger and in a copy."""
 _PUBLIC = ("turn", "agreement", "equilibrium_total", "punishment_slots")
 """What a server says of an agreement, whichever one it finds."""
 
@@ -195,7 +190,7 @@ class Auditor:
                 return self._round(fact)
             case facts.Proposal():
                 return self._proposed(fact)
-        if fact.kind in _STAGES or isinstance(fact, facts.Absence):
+        if fact.kind in ANSWERS or isinstance(fact, facts.Absence):
             return self._reply(fact)
         return "follows from nothing"
 
@@ -265,7 +260,7 @@ class Auditor:
     def _reply(self, fact: facts.Record) -> str | None:
         """What is wrong with what a client answered, or with its absence."""
         question = self.question or self._ask(open_question(self.state))
-        stage = fact.stage if isinstance(fact, facts.Absence) else _STAGES[fact.kind]
+        stage = fact.stage if isinstance(fact, facts.Absence) else STAGES[fact.kind]
         if (stage, fact.slot, getattr(fact, "turn", 0)) != question[:3]:
             return "answers a question that is not open"
         name = str(fact.whom)

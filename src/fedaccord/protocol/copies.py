@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fedaccord.ledger.chain import Entry, Head
 from fedaccord.protocol import facts, notes
-from fedaccord.protocol.auditor import NONSENSE, in_brief, same
+from fedaccord.protocol.auditor import ANSWERS, NONSENSE, in_brief, same
 from fedaccord.protocol.questions import offers_told, open_question
 from fedaccord.protocol.state import State
 
@@ -34,8 +34,6 @@ _SAID = {
 """What a client says itself, which both write down."""
 _TOLD = ("rank", "offer", "contribution", "settlement", "consent")
 """Notes that contain everything that the client was told. Only the copy has all of it."""
-_FROM_CLIENT = ("report", "rank", "answer", "contribution", "consent")
-"""What a client writes down before it says so: the server cannot know of more."""
 
 
 def contradictions(server: Iterable[Entry], copy: Iterable[Entry]) -> list[str]:
@@ -151,7 +149,7 @@ class _Witness:
         if isinstance(fact, facts.Told):
             names = [name for name in fact.clients if name in self._clients]
             places = [("settlement", fact.slot, name, 0) for name in names]
-        elif fact.kind in _FROM_CLIENT and fact.whom in self._clients:
+        elif fact.kind in ANSWERS and fact.whom in self._clients:  # a client notes it first
             places = [(fact.kind, fact.slot, fact.whom, getattr(fact, "turn", 0))]
         for place in places:
             if place not in self._said:

@@ -52,7 +52,7 @@ class WrongForm(FedaccordError):
 
 
 class Record(Content):
-    """Something that happened in a slot; the fields beside `slot` and `client` are its body."""
+    """An entry. All its fields but `slot` and `client` are the body of what is written."""
 
     kind: ClassVar[str]
     slot: int
@@ -251,24 +251,24 @@ class Rollback(Record):
     accepted: bool
 
 
-_FORMS: dict[str, type[Record]] = {
+FORMS: dict[str, type[Record]] = {
     form.kind: form
     for form in (
         *(Terms, Model, Slot, Report, Rank, Absence, Fault, Agreement, Offer, Answer, Basis),
         *(Contribution, Round, Verdict, Settlement, Told, Proposal, Consent, Rollback),
     )
 }
-KINDS = tuple(_FORMS)
-"""Of the entries of a ledger."""
+"""The form of each kind of entry."""
+KINDS = tuple(FORMS)
 
 
-_OF_CLIENTS = {kind for kind, form in _FORMS.items() if issubclass(form, ClientRecord)}
+_OF_CLIENTS = {kind for kind, form in FORMS.items() if issubclass(form, ClientRecord)}
 
 
 def read_fact(fact: Fact) -> Record:
     """The record in an entry of a server's ledger."""
     kind, client = fact.kind, fact.client
-    form = _FORMS.get(kind)
+    form = FORMS.get(kind)
     if form is None:
         raise WrongForm("is of an unknown kind")
     if kind in _OF_CLIENTS and client is None:

@@ -8,13 +8,13 @@ be kept in memory (`CopyInMemory`); `Copy` reads and writes the notes in either.
 import json
 from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field
 
 from fedaccord.ledger.chain import START, Entry, Fact, Head, extend
 from fedaccord.ledger.store import open_ledger, wall_clock
-from fedaccord.protocol.facts import WrongForm, check_format, read_as
+from fedaccord.protocol.facts import ClientRecord, WrongForm, check_format, read_as
 from fedaccord.protocol.messages import (
     FORMAT,
     Amount,
@@ -24,7 +24,6 @@ from fedaccord.protocol.messages import (
     AskedSettlement,
     BasisName,
     ConsentAnswer,
-    Content,
     Digest,
     OfferAnswer,
     ReportAnswer,
@@ -38,12 +37,9 @@ from fedaccord.protocol.messages import (
 from fedaccord.protocol.terms import Count
 
 
-class Note(Content):
-    """An entry of a copy; the fields beside `slot` and `client` are its body."""
+class Note(ClientRecord):
+    """An entry of a copy."""
 
-    kind: ClassVar[str]
-    slot: int
-    client: str
     turn: Turn
     ledger: ShownHead
 
@@ -51,12 +47,6 @@ class Note(Content):
     def head(self) -> Head:
         """The head of the server's ledger that the client was shown."""
         return Head(*self.ledger)
-
-    @property
-    def fact(self) -> Fact:
-        """What is written to the copy."""
-        body = self.model_dump(mode="json", exclude_defaults=True, exclude={"slot", "client"})
-        return Fact(self.kind, self.slot, self.client, body)
 
 
 class Report(Note, ReportAnswer):
@@ -113,7 +103,7 @@ class Consent(Note, AskedConsent, ConsentAnswer):
     kind = "consent"
 
 
-_FORMS: dict[str, type[Note]] = {
+FORMS: dict[str, type[Note]] = {
     form.kind: form for form in (Report, Rank, Offer, Answer, Contribution, Settlement, Consent)
 }
 STAGES: dict[str, Stage] = {
@@ -130,7 +120,7 @@ STAGES: dict[str, Stage] = {
 
 def read_note(fact: Fact) -> Note:
     """The note in an entry of a client's copy."""
-    form = _FORMS.get(fact.kind)
+    form = FORMS.get(fact.kind)
     if fact.client is None or form is None:
         raise WrongForm("is not an entry of a client's copy")
     if form is Report:

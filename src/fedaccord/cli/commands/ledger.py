@@ -241,18 +241,10 @@ def _about(client: str | None, entries: "Iterable[Entry]") -> "Iterator[Entry]":
 
 
 def _check_readable(place: str, client: str | None, found: "Reading") -> None:
-    """Before anything is shown: every entry can be read, and there is such a client."""
-    from fedaccord.ledger.chain import NoEntry, read_body
+    """Before anything is shown, check that every entry can be read and that the client is there."""
+    from fedaccord.ledger.lines import clients_in
 
-    known = set[str]()
-    for entry in found.entries():
-        try:
-            read_body(entry)
-        except NoEntry as why:
-            raise InvalidInput(
-                f"entry {entry.number} cannot be read: {why}", _shown(place)
-            ) from None
-        known |= {entry.client} if entry.client is not None else set()
+    known = clients_in(found.entries(), _shown(place))
     if client is not None and client not in known:
         names = ", ".join(sorted(known))
         raise InvalidInput(f"--client: there is nothing about {client!r}, only {names}")
