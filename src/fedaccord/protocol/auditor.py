@@ -17,10 +17,10 @@ from fedaccord.protocol.conclusions import (
     find_offers,
 )
 from fedaccord.protocol.guards import Fault, check_equilibrium, check_report
-from fedaccord.protocol.messages import LONGEST_REASON, Asked, Placed, Stage
+from fedaccord.protocol.messages import LONGEST_REASON, AskedRank, Stage, part
 from fedaccord.protocol.notes import STAGES
 from fedaccord.protocol.offers import flaw_in
-from fedaccord.protocol.questions import OpenQuestion, open_question
+from fedaccord.protocol.questions import Contents, OpenQuestion, open_question
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
 from fedaccord.protocol.rounds import Length, largest_norms
 from fedaccord.protocol.standing import own_equilibrium
@@ -84,7 +84,8 @@ class Auditor:
         """What is wrong with one more fact, if anything."""
         if not self.expected and self.question is None and self.state.terms is not None:
             self.expected = due(self.state, _public_part)
-        if isinstance(fact, facts.Fault):
+        # asked of the kind first: isinstance is slow where a pydantic class does not match
+        if fact.kind == "fault" and isinstance(fact, facts.Fault):
             return self._remark(fact)
         self.answered = None
         problem = self._conclusion(fact) if self.expected else self._event(fact)
@@ -105,7 +106,7 @@ class Auditor:
         return None if self.state.model is not None else "ends before the model to begin with"
 
     def _take_note(self, fact: facts.Record) -> None:
-        if isinstance(fact, facts.Agreement):
+        if fact.kind == "agreement" and isinstance(fact, facts.Agreement):
             self._expect_offers(fact)
         if fact.kind in ("round", "told"):
             self.question = None
@@ -173,8 +174,10 @@ class Auditor:
     def _event(self, fact: facts.Record) -> str | None:
         """What is wrong with something that need not have happened."""
         state = self.state
-        if state.terms is None and not isinstance(fact, facts.Terms):
+        if state.terms is None and fact.kind != "terms":
             return "comes before the terms"
+        if fact.kind in ANSWERS or fact.kind == "absence":
+            return self._reply(fact)
         match fact:
             case facts.Terms():
                 between = state.between_slots and fact.slot == state.settled
@@ -190,8 +193,6 @@ class Auditor:
                 return self._round(fact)
             case facts.Proposal():
                 return self._proposed(fact)
-        if fact.kind in ANSWERS or isinstance(fact, facts.Absence):
-            return self._reply(fact)
         return "follows from nothing"
 
     def _remark(self, fact: facts.Fault) -> str | None:
@@ -260,7 +261,8 @@ class Auditor:
     def _reply(self, fact: facts.Record) -> str | None:
         """What is wrong with what a client answered, or with its absence."""
         question = self.question or self._ask(open_question(self.state))
-        stage = fact.stage if isinstance(fact, facts.Absence) else STAGES[fact.kind]
+        absent = fact.kind == "absence"
+        stage = getattr(fact, "stage", None) if absent else STAGES[fact.kind]
         if (stage, fact.slot, getattr(fact, "turn", 0)) != question[:3]:
             return "answers a question that is not open"
         name = str(fact.whom)
@@ -268,11 +270,11 @@ class Auditor:
             return "comes from a client that was not asked"
         if name in self.heard:
             return "is a second answer of this client"
-        if not self._fits_refusals(name, absent=isinstance(fact, facts.Absence)):
+        if not self._fits_refusals(name, absent=absent):
             return "does not fit what was refused of this client"
         self.heard[name] = fact
         try:
-            return self._content(fact, question.contents[name])
+            return self._content(fact, question.contents)
         except Fault as fault:
             return f"has content that our server refuses: {fault}"
 
@@ -286,22 +288,24 @@ class Auditor:
         self.question, self.heard, self.too_long, self.refused = question, {}, {}, set()
         return question
 
-    def _content(self, fact: facts.Record, told: Asked) -> str | None:
+    def _content(self, fact: facts.Record, contents: Contents) -> str | None:
         """What is wrong with the content of an answer: the server should have refused it."""
-        match fact, told:
-            case facts.Report(), _:
-                check_report(fact)
-            case facts.Rank(), Placed():
-                report, rounds = self.state.current.reports[fact.client], self.state.rules.rounds
-                alone = own_equilibrium(report.ratio, report.samples, rounds, told.standing)
-                check_equilibrium(fact.contribution, alone, report.samples)
-                if fact.standing != told.standing:
-                    return "is not the place that follows from the reports"
-            case facts.Contribution(), _:
-                if fact.samples > self.state.current.reports[fact.client].samples:
+        reports = self.state.current.reports
+        match fact:
+            case facts.Contribution():
+                if fact.samples > reports[fact.client].samples:
                     return "has more samples than the client has"
                 if (fact.update is None) != (fact.samples == 0):
                     return "has an update without samples, or samples without an update"
+            case facts.Report():
+                check_report(fact)
+            case facts.Rank():
+                report, place = reports[fact.client], part(AskedRank, contents[fact.client])
+                rounds = self.state.rules.rounds
+                alone = own_equilibrium(report.ratio, report.samples, rounds, place.standing)
+                check_equilibrium(fact.contribution, alone, report.samples)
+                if fact.standing != place.standing:
+                    return "is not the place that follows from the reports"
         return None
 
     def _wrong_bounds(self) -> str | None:

@@ -297,9 +297,8 @@ Form = TypeVar("Form", bound=Content)
 def read_as(form: type[Form], fact: Fact, place: dict[str, Any]) -> Form:
     """The record of this form in an entry that is at this place."""
     body = fact.body
-    for key in ("slot", "client"):
-        if key in body:
-            raise WrongForm(f"has an unknown key, {key}")
+    if "slot" in body or "client" in body:
+        raise WrongForm("has an unknown key, " + ("slot" if "slot" in body else "client"))
     try:
         record = form.model_validate({**body, **place})
     except ValidationError as error:

@@ -3,6 +3,7 @@
 So whoever has the ledger can say what a server that follows it told every client.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fedaccord.protocol.conclusions import (
@@ -30,8 +31,32 @@ from fedaccord.protocol.standing import standings_of
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import Terms
 
-Contents = dict[str, Asked]
-"""Whom to ask, and what each of them is told."""
+
+class Contents(Mapping[str, Asked]):
+    """Whom to ask, and what each of them is told: a record that is made when it is looked at.
+
+    An auditor follows questions to many clients, and looks at few of these records.
+    """
+
+    def __init__(self, names: Iterable[str], tell: Callable[[str], Asked]) -> None:
+        """`tell` must not depend on what happens after the question."""
+        self._records: dict[str, Asked | None] = dict.fromkeys(names)
+        self._tell = tell
+
+    def __getitem__(self, name: str) -> Asked:
+        record = self._records[name]
+        if record is None:
+            record = self._records[name] = self._tell(name)
+        return record
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
 
 
 class OpenQuestion(NamedTuple):
@@ -48,7 +73,7 @@ def open_question(state: State) -> OpenQuestion:
     if state.pending is not None:
         proposal = state.pending.proposal
         content = part(AskedConsent, proposal)
-        everyone: Contents = dict.fromkeys(state.rules.clients, content)
+        everyone = Contents(state.rules.clients, lambda _: content)
         return OpenQuestion("consent", proposal.slot, proposal.turn, everyone)
     slot, terms = state.current, state.rules
     stage, turn, contents = _in_slot(state, slot, terms)
@@ -59,7 +84,8 @@ def _in_slot(state: State, slot: Slot, terms: Terms) -> tuple[Stage, int, Conten
     if slot.settled:
         return "settle", 0, _settlements(state, slot, terms)
     if not reports_in(slot, terms):
-        return "report", 0, dict.fromkeys(terms.clients, AskedReport(phase=slot.phase))
+        report = AskedReport(phase=slot.phase)
+        return "report", 0, Contents(terms.clients, lambda _: report)
     if not ranks_in(slot):
         return "rank", 0, _ranks(slot, terms)
     if slot.basis is None:
@@ -69,46 +95,48 @@ def _in_slot(state: State, slot: Slot, terms: Terms) -> tuple[Stage, int, Conten
 
 def _ranks(slot: Slot, terms: Terms) -> Contents:
     places = standings(slot, terms, slot.present)
-    return {name: AskedRank(**place._asdict()) for name, place in places.items()}
+    return Contents(places, lambda name: AskedRank(**places[name]._asdict()))
 
 
 def offers_told(slot: Slot, terms: Terms) -> Contents:
     """The offer, the punishment and the terms, and the client's place among those asked."""
-    names = list(slot.offers)
-    equilibrium = equilibrium_of(slot, terms, names)
-    return {
-        name: AskedOffer(
-            **place._asdict(),
-            contribution=slot.offers[name],
+    offers, equilibrium = dict(slot.offers), equilibrium_of(slot, terms, list(slot.offers))
+    places = dict(zip(offers, standings_of(equilibrium), strict=True))
+    total, alone = sum(offers.values()), float(equilibrium.total)
+
+    def tell(name: str) -> AskedOffer:
+        return AskedOffer(
+            **places[name]._asdict(),
+            contribution=offers[name],
             agreement=terms.agreement,
-            total=sum(slot.offers.values()),
-            equilibrium_total=float(equilibrium.total),
+            total=total,
+            equilibrium_total=alone,
             punishment_slots=terms.punishment_slots,
             tolerance=terms.tolerance,
             rounds=terms.rounds,
         )
-        for name, place in zip(names, standings_of(equilibrium), strict=True)
-    }
+
+    return Contents(offers, tell)
 
 
 def _training(state: State, slot: Slot, terms: Terms) -> Contents:
     """What is played, and the model to train; who missed a round of this slot is not asked."""
-    names, model = training(slot, terms), str(state.model)
+    names, amounts, model = training(slot, terms), slot.amounts, str(state.model)
     if slot.basis == "agreement":
-        return {
-            name: AskedTraining(basis="agreement", contribution=slot.amounts[name], model=model)
-            for name in names
-        }
-    places = standings(slot, terms, [name for name in slot.reports if name in slot.amounts])
-    return {
-        name: AskedEquilibrium(
+        return Contents(
+            names,
+            lambda name: AskedTraining(basis="agreement", contribution=amounts[name], model=model),
+        )
+    places = standings(slot, terms, [name for name in slot.reports if name in amounts])
+    return Contents(
+        names,
+        lambda name: AskedEquilibrium(
             **places[name]._asdict(),
             basis="equilibrium",
-            contribution=slot.amounts[name],
+            contribution=amounts[name],
             model=model,
-        )
-        for name in names
-    }
+        ),
+    )
 
 
 def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:
@@ -120,17 +148,20 @@ def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:
     verdicts = {name: verdict_on(slot, terms, name, void) for name in terms.clients}
     deviated = [name for name, one in verdicts.items() if one.verdict == "deviation"]
     absent = [name for name, one in verdicts.items() if one.verdict == "absence"]
-    return {
-        name: AskedSettlement(
-            verdict=verdicts[name].verdict,
-            agreed=verdicts[name].agreed,
-            contributed=verdicts[name].contributed,
-            rounds_absent=verdicts[name].rounds_absent,
+    phase, left, model = state.phase, state.slots_left, state.model
+
+    def tell(name: str) -> AskedSettlement:
+        verdict = verdicts[name]
+        return AskedSettlement(
+            verdict=verdict.verdict,
+            agreed=verdict.agreed,
+            contributed=verdict.contributed,
+            rounds_absent=verdict.rounds_absent,
             deviated=deviated,
             absent=absent,
-            phase=state.phase,
-            slots_left=state.slots_left,
-            model=state.model if earned_model(slot, terms, name) else None,
+            phase=phase,
+            slots_left=left,
+            model=model if earned_model(slot, terms, name) else None,
         )
-        for name in slot.reports
-    }
+
+    return Contents(slot.reports, tell)
