@@ -63,7 +63,7 @@ def write_ledger(place: Path, rounds: int, slots: int) -> int:
     with open_ledger(place) as ledger:
         coordinator = Coordinator(terms, ledger, START)
         while (ask := coordinator.next_ask(slots)) is not None:
-            coordinator.take(ask, [_reply(name, ask, rounds) for name in ask.bodies])
+            coordinator.take(ask, [_reply(name, ask, rounds) for name in ask.contents])
         return ledger.head.number
 
 

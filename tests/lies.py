@@ -16,13 +16,13 @@ Who = Literal["a client", "the server", "whoever has the file", "whoever reaches
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "threats.md"
 MODULES = (
     "tests.flower.test_bad_client",
-    "tests.flower.test_bad_server",
+    "tests.protocol.test_bad_server",
     "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
-    "tests.flower.test_bad_ledger",
-    "tests.flower.test_compare",
-    "tests.flower.test_rollback",
-    "tests.flower.test_places",
+    "tests.protocol.test_bad_ledger",
+    "tests.protocol.test_compare",
+    "tests.protocol.test_rollback",
+    "tests.ledger.test_places",
     "tests.flower.test_open_ports",
 )
 _BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)

@@ -318,12 +318,16 @@ def ledger() -> Schema:
 
 def _bodies() -> dict[str, list[Schema]]:
     """What an entry of each kind holds, in a server's ledger and in a client's copy."""
-    from fedaccord.protocol.facts import _OF_ALL, _OF_CLIENTS, _OF_COPIES, _Fault
+    from fedaccord.protocol import facts, notes
 
-    bodies: dict[str, list[Schema]] = {"fault": [schema_of(_Fault)]}
-    for kinds in (_OF_ALL, _OF_CLIENTS, _OF_COPIES):
-        for kind, model in kinds.items():
-            bodies.setdefault(kind, []).append(schema_of(model))
+    bodies: dict[str, list[Schema]] = {}
+    for forms in (facts.FORMS, notes.FORMS):
+        for kind, form in forms.items():
+            body = schema_of(form)
+            for place in ("slot", "client"):  # they stand beside the body
+                body["properties"].pop(place, None)
+            body["required"] = [field for field in body["required"] if field in body["properties"]]
+            bodies.setdefault(kind, []).append(body)
     return bodies
 
 

@@ -80,9 +80,9 @@ def test_show_nothing(story: Run) -> None:
 def test_verify(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
     assert result.exit_code == 0
-    assert "the chain of digests is whole" in result.stdout
+    assert "the chain of digests is intact" in result.stdout
     assert "Every agreement is proved, every rank, verdict and phase follows." in result.stdout
-    assert "The model beside it is the one that it speaks of." in result.stdout
+    assert "The model stored with it is the one that it names." in result.stdout
     assert "copy.db agrees with it." in result.stdout
     assert story("ledger", "verify", "copy.db").exit_code == 0
 
@@ -100,27 +100,30 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE entries SET text = x'00ff' WHERE number = 18", "its text is of another type"),
-        ("UPDATE entries SET text = '{' WHERE number = 18", "its text is no JSON"),
-        ("UPDATE entries SET text = '[1]' WHERE number = 18", "its text is no object"),
-        ("UPDATE entries SET slot = 'x' WHERE number = 18", "its slot is of another type"),
-        ("UPDATE entries SET slot = 9e999 WHERE number = 18", "its slot is of another type"),
-        ("UPDATE entries SET digest = x'00' WHERE number > 1", "its digest is of another type"),
+        ("UPDATE entries SET text = x'00ff' WHERE number = 18", "its text has the wrong type"),
+        ("UPDATE entries SET text = '{' WHERE number = 18", "its text is not JSON"),
+        ("UPDATE entries SET text = '[1]' WHERE number = 18", "its text is not an object"),
+        ("UPDATE entries SET slot = 'x' WHERE number = 18", "its slot has the wrong type"),
+        ("UPDATE entries SET slot = 9e999 WHERE number = 18", "its slot has the wrong type"),
+        ("UPDATE entries SET digest = x'00' WHERE number > 1", "its digest has the wrong type"),
         (
             "INSERT INTO entries SELECT -5, at, kind, slot, client, text, previous, digest "
             "FROM entries WHERE number = 18",
-            "entry -5 stands where entry 1 should",
+            "entry -5 is where entry 1 should",
         ),
         ("DELETE FROM entries", "it has no entries"),
         (
             "DELETE FROM entries WHERE number > 26",
             "it ends where verdict of slot 1 should follow",
         ),
-        ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
-        ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
-        ("UPDATE checkpoints SET number = -slot", "the model beside it is not the one"),
-        ("UPDATE checkpoints SET number = 99999 WHERE slot = 2", "the model beside it is not"),
-        ("INSERT INTO checkpoints VALUES (1000, 9, x'00')", "the model beside it cannot be read"),
+        ("DELETE FROM checkpoints", "the model that it names is not stored with it"),
+        ("UPDATE checkpoints SET parameters = x'00'", "the model stored with it cannot be read"),
+        ("UPDATE checkpoints SET number = -slot", "the model stored with it is not the one"),
+        ("UPDATE checkpoints SET number = 99999 WHERE slot = 2", "the model stored with it is not"),
+        (
+            "INSERT INTO checkpoints VALUES (1000, 9, x'00')",
+            "the model stored with it cannot be read",
+        ),
     ],
 )
 def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story: Run) -> None:
@@ -134,7 +137,7 @@ def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story:
 
 def test_what_cannot_be_read_is_not_shown(story: Run) -> None:
     edit(Path("ledger.db"), "UPDATE entries SET text = '{' WHERE number = 18")
-    message = "ledger.db: entry 18 cannot be read: its text is no JSON"
+    message = "ledger.db: entry 18 cannot be read: its text is not JSON"
     refused(story("ledger", "show", "ledger.db"), message)
     refused(story("ledger", "export", "ledger.db", "all.jsonl"), message)
 
@@ -145,8 +148,8 @@ def test_verify_a_part_of_a_ledger(story: Run) -> None:
     result = story("ledger", "verify", "b.jsonl")
     assert result.exit_code == 1
     first, second = result.stdout.splitlines()
-    assert first.startswith("b.jsonl is a part of a ledger: ")
-    assert second.endswith("only a whole ledger can be verified.")
+    assert first.startswith("b.jsonl is part of a ledger: ")
+    assert second.endswith("only a complete ledger can be verified.")
     lines = Path("b.jsonl").read_text()
     Path("b.jsonl").write_text(lines.replace("deviation", "kept"))
     result = story("ledger", "verify", "b.jsonl")
@@ -170,7 +173,7 @@ def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run)
     edit(Path("ledger.db"), "DELETE FROM entries WHERE slot = 2")
     result = story("ledger", "verify", "ledger.db")
     assert result.exit_code == 1
-    assert "Wrong: the model beside it is not the one that it speaks of." in result.stdout
+    assert "Wrong: the model stored with it is not the one that it names." in result.stdout
     story("ledger", "export", "ledger.db", "cut.jsonl")
     assert story("ledger", "verify", "cut.jsonl").exit_code == 0
     result = story("ledger", "verify", "cut.jsonl", "--against", "copy.db")
@@ -178,10 +181,10 @@ def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run)
     assert "Wrong: copy.db: b's entry" in result.stdout
 
 
-def test_verify_against_what_is_no_copy(story: Run) -> None:
+def test_verify_against_something_else_than_a_copy(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "ledger.db")
     assert result.exit_code == 1
-    assert result.stdout.endswith("Wrong: ledger.db: is no copy of a client's.\n")
+    assert result.stdout.endswith("Wrong: ledger.db: is not a client's copy.\n")
 
 
 def test_export_and_verify_the_export(story: Run) -> None:
@@ -214,7 +217,7 @@ def test_wrong_input(story: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [("show", "ledger.db"), ("export", "ledger.db", "b.jsonl")])
-def test_a_client_that_there_is_not(story: Run, words: tuple[str, ...]) -> None:
+def test_an_unknown_client(story: Run, words: tuple[str, ...]) -> None:
     result = story("ledger", *words, "--client", "d")
     assert result.exit_code == 2
     assert result.stderr == "Error: --client: there is nothing about 'd', only a, b, c\n"
@@ -226,15 +229,15 @@ def test_rollback(story: Run) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         "ledger.db: proposed to go back to the model of slot 1. The next run asks all clients, and "
-        "2 of 3 must agree: a client that does puts consents_to_slot = 1 into its client.toml "
-        "first.\n"
+        "2 of 3 must agree: to agree, a client first sets consents_to_slot = 1 in its "
+        "client.toml.\n"
     )
     shown = story("ledger", "show", "ledger.db", "--last", "1").stdout
     assert "proposal" in shown
     assert "reason b ruined it" in shown
     assert story("ledger", "verify", "ledger.db").exit_code == 0
     again = story("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "more")
-    refused(again, "a rollback is under way; run it to its end first")
+    refused(again, "a rollback is under way; finish it first")
 
 
 def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
@@ -243,14 +246,14 @@ def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
         run_slots(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates_of(NAMES)), 2)
     result = run("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "begin again")
     assert result.stdout == (
-        "ledger.db: back to the first model; the terms ask for nobody's consent.\n"
+        "ledger.db: back to the first model; the terms require nobody's consent.\n"
     )
     assert run("ledger", "verify", "ledger.db").exit_code == 0
 
 
 def test_rollback_with_wrong_input(story: Run) -> None:
     slot_2 = ("--to-slot", "2", "--reason", "x")
-    refused(story("ledger", "rollback", "ledger.db", *slot_2), "kept are those of slots: 0, 1")
+    refused(story("ledger", "rollback", "ledger.db", *slot_2), "those of these slots are: 0, 1")
     refused(story("ledger", "rollback", "none.db", *slot_2), "none.db: there is no such ledger")
     assert not Path("none.db").exists()
     refused(story("ledger", "rollback", "ledger.db", "--to-slot", "1"), "needs both --to-slot and")

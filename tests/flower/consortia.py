@@ -106,7 +106,7 @@ class Clients:
         return Reply(hash(name) % 1000, name, body, arrays)
 
     def __call__(self, ask: Ask) -> list[Reply]:
-        return [self.reply(name, ask) for name in ask.bodies if name not in self.away]
+        return [self.reply(name, ask) for name in ask.contents if name not in self.away]
 
 
 @lru_cache(maxsize=1)

@@ -7,9 +7,9 @@ from flwr.app import Context
 from flwr.clientapp import ClientApp
 
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.server_app import run_slots
+from fedaccord.flower.simulation import copy_of_node
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.participant import Participant, Private
@@ -32,7 +32,7 @@ def client_of(privates: list[Private], terms: Terms = TERMS) -> Callable[[Contex
 
     def find(context: Context) -> Participant:
         return Participant(
-            by_name[str(context.node_config["name"])], terms, StateCopy(context), nudge
+            by_name[str(context.node_config["name"])], terms, copy_of_node(context), nudge
         )
 
     return find

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict
+
 from fedaccord.ledger.chain import START, Entry, Fact, extend
-from fedaccord.protocol.asked import Refusal
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.messages import Ask, Content, Refusal, Reply
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")
@@ -26,7 +27,7 @@ def told(
 
     def replies(ask: Ask) -> list[Reply]:
         given = []
-        for name in ask.bodies:
+        for name in ask.contents:
             with suppress(Refusal):
                 given.append(clients.reply(name, lie(ask)))
         return given
@@ -39,12 +40,26 @@ def told(
 def rewritten(
     entries: list[Entry], forge: Callable[[Fact], Fact | list[Fact] | None]
 ) -> list[Entry]:
-    """The whole chain made anew, with other facts: no digest is wrong in it."""
+    """The whole chain rebuilt with other facts: no digest in it is wrong."""
     facts: list[Fact] = []
     for entry in entries:
         forged = forge(entry.fact)
         facts += forged if isinstance(forged, list) else [forged] if forged else []
     return list(extend(START, facts, NOON))
+
+
+class Anything(Content):
+    """What a server of ours never tells."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def telling(ask: Ask, *clients: str, **content: Any) -> Ask:
+    """The same question, but these clients are told something else."""
+    told: dict[str, Any] = {
+        name: Anything(**{**ask.contents[name].body, **content}) for name in clients
+    }
+    return replace(ask, contents={**ask.contents, **told})
 
 
 def instead(
@@ -71,7 +86,7 @@ def inserted(
 ) -> Callable[[Fact], list[Fact]]:
     def forge(fact: Fact) -> list[Fact]:
         here = (fact.kind, fact.slot, fact.client) == (after, slot, client)
-        return [fact, *facts] if here and fact.body.get("round", turn) == turn else [fact]
+        return [fact, *facts] if here and fact.body.get("turn", turn) == turn else [fact]
 
     return forge
 

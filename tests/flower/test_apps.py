@@ -16,14 +16,14 @@ from flwr.supercore import log
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.server_app import Directory, run_slots, server_app
+from fedaccord.flower.simulation import copy_of_node
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import contradictions
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.state import State
@@ -51,7 +51,7 @@ def test_copies_in_the_node_state_agree_with_the_ledger(tmp_path: Path) -> None:
     slots_on(grid, tmp_path / "ledger.db", 2)
     server = load_entries(str(tmp_path / "ledger.db"))
     for context in grid.contexts.values():
-        copy = list(StateCopy(context).entries())
+        copy = list(copy_of_node(context).entries())
         assert {entry.slot for entry in copy} == {1, 2}
         assert contradictions(server, copy) == []
 
@@ -68,13 +68,13 @@ def test_nodes_are_identified_by_name_whatever_their_id(tmp_path: Path) -> None:
 def test_two_nodes_with_one_name_are_both_refused(tmp_path: Path) -> None:
     found = slots_on(grid_of((*NAMES, "b")), tmp_path / "ledger.db")
     assert found == {"a": "kept", "b": "absence", "c": "kept"}
-    assert faults(tmp_path / "ledger.db") == {(None, "is one of several nodes that say they are b")}
+    assert faults(tmp_path / "ledger.db") == {(None, "is one of several nodes that claim to be b")}
 
 
 def test_the_node_of_an_unknown_client_is_refused(tmp_path: Path) -> None:
     found = slots_on(grid_of((*NAMES, "stranger")), tmp_path / "ledger.db")
     assert set(found.values()) == {"kept"}
-    assert faults(tmp_path / "ledger.db") == {(None, "is a node of nobody in the terms")}
+    assert faults(tmp_path / "ledger.db") == {(None, "is a node of no client in the terms")}
 
 
 def test_a_key_registered_for_another_client_is_refused(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_key_registered_for_another_client_is_refused(tmp_path: Path) -> None:
 
     grid = Registered(grid_of().app, [{"name": name} for name in NAMES])
     assert slots_on(grid, tmp_path / "ledger.db")["b"] == "absence"
-    reason = "says it is b, but its key is registered as another"
+    reason = "claims to be b, but its key is registered for another client"
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
 
@@ -103,7 +103,7 @@ def test_an_impostor_does_not_lock_out_the_right_node(tmp_path: Path) -> None:
 
     grid = Registered(grid_of().app, [{"name": name} for name in (*NAMES, "b")])
     assert set(slots_on(grid, tmp_path / "ledger.db").values()) == {"kept"}
-    reason = "says it is b, but its key is registered as another"
+    reason = "claims to be b, but its key is registered for another client"
     assert faults(tmp_path / "ledger.db") == {(None, reason)}
 
 
@@ -209,7 +209,7 @@ def test_an_error_of_the_server_is_one_sentence_in_the_stream(
     log(logging.ERROR, "%s raised an exception", "ServerApp", exc_info=refused.value)
     log(logging.ERROR, "%s raised an exception", "ServerApp", exc_info=ValueError("a mistake"))
     assert streamed.getvalue().splitlines() == [
-        f"{tmp_path}/app/ledger.db: another process writes this ledger; only one may",
+        f"{tmp_path}/app/ledger.db: another process is writing to this ledger; only one may",
         "ServerApp raised an exception",
         "ValueError: a mistake",
     ]
@@ -255,7 +255,7 @@ def with_bytes(message: Message, reply: Message) -> Message:
             ),
             "has no readable content",
         ),
-        (lambda m, _: Message(pack({"slot": 1}), reply_to=m), "is of another stage"),
+        (lambda m, _: Message(pack({"slot": 1}), reply_to=m), "is for another stage"),
         (with_bytes, "has unreadable parameters"),
     ],
 )

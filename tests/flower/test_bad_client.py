@@ -28,7 +28,7 @@ from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.messages import Ask, AskedReport, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Private
 from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS
@@ -80,9 +80,9 @@ def of_training(attack: Callable[[Message], Any]) -> Callable[[Message], Any]:
     ("attack", "reason"),
     [
         (unreadable, "cannot be unpacked"),
-        (lambda _: RecordDict(), "is no message"),
-        (lambda _: Array(np.zeros(1)), "is no message"),
-        (lambda _: 7, "is no message"),
+        (lambda _: RecordDict(), "is not a message"),
+        (lambda _: Array(np.zeros(1)), "is not a message"),
+        (lambda _: 7, "is not a message"),
     ],
 )
 def test_a_reply_that_is_none_ends_nothing(
@@ -156,7 +156,7 @@ def test_tokens_are_secret_and_one_for_each_client_and_question(tmp_path: Path) 
     seen: list[str] = []
 
     def in_c_s_name(ask: Ask) -> list[Reply]:
-        seen.extend(ask.token(name) for name in ask.bodies)
+        seen.extend(ask.token(name) for name in ask.contents)
         replies = clients(ask)
         if ask.stage != "report":
             return replies
@@ -169,7 +169,7 @@ def test_tokens_are_secret_and_one_for_each_client_and_question(tmp_path: Path) 
         reports = [e.body["ratio"] for e in ledger.entries(kind="report") if e.client == "c"]
     assert 1e9 not in reports
     assert len(set(seen)) == len(seen)
-    again = Ask("report", 1, 0, ledger.head, {"a": {}})
+    again = Ask("report", 1, 0, ledger.head, {"a": AskedReport(phase="cooperating")})
     assert again.token("a") != replace(again, secret=b"another").token("a")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.copies import contradictions
 from tests.flower.bad_node import ATTACKS
 from tests.flower.deployment import Deployment
 from tests.flower.test_deployment import prepared
@@ -68,7 +69,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Attacked:
 @pytest.mark.parametrize("attack", ["no_protobuf", "wrong_type", "missing_child"])
 def test_broken_objects_end_nothing(attacked: Attacked, attack: str) -> None:
     assert attacked.verdicts[attack] == "absence"
-    assert attacked.faults[attack] in ("cannot be unpacked", "is no message")
+    assert attacked.faults[attack] in ("cannot be unpacked", "is not a message")
 
 
 @lie(
@@ -87,7 +88,7 @@ def test_a_broken_name_ends_nothing(attacked: Attacked) -> None:
 )
 def test_who_never_uploads_is_absent_alone(attacked: Attacked) -> None:
     assert attacked.verdicts["never_uploaded"] == "absence"
-    assert attacked.faults["never_uploaded"] == "did not arrive whole"
+    assert attacked.faults["never_uploaded"] == "did not arrive completely"
     assert {attacked.verdicts[name] for name in HONEST} == {"kept"}
     assert attacked.faults.keys().isdisjoint({*HONEST, None})
 

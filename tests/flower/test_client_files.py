@@ -20,8 +20,9 @@ from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.ledger.chain import canonical
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.terms import load_terms, read_terms
 from tests.flower.consortia import (

@@ -10,7 +10,8 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.keys import make_certificates, make_node_key
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.participant import Private
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
@@ -66,7 +67,9 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         logs = {name: deployment.start_node(name, name)[1] for name in NAMES}
         said = deployment.run_slots(last_slot=2, seconds=240)
         assert "slot 1 is settled; the next is punishing" in said
-        refused = deployment.run_beside_another("another process writes this ledger; only one may")
+        refused = deployment.run_beside_another(
+            "another process is writing to this ledger; only one may"
+        )
         assert "Traceback" not in refused
 
         # two of three go back to the model of slot 1, as the terms ask for

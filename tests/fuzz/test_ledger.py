@@ -12,11 +12,11 @@ import pytest
 
 from fedaccord.ledger.chain import START, Entry, Fact, canonical, extend
 from fedaccord.ledger.lines import to_line
-from fedaccord.protocol.audit import audit, contradictions, look_over_copy
-from fedaccord.protocol.forks import compare_copies
+from fedaccord.protocol.audit import audit, look_over_copy
+from fedaccord.protocol.copies import compare_copies, contradictions
 from tests.flower.consortia import NOON
 from tests.flower.stories import told
-from tests.flower.test_bad_ledger import command, content, with_text
+from tests.protocol.test_bad_ledger import command, content, with_text
 
 pytestmark = pytest.mark.slow
 

@@ -27,7 +27,7 @@ from fedaccord.ledger.chain import START
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.guards import read_update, take_replies
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.messages import Ask, AskedTraining, Reply
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, verdicts
 from tests.flower.grids import NAMES, TERMS, grid_of, slots_on
 
@@ -93,7 +93,8 @@ def with_other_part(contents: dict[str, bytes], known: str, part: bytes) -> dict
 def test_no_bytes_of_a_reply_end_the_server(tmp_path: Path) -> None:
     rng = np.random.default_rng(SEED)
     messages = list(honest_messages(tmp_path / "ledger.db").values())
-    ask = Ask("train", 1, 1, START, {"b": {}}, START_MODEL)
+    told = AskedTraining(basis="agreement", contribution=1, model="0" * 64)
+    ask = Ask("train", 1, 1, START, {"b": told}, START_MODEL)
     outcomes = Counter[str]()
     for _ in range(MUTANTS):
         message = messages[int(rng.integers(len(messages)))]

@@ -1,4 +1,4 @@
-"""Entries of a ledger on the screen, however many there are."""
+"""Prints the entries of a ledger, in batches, so that there may be any number of them."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -19,7 +19,7 @@ Row = tuple[str, str, str, str, str]
 
 _HEADINGS = ("number", "slot", "kind", "client", "content")
 _AT_ONCE = 500
-"""Rows that are laid out together."""
+"""Rows in one batch."""
 
 
 def row_of(entry: "Entry") -> Row:
@@ -30,14 +30,14 @@ def row_of(entry: "Entry") -> Row:
 
 
 class Widths:
-    """How wide the columns of a table must be, all but the last."""
+    """The widths of all columns of a table but the last."""
 
     def __init__(self) -> None:
-        """For the headings alone."""
+        """Begin with the headings."""
         self.widths = [len(heading) for heading in _HEADINGS[:-1]]
 
     def make_room(self, entry: "Entry") -> None:
-        """For one more entry."""
+        """Make room for one more entry."""
         from rich.cells import cell_len
 
         texts = (str(entry.number), str(entry.slot), escaped(entry.kind), entry.client or "")
@@ -46,7 +46,7 @@ class Widths:
 
 
 def print_table(entries: Iterable["Entry"], room: Widths) -> None:
-    """The entries as a table, some rows at a time."""
+    """Print the entries as a table, some rows at a time."""
     rows, first = iter(map(row_of, entries)), True
     console = output()
     while part := list(islice(rows, _AT_ONCE)):
@@ -70,7 +70,7 @@ def _table(room: Widths, *, headed: bool) -> "Table":
 
 
 def print_json(entries: Iterable["Entry"]) -> None:
-    """The entries as a list in JSON, one at a time."""
+    """Print the entries as a JSON list, one at a time."""
     lead = "[\n"
     for entry in entries:
         typer.echo(lead + _json(entry), nl=False)

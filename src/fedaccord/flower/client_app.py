@@ -10,7 +10,7 @@ from flwr.clientapp import ClientApp
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
-from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Private
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
-from fedaccord.flower.copies import FileCopy
+from fedaccord.protocol.notes import CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.terms import (
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _MID_SLOT = ("rank", "offer", "train", "settle")
 """Questions that are answered from what was read when the slot began."""
+
+_PATIENCE = 30.0
+"""Seconds to wait for a copy that is being written to for another message."""
 
 
 class ClientFile(BaseModel):
@@ -141,7 +144,7 @@ class FileClient:
         _check_signed(folder / file.terms, terms)
         if file.name not in terms.clients:
             raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(self.path))
-        copy, training = FileCopy(folder / file.ledger), _Training(file, folder, terms)
+        copy, training = CopyFile(folder / file.ledger, _PATIENCE), _Training(file, folder, terms)
         return file, Participant(
             file.private, terms, copy, training, look=lambda: training.examples
         )

@@ -175,7 +175,7 @@ def put(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[
             group_id=str(ask.turn),
         )
         for node, name in sorted(nodes.items())
-        if name in ask.bodies
+        if name in ask.contents
     }
     wanted = ask.parameters if ask.stage == "train" else None
     replies = exchange(grid, messages, seconds, room_for(wanted))

@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from flwr.app import Context
+from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
@@ -41,15 +41,15 @@ from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import Slips, privates_of, shared_terms
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.copies import StateCopy
 from fedaccord.flower.grid import InProcessGrid
 from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.ray_cluster import closed_cluster
 from fedaccord.flower.server_app import run_slots
 from fedaccord.game.consortium import Consortium
-from fedaccord.ledger.chain import Fact
-from fedaccord.ledger.store import Ledger, open_ledger
+from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import restored_notes
+from fedaccord.protocol.notes import CopyInMemory, Note
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.state import State
@@ -117,7 +117,7 @@ def simulate(
                 "ask for more slots, or use another ledger"
             )
         diary = _Diary(course, progress, 0 if state.between_slots else state.current.rounds)
-        cast = Cast(course, terms, privates, seed, _accepted(book, state))
+        cast = Cast(course, terms, privates, seed, restored_notes(state, book.head))
 
         def serve(grid: Grid) -> None:
             run_slots(grid, coordinator, slots, diary.watch)
@@ -131,27 +131,9 @@ def simulate(
     return TrainingRun(profile, seed, tuple(diary.slots), parameters)
 
 
-def _accepted(ledger: Ledger, state: State) -> dict[str, list[Fact]]:
-    """What the clients' copies must contain of a slot that was begun.
-
-    The copies of a simulation end with its process, so they are recreated from the ledger: the
-    offers that were answered, and the answers. Everything else a client answers as it did before.
-    """
-    found: dict[str, list[Fact]] = {}
-    if state.between_slots:
-        return found
-    offers = dict[tuple[str, int], Fact]()
-    for entry in ledger.entries(slot=state.current.number):
-        if entry.client is None or entry.kind not in ("offer", "answer"):
-            continue
-        body = entry.body
-        turn = body.pop("attempt")
-        fact = entry.fact._replace(body=body | {"turn": turn, "ledger": list(entry.head)})
-        if entry.kind == "offer":
-            offers[entry.client, turn] = fact
-        else:
-            found.setdefault(entry.client, []).extend([offers[entry.client, turn], fact])
-    return found
+def copy_of_node(context: Context) -> CopyInMemory:
+    """A client's copy in the state that Flower keeps for a node, for as long as the run lasts."""
+    return CopyInMemory(context.state.setdefault("fedaccord.copy", ConfigRecord({})))
 
 
 @dataclass
@@ -162,8 +144,8 @@ class Cast:
     terms: Terms
     privates: list[Private]
     seed: int
-    known: dict[str, list[Fact]] = field(default_factory=dict)
-    """What clients agreed to before this simulation started."""
+    known: dict[str, list[Note]] = field(default_factory=dict)
+    """What clients agreed to before this simulation was started."""
     _partition: Partition | None = field(default=None, init=False, repr=False)
 
     def client(self, context: Context) -> Participant:
@@ -178,10 +160,10 @@ class Cast:
             seed=self.seed,
             scale=course.scale,
         )
-        private, copy = self.privates[n], StateCopy(context)
+        private, copy = self.privates[n], copy_of_node(context)
         known = self.known.get(private.name, [])
         if known and not any(copy.entries()):
-            copy.append(known)
+            copy.append([note.fact for note in known])
         return Participant(private, self.terms, copy, train)
 
     @property

@@ -1,7 +1,7 @@
 """A chain of entries: each holds the digest of the one before it.
 
-Whoever changes, removes or inserts an entry must change every digest that follows, and so cannot
-agree any more with anyone who kept a later one.
+Whoever changes, removes or inserts an entry must change every digest after it, and then contradicts
+anyone who kept one of those.
 
 >>> facts = [Fact("slot", 1, None, {"phase": "x"}), Fact("report", 1, "a", {"ratio": 2.5})]
 >>> first, second = extend(START, facts, at="2025-01-01T00:00:00+00:00")
@@ -26,7 +26,7 @@ GENESIS = "0" * 64
 
 
 class Fact(NamedTuple):
-    """Something to be written down."""
+    """Something to write down."""
 
     kind: str
     slot: int
@@ -94,12 +94,12 @@ _READ = json.JSONDecoder().decode
 
 
 def canonical(value: Any) -> str:
-    """JSON in the one form that is digested; NaN and infinity have none."""
+    """JSON in the one form that is hashed; NaN and infinity are not allowed."""
     return _CANONICAL.encode(value)
 
 
 def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:
-    """The entries that these facts become behind `head`."""
+    """The entries that these facts become after `head`."""
     for fact in facts:
         number, text = head.number + 1, canonical(fact.body)
         content = (number, at, fact.kind, fact.slot, fact.client, text, head.digest)
@@ -109,14 +109,14 @@ def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:
 
 
 class Chain:
-    """Follows a chain entry by entry, and remembers what is wrong with it."""
+    """Follows a chain entry by entry, and collects what is wrong with it."""
 
     def __init__(self) -> None:
         """Before the first entry."""
         self.head = START
         self.length = 0
         self.slots = 0
-        """The highest slot that an entry is about."""
+        """The highest slot of any entry."""
         self.gaps = 0
         """How often entries are missing."""
         self._breaks: list[str] = []
@@ -124,22 +124,22 @@ class Chain:
         self._at = ""
 
     def follow(self, entry: Entry) -> Fact | None:
-        """The fact in one more entry, if it is one; what is wrong with it is a problem."""
+        """The fact in one more entry, if it is one; what is wrong with it becomes a problem."""
         self.length += 1
         due = self.head.number + 1
         try:
             body = read_body(entry)
         except NoEntry as why:
-            self._broken(f"entry {due} is no entry: {why}")
+            self._broken(f"entry {due} is not an entry: {why}")
             self.head = Head(due, str(entry.digest))
             return None
         if entry.number > due:
             self.gaps += 1
             self._broken(f"entry {due} is missing: entry {entry.number} follows")
         elif entry.number < due:
-            self._broken(f"entry {entry.number} stands where entry {due} should")
+            self._broken(f"entry {entry.number} is where entry {due} should be")
         elif entry.previous != self.head.digest:
-            self._broken(f"entry {entry.number} does not follow the one before it")
+            self._broken(f"entry {entry.number} does not follow the entry before it")
         if _digest(entry[:-1]) != entry.digest:
             self._broken(f"entry {entry.number} is not what was written: its digest differs")
         if entry.at != self._at:
@@ -154,23 +154,23 @@ class Chain:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong so far, in words; of very many only the first are named."""
+        """What is wrong so far, in words; if there is very much, only the first problems."""
         more = [f"and {self._further:,} more entries are wrong"] if self._further else []
         return self._breaks + more
 
     @property
     def is_part(self) -> bool:
-        """Whether entries are missing, but nothing else is wrong, as in the part of one client."""
+        """Whether only entries are missing, as in an extract for one client."""
         return 0 < self.gaps == len(self._breaks) + self._further
 
     def _check_time(self, entry: Entry) -> None:
-        """Its one form makes times that can be compared as they are."""
+        """Times have one form, so they can be compared as text."""
         if not is_time(entry.at):
             self._broken(
-                f"entry {entry.number} has no time in UTC, as in 2025-01-31T09:30:00+00:00"
+                f"entry {entry.number} has no time in UTC, such as 2025-01-31T09:30:00+00:00"
             )
         elif entry.at < self._at:
-            self._broken(f"entry {entry.number} is of a time before that of the entry before it")
+            self._broken(f"entry {entry.number} has an earlier time than the entry before it")
         self._at = entry.at
 
     def _broken(self, problem: str) -> None:
@@ -189,30 +189,30 @@ def broken_links(entries: Iterable[Entry]) -> list[str]:
 
 
 class NoEntry(Exception):
-    """Why something in a ledger is no entry."""
+    """Why something in a ledger is not an entry."""
 
 
 def read_body(entry: Entry) -> dict[str, Any]:
-    """The body of an entry, whose fields may be anything if someone edited what holds them.
+    """The body of an entry, whose fields may be anything if someone edited the file.
 
-    There is one way to write a body down. So nothing can be in it that one reader sees and
-    another one does not: a key that stands there twice, or a number that is none.
+    There is only one way to write a body. So it can contain nothing that one reader sees and
+    another does not, such as a duplicate key or NaN.
     """
     if tuple(map(type, entry)) not in _TYPES:
-        raise NoEntry(f"its {_odd_field(entry)} is of another type")
+        raise NoEntry(f"its {_odd_field(entry)} has the wrong type")
     if max(abs(entry.number), abs(entry.slot)) > _MOST:
-        raise NoEntry("it has a number that no database holds")
+        raise NoEntry("it has a number that is too large for a database")
     try:
         texts = "".join((entry.at, entry.kind, entry.client or "", *entry[5:]))
         if not texts.isascii():
             texts.encode()
         body = _READ(entry.text)
     except UnicodeEncodeError:
-        raise NoEntry("it has characters that are none") from None
+        raise NoEntry("it has invalid characters") from None
     except (ValueError, RecursionError):
-        raise NoEntry("its text is no JSON") from None
+        raise NoEntry("its text is not JSON") from None
     if not isinstance(body, dict):
-        raise NoEntry("its text is no object")
+        raise NoEntry("its text is not an object")
     if entry.text.count("[") + entry.text.count("{") > _DEEPEST and _is_deeper(body, _DEEPEST):
         raise NoEntry("its text is nested too deeply")
     try:
@@ -224,17 +224,17 @@ def read_body(entry: Entry) -> dict[str, Any]:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether there are more lists and objects within one another than so many."""
+    """Whether lists and objects are nested more deeply than this."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(_is_deeper(one, levels - 1) for one in inner)
 
 
 _DEEPEST = 10
-"""Our entries have 4 at most; whatever goes through an entry should not run out of stack."""
+"""Our entries have 4 levels at most; no reader of an entry should run out of stack."""
 
 
 def is_time(at: str) -> bool:
-    """Whether this is a time as `wall_clock` tells it: in UTC, to the second."""
+    """Whether this is a time as `wall_clock` writes it: in UTC, to the second."""
     try:
         return _TIME.fullmatch(at) is not None and datetime.fromisoformat(at) is not None
     except ValueError:
@@ -248,13 +248,13 @@ _TYPES = tuple((int, str, str, int, client, str, str, str) for client in (str, t
 
 
 def _odd_field(entry: Entry) -> str:
-    """The first field that has another type than it should."""
+    """The first field of the wrong type."""
     fields = zip(Entry._fields, entry, *_TYPES, strict=True)
     return next(str(name) for name, value, *types in fields if type(value) not in types)
 
 
 def _digest(content: tuple[Any, ...]) -> str:
-    """SHA-256 of the canonical JSON of all other fields, put together by hand, which is quick."""
+    """SHA-256 of the canonical JSON of all other fields, assembled by hand for speed."""
     number, at, kind, slot, client, text, previous = content
     who = "null" if client is None else quoted(client)
     place = f"{number},{quoted(at)},{quoted(kind)},{slot},{who}"

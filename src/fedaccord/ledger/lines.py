@@ -1,4 +1,4 @@
-"""A ledger to read: a database, or a file of lines (JSON), one entry each, to send around."""
+"""A ledger to read: a database, or a file to send to others, with one entry (JSON) per line."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedaccord.errors import InvalidInput
-from fedaccord.ledger.chain import Checkpoint, Entry
+from fedaccord.ledger.chain import Checkpoint, Entry, NoEntry, read_body
 from fedaccord.ledger.store import Ledger, read_ledger
 
 SUFFIX = ".jsonl"
@@ -18,11 +18,11 @@ class Reading:
     """A ledger as it was at one moment, also while it grows."""
 
     entries: Callable[[], Iterator[Entry]]
-    """Goes through the entries, as often as one likes; few of them are in memory at a time."""
+    """Goes through the entries, any number of times, with few of them in memory at a time."""
     models: list[Checkpoint] | None
-    """Those beside its last entry; None: it is a file of lines, which has none."""
+    """Those stored with it; None: it is a file of lines, which has none."""
     damage: Callable[[], list[str]]
-    """What is wrong with what holds it."""
+    """What is wrong with the database."""
 
 
 @contextmanager
@@ -49,6 +49,19 @@ def load_entries(place: str) -> list[Entry]:
         return list(ledger.entries())
 
 
+def clients_in(entries: Iterable[Entry], source: str) -> set[str]:
+    """Which clients a ledger is about; an entry that cannot be read is an error."""
+    known = set[str]()
+    for entry in entries:
+        try:
+            read_body(entry)
+        except NoEntry as why:
+            raise InvalidInput(f"entry {entry.number} cannot be read: {why}", source) from None
+        if entry.client is not None:
+            known.add(entry.client)
+    return known
+
+
 def to_line(entry: Entry) -> str:
     """An entry as a line."""
     return json.dumps(entry._asdict(), ensure_ascii=False)
@@ -70,11 +83,11 @@ def from_lines(path: Path) -> Iterator[Entry]:
 
 
 def _from_line(line: str, number: int, path: Path) -> Entry:
-    """The entry in a line, which must be as `to_line` writes it: no key stands there twice."""
+    """The entry in a line, which must be as `to_line` writes it: no key is there twice."""
     try:
         entry = Entry(**json.loads(line))
         if to_line(entry) == line:
             return entry
     except (TypeError, ValueError, RecursionError):
-        raise InvalidInput(f"line {number} is no entry", str(path)) from None
+        raise InvalidInput(f"line {number} is not an entry", str(path)) from None
     raise InvalidInput(f"line {number} is not as export writes it", str(path))

@@ -1,4 +1,7 @@
-"""One writer at a time. A lock ends with the process that holds it, however that ends."""
+"""One writer at a time. A lock ends with the process that holds it, however the process ends.
+
+Why it is written by hand: docs/decisions/0014.
+"""
 
 import os
 import zlib
@@ -15,16 +18,16 @@ _POSTGRESQL_KEY = zlib.crc32(b"fedaccord ledger")
 
 
 class LedgerInUse(FedaccordError):
-    """Another process writes this ledger."""
+    """Another process is writing to this ledger."""
 
 
 def lock(connection: Connection, name: str) -> Callable[[], None]:
-    """Take the lock of a database; what is returned gives it back."""
+    """Lock a database for this process; the returned function unlocks it."""
     if connection.dialect.name == "sqlite":
         file = _lock_file(Path(str(connection.engine.url.database)), name)
         return file.close
     if connection.dialect.name == "postgresql":
-        # Held by the connection that writes: when it is lost, so is the right to write.
+        # Held by the connection that writes: whoever loses that must not write.
         taken = connection.execute(text("SELECT pg_try_advisory_lock(:k)"), {"k": _POSTGRESQL_KEY})
         held = bool(taken.scalar())
         connection.commit()
@@ -39,8 +42,8 @@ def lock(connection: Connection, name: str) -> Callable[[], None]:
 def _lock_file(database: Path, name: str) -> IO[bytes]:
     """A file beside the database that the operating system locks for this process.
 
-    A database that has several names would have several such files: links are followed to the one
-    name, and where there is no telling which one that is, it is refused.
+    A database with several names would have several such files. So symbolic links are resolved, and
+    a file with a hard link is refused, since nothing tells which of its names is the right one.
     """
     database = database.resolve()
     try:
@@ -71,4 +74,4 @@ def _lock_whole(file: IO[bytes]) -> None:
 
 
 def _in_use(name: str) -> LedgerInUse:
-    return LedgerInUse(f"{name}: another process writes this ledger; only one may")
+    return LedgerInUse(f"{name}: another process is writing to this ledger; only one may")

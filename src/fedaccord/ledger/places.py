@@ -1,4 +1,4 @@
-"""Where a server's ledger is, without telling anyone the password of its database.
+"""Where a server's ledger is, without revealing the password of its database.
 
 Every client can read the configuration of a run, and Flower keeps it in a database. So a URL comes
 from the server's environment, or from a file that only its owner can read (`*.url`).
@@ -11,18 +11,18 @@ from pathlib import Path
 from fedaccord.errors import InvalidInput
 
 VARIABLE = "FEDACCORD_LEDGER"
-"""Of the environment: a path or a URL, instead of what is configured."""
+"""An environment variable: a path or a URL that replaces what is configured."""
 SUFFIX = ".url"
-"""Of a file that has nothing but a URL in it."""
+"""Of a file that contains only a URL."""
 
 
 def server_place(configured: str) -> str:
     """Where to keep the ledger, given what the configuration of a run says."""
     if "://" in configured:
         raise InvalidInput(
-            "ledger: every client can read the configuration of a run, so a URL does not belong "
-            f"there; put it into the server's environment ({VARIABLE}), or into a file of mode "
-            f"0600 called *{SUFFIX} and name that"
+            "ledger: every client can read the configuration of a run, so it must not contain a "
+            f"URL; put it into the server's environment ({VARIABLE}), or into a file of mode "
+            f"0600 called *{SUFFIX}, and name that file"
         )
     return os.environ.get(VARIABLE) or configured
 
@@ -40,10 +40,10 @@ def resolved(place: str) -> str:
         raise InvalidInput(f"cannot be read: {reason}", place) from None
     if os.name == "posix" and mode & 0o077:
         raise InvalidInput(
-            f"others can read it (mode {mode:04o}), and it may have a password in it; "
-            f"say chmod 600 {place}",
+            f"others can read it (mode {mode:04o}), and it may contain a password; "
+            f"run chmod 600 {place}",
             place,
         )
     if "://" not in text or len(text.splitlines()) != 1:
-        raise InvalidInput("must have one line in it, the URL of a database", place)
+        raise InvalidInput("must contain one line, the URL of a database", place)
     return text

@@ -1,4 +1,4 @@
-"""The tables of a ledger, and their versions, kept by Alembic: a ledger outlives its fedaccord."""
+"""The tables of a ledger, and their versions, which Alembic manages."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +48,10 @@ CHECKPOINTS = Table(
 """The models of the latest slots, each with the number of the last entry written with it."""
 
 VERSION_TABLE = "ledger_version"
-HEAD = "0002"
-"""The revision that this fedaccord reads and writes."""
+HEAD = "0003"
+"""The revision that this fedaccord writes."""
+_READABLE = (HEAD, "0002")
+"""Those with the same tables. Whether it knows what the entries say is another question."""
 
 
 def upgrade(connection: Connection, name: str) -> None:
@@ -63,23 +65,25 @@ def upgrade(connection: Connection, name: str) -> None:
         command.upgrade(configuration(connection), HEAD)
     except CommandError:
         raise _unknown(connection, name) from None
+    except FedaccordError as error:
+        raise FedaccordError(f"{name}: {error}") from None
 
 
 def check_ours(connection: Connection, name: str) -> None:
-    """Refuse a database that is another program's."""
+    """Refuse a database that belongs to another program."""
     tables = set(inspect(connection).get_table_names())
     connection.rollback()
     if VERSION_TABLE not in tables and tables:
-        raise FedaccordError(f"{name}: is no ledger of fedaccord, but a database of something else")
+        raise FedaccordError(f"{name}: is not a ledger but a database of another program")
 
 
 def check_revision(connection: Connection, name: str) -> None:
-    """Refuse to read what is no ledger, or of another version."""
+    """Refuse to read what is not a ledger, or has tables of another version."""
     check_ours(connection, name)
     revision = _revision(connection)
     if revision is None:
-        raise FedaccordError(f"{name}: is no ledger of fedaccord, but empty")
-    if revision != HEAD:
+        raise FedaccordError(f"{name}: is empty, not a ledger")
+    if revision not in _READABLE:
         raise _unknown(connection, name)
 
 
@@ -105,6 +109,6 @@ def _revision(connection: Connection) -> str | None:
 def _unknown(connection: Connection, name: str) -> FedaccordError:
     connection.rollback()
     return FedaccordError(
-        f"{name}: its tables have the version {_revision(connection)}, "
-        f"this fedaccord knows {HEAD}: use the fedaccord that wrote it last"
+        f"{name}: its tables have version {_revision(connection)}, but this fedaccord knows "
+        f"version {HEAD}: use the fedaccord that wrote it last"
     )

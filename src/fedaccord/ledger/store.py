@@ -1,7 +1,7 @@
-"""A ledger in a database: facts go in, in order and for good; a model goes along.
+"""A ledger in a database: facts are appended, in order and for good, along with models.
 
-SQLite in a file, or PostgreSQL by its URL. What is appended together is there together or not at
-all, and it is on the disk when `append` returns.
+It is a SQLite file, or a PostgreSQL database by its URL. What is appended together is there
+together or not at all, and it is on disk when `append` returns.
 """
 
 import re
@@ -25,10 +25,10 @@ from fedaccord.ledger.schema import CHECKPOINTS, ENTRIES, check_ours, check_revi
 
 Clock = Callable[[], str]
 Moment = Literal["before", "within", "after"]
-"""Where a commit stands: nothing is written, written but not committed, committed."""
+"""Of a commit: nothing is written yet, written but not committed, committed."""
 
 _KNOWN = (
-    "a ledger is a SQLite file, or a PostgreSQL database by its URL, as in "
+    "a ledger is a SQLite file, or a PostgreSQL database by its URL, such as "
     "postgresql+psycopg://user@host/database"
 )
 _PAUSE = 0.05
@@ -58,16 +58,15 @@ class Ledger:
     def append(
         self, facts: Sequence[Fact], model: bytes | None = None, *, slot: int = 0, keep: int = 0
     ) -> list[Entry]:
-        """Write facts down, with the model that the last of them speaks of; all or nothing.
+        """Write facts, with the model that the last of them names; all or nothing.
 
-        The model takes the place of another one of its slot, and as many as `keep` models of
-        slots before it stay.
+        The model replaces that of the same slot, and the models of `keep` slots before it are kept.
         """
         if self._unlock is None:
             raise FedaccordError(f"{self.name}: is open for reading only")
         if not facts:
             return []
-        at = max(self._clock(), self._at)  # a clock that was put back puts no entry back
+        at = max(self._clock(), self._at)  # if the clock was set back, the last time is used again
         entries = list(extend(self.head, facts, at))
         self._watch("before")
         with _told(self.name), self._connection.begin():
@@ -87,7 +86,7 @@ class Ledger:
         self._connection.execute(CHECKPOINTS.insert(), latest._asdict())
 
     def watch(self, watcher: Callable[[Moment], None]) -> None:
-        """Tell `watcher` of every moment of every commit: where a crash could come."""
+        """Call `watcher` at every moment of every commit at which a crash could happen."""
         self._watch = watcher
 
     def entries(
@@ -98,9 +97,9 @@ class Ledger:
         kind: str | None = None,
         last: int | None = None,
     ) -> Iterator[Entry]:
-        """The entries in order, all or those about one slot, one client, of one kind.
+        """The entries in order: all, or those about one slot or one client, or of one kind.
 
-        With `last`, none with a higher number. However many there are, few are in memory.
+        With `last`, none with a higher number. Only a few are in memory at a time.
         """
         query = select(ENTRIES).order_by(ENTRIES.c.number)
         if last is not None:
@@ -109,11 +108,11 @@ class Ledger:
         for column, value in given.items():
             if value is not None:
                 query = query.where(ENTRIES.c[column] == value)
-        further = query  # from the very first, also if someone put it before number 1
+        further = query  # from the very first, even if someone put one before number 1
         while True:
             with _told(self.name):
                 rows = self._connection.execute(further.limit(_AT_ONCE)).all()
-                self._connection.rollback()  # a reader holds no one up
+                self._connection.rollback()  # a reader must not block anyone
             yield from (Entry(*row) for row in rows)
             if len(rows) < _AT_ONCE:
                 return
@@ -137,14 +136,16 @@ class Ledger:
                 rows = self._connection.execute(query).all()
                 return [Checkpoint(row.number, row.slot, bytes(row.parameters)) for row in rows]
             except TypeError:  # SQLite keeps anything in any column
-                raise FedaccordError(f"{self.name}: the model beside it is no model") from None
+                raise FedaccordError(
+                    f"{self.name}: the model stored with it is not a model"
+                ) from None
             finally:
                 self._connection.rollback()
 
     def damage(self) -> list[str]:
-        """What SQLite itself finds wrong with its file, the indexes included.
+        """What SQLite itself finds wrong with its file, including indexes.
 
-        PostgreSQL looks after its own pages; there is nothing to ask it here.
+        PostgreSQL checks its own pages, and is not asked.
         """
         if self._connection.dialect.name != "sqlite":
             return []
@@ -156,7 +157,7 @@ class Ledger:
         return [] if lines == ["ok"] else [f"the file is damaged: {line}" for line in lines]
 
     def close(self) -> None:
-        """Let others write."""
+        """Close it, so that others can write."""
         self._connection.close()
         self._connection.engine.dispose()
         if self._unlock is not None:
@@ -176,9 +177,9 @@ class Ledger:
 
 
 def open_ledger(place: str | Path, *, wait: float = 0.0, clock: Clock = wall_clock) -> Ledger:
-    """The ledger at a path or a URL, to write to; made if there is none.
+    """The ledger at a path or a URL, to write to; it is created if there is none.
 
-    Only one process at a time may; `wait` says for how many seconds to be patient about it.
+    Only one process at a time may write; `wait` up to this many seconds for another one.
     """
     engine = _engine(place)
     name = _name(engine)
@@ -203,7 +204,7 @@ def open_ledger(place: str | Path, *, wait: float = 0.0, clock: Clock = wall_clo
 
 
 def read_ledger(place: str | Path) -> Ledger:
-    """The ledger at a path or a URL, to read, also while someone writes it."""
+    """The ledger at a path or a URL, to read, even while another process writes to it."""
     engine = _engine(place)
     name = _name(engine)
     database = engine.url.database
@@ -222,7 +223,7 @@ def read_ledger(place: str | Path) -> Ledger:
 
 
 def _make_private(engine: Engine, name: str) -> None:
-    """SQLite would let anyone read a new file; its journals take over the file's permissions."""
+    """SQLite would let anyone read a new file; its journals get the file's permissions."""
     if engine.dialect.name == "sqlite":
         try:
             create_private(Path(name))
@@ -250,8 +251,8 @@ def _engine(place: str | Path) -> Engine:
         engine = create_engine(url)
     except (ArgumentError, ModuleNotFoundError, SQLAlchemyError) as error:
         raise FedaccordError(f"{shown(text)}: {_reason(error)}") from None
-    except ValueError:  # a port that is no number
-        raise FedaccordError(f"{shown(text)}: is no URL of a database") from None
+    except ValueError:  # a port that is not a number
+        raise FedaccordError(f"{shown(text)}: is not the URL of a database") from None
     if engine.dialect.name == "sqlite":
         if not url.database or url.database == ":memory:":
             raise FedaccordError(f"{text}: a ledger needs a file")
@@ -263,7 +264,7 @@ def _engine(place: str | Path) -> Engine:
 
 
 def _to_the_disk(connection: Any, _: object) -> None:
-    """A commit is one only when the disk has it; a reader waits for a writer for a moment."""
+    """A commit returns only when it is on disk; a reader waits a moment for a writer."""
     connection.isolation_level = None  # sqlite3 would leave tables out of transactions: see _begin
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA busy_timeout = 10000")
@@ -280,7 +281,7 @@ def _name(engine: Engine) -> str:
 
 
 def shown(place: str) -> str:
-    """A path or a URL as it may be shown to anyone: without a password, wherever it stands in it.
+    """A path or a URL that may be shown to anyone: without a password, wherever it is.
 
     >>> shown("postgresql://me:secret@host/consortium"), shown("ledger.db")
     ('postgresql://me:***@host/consortium', 'ledger.db')
@@ -293,20 +294,20 @@ def shown(place: str) -> str:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """What a database refuses is a sentence, not a traceback."""
+    """Turn an error of the database into one sentence, without a traceback."""
     try:
         yield
     except SQLAlchemyError as error:
         raise FedaccordError(f"{name}: {_reason(error)}") from None
     except UnicodeDecodeError:  # what sqlite3 makes of an error that quotes damaged text
-        raise FedaccordError(f"{name}: the file is damaged: it has text that is none") from None
+        raise FedaccordError(f"{name}: the file is damaged: it has invalid text") from None
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return (
-            f"its driver {error.name} is not installed; the extra 'postgresql' brings that of "
-            "postgresql+psycopg://"
+            f"its driver {error.name} is not installed; the extra 'postgresql' installs "
+            "the one for postgresql+psycopg://"
         )
     original: object = error.orig if isinstance(error, DBAPIError) else error
     return " ".join(str(original).split()) or type(original).__name__

@@ -1,5 +1,7 @@
-"""The slot as messages: what is asked, what is answered, what follows. No Flower in here.
+"""A slot as messages: what is asked, what is answered, and what follows from it.
 
-The server's half is a state machine without input or output: it says what to ask and is given the
-replies. All that it knows it can read again from the ledger.
+It depends on neither Flower nor a network. The server's half (`coordinator`) says what to ask and
+is given the replies, the client's half (`participant`) is given a question and returns an answer,
+and `audit` works everything out again from a ledger. What they exchange and write down are records
+(`messages`, `facts`, `notes`); everything that the server knows (`state`) it reads from its ledger.
 """

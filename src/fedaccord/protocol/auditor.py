@@ -1,55 +1,62 @@
 """Follows a server's ledger entry by entry, one step ahead of it.
 
-Whatever the server worked out is worked out again. Whatever it was told must answer the question
-that was open, of a client that was asked, once; and a question is answered in one piece.
+Whatever the server worked out is worked out again. Whatever it was told must answer the open
+question, from a client that was asked, once; and all answers to a question are written together.
 """
 
-from collections.abc import Mapping
 from math import isclose
 from typing import Any
 
-from fedaccord.ledger.chain import Fact, canonical
-from fedaccord.protocol.conclusions import due, enough_to_average, equilibrium_of, find_offers
-from fedaccord.protocol.facts import wrong_form
-from fedaccord.protocol.guards import (
-    number,
-    read_answer,
-    read_consent,
-    read_equilibrium,
-    read_report,
-    whole,
+from fedaccord.errors import FedaccordError
+from fedaccord.protocol import facts
+from fedaccord.protocol.conclusions import (
+    Facts,
+    due,
+    enough_to_average,
+    equilibrium_of,
+    find_offers,
 )
-from fedaccord.protocol.messages import Stage
+from fedaccord.protocol.guards import Fault, check_equilibrium, check_report
+from fedaccord.protocol.messages import LONGEST_REASON, AskedRank, Stage, part
+from fedaccord.protocol.notes import STAGES
 from fedaccord.protocol.offers import flaw_in
-from fedaccord.protocol.questions import Question, open_question
+from fedaccord.protocol.questions import Contents, OpenQuestion, open_question
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
 from fedaccord.protocol.rounds import Length, largest_norms
-from fedaccord.protocol.standing import Standing, own_equilibrium
+from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
-from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.terms import SAME_NUMBER, Terms
 
-STAGES = {
-    "report": "report",
-    "rank": "rank",
-    "answer": "offer",
-    "contribution": "train",
-    "consent": "consent",
-}
-"""What a client says, and the stage in which it is asked for it."""
-_CLOSE = 1e-9
+ANSWERS = ("report", "rank", "answer", "contribution", "consent")
+"""Kinds of entries that are a client's answers, in a server's ledger and in a copy."""
+_PUBLIC = ("turn", "agreement", "equilibrium_total", "punishment_slots")
+"""What a server says of an agreement, whichever one it finds."""
+
+
+NONSENSE = (
+    FedaccordError,
+    Fault,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""Raised by entries that no server of ours wrote."""
+
+
+def in_brief(error: Exception) -> str:
+    """An error in one line; it may quote a ledger, at any length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two things in JSON are the same; two machines may round a number differently."""
+    """Whether two values are the same; two machines may round a number differently."""
     if isinstance(one, float) and isinstance(other, float):
-        return isclose(one, other, rel_tol=_CLOSE)
-    return canonical(one) == canonical(other)
-
-
-def turn_of(body: Any) -> int:
-    """The attempt or the round that an entry is about, whatever it calls it."""
-    turn: int = body.get("turn") or body.get("attempt") or body.get("round") or 0
-    return turn
+        return isclose(one, other, rel_tol=SAME_NUMBER)
+    return bool(one == other)
 
 
 class Auditor:
@@ -58,28 +65,27 @@ class Auditor:
     def __init__(self) -> None:
         """Before the first entry."""
         self.state = State()
-        self.expected: list[Fact] = []
+        self.expected: Facts = []
         """What follows by itself."""
-        self.question: Question | None = None
+        self.question: OpenQuestion | None = None
         """What is being answered, if some of it is answered already."""
-        self.answered: Question | None = None
+        self.answered: OpenQuestion | None = None
         """What everyone has just answered; what strangers replied to it comes last."""
-        self.heard: dict[str, Fact] = {}
+        self.heard: dict[str, facts.Record] = {}
         """What each client answered to it, or that it was absent."""
         self.refused: set[tuple[str | None, Reason]] = set()
         """Whose replies to it were refused, and why."""
         self.too_long: dict[str, Length] = {}
         """The updates of this round that the server says were too long."""
-        self.claimed: Mapping[str, Any] = {}
-        """What the server says of the agreement that it offers."""
+        self.claimed_total: int | None = None
+        """The total of the agreement, as the server says."""
 
-    def look_at(self, fact: Fact) -> str | None:
+    def look_at(self, fact: facts.Record) -> str | None:
         """What is wrong with one more fact, if anything."""
-        if (problem := wrong_form(fact)) is not None:
-            return problem
         if not self.expected and self.question is None and self.state.terms is not None:
-            self.expected = due(self.state, _told_of_agreement)
-        if fact.kind == "fault":
+            self.expected = due(self.state, _public_part)
+        # asked of the kind first: isinstance is slow where a pydantic class does not match
+        if fact.kind == "fault" and isinstance(fact, facts.Fault):
             return self._remark(fact)
         self.answered = None
         problem = self._conclusion(fact) if self.expected else self._event(fact)
@@ -92,15 +98,15 @@ class Auditor:
 
     def end(self) -> str | None:
         """What is wrong with an end here: all that follows from one answer is written at once."""
-        if missing := self.expected or due(self.state, _told_of_agreement):
+        if missing := self.expected or due(self.state, _public_part):
             return f"ends where {missing[0].kind} of slot {missing[0].slot} should follow"
         if self.question is not None:
-            stage, slot = self.question.stage, self._slot
+            stage, slot, *_ = self.question
             return f"ends in the middle of the answers to {stage} of slot {slot}"
         return None if self.state.model is not None else "ends before the model to begin with"
 
-    def _take_note(self, fact: Fact) -> None:
-        if fact.kind == "agreement":
+    def _take_note(self, fact: facts.Record) -> None:
+        if fact.kind == "agreement" and isinstance(fact, facts.Agreement):
             self._expect_offers(fact)
         if fact.kind in ("round", "told"):
             self.question = None
@@ -112,202 +118,202 @@ class Auditor:
         question = self.question
         if question is None or question.stage not in stages:
             return False
-        return self.heard.keys() == question.bodies.keys()
+        return self.heard.keys() == question.contents.keys()
 
     # --- What the server worked out --------------------------------------------------------
 
-    def _conclusion(self, fact: Fact) -> str | None:
+    def _conclusion(self, fact: facts.Record) -> str | None:
         """What is wrong with something that should follow from what is known."""
         wanted = self.expected.pop(0)
-        if (fact.kind, fact.slot, fact.client) != (wanted.kind, wanted.slot, wanted.client):
-            return f"stands where {wanted.kind} of slot {wanted.slot} should"
-        if fact.kind == "agreement":
-            self.expected = []
-            return self._false_agreement(fact.body, wanted.body)
-        if fact.kind == "offer":
-            samples = self.state.current.reports[str(fact.client)]["samples"]
-            whole(fact.body, "contribution", most=samples)
-            return None if same(fact.body["attempt"], wanted.body["attempt"]) else "is out of turn"
-        same_body = canonical(fact.body) == canonical(wanted.body)
-        return None if same_body else "is not what follows from the entries before it"
+        if (fact.kind, fact.slot, fact.whom) != (wanted.kind, wanted.slot, wanted.whom):
+            return f"is where {wanted.kind} of slot {wanted.slot} should be"
+        match fact, wanted:
+            case facts.Agreement(), facts.Agreement():
+                self.expected = []
+                return self._false_agreement(fact, wanted)
+            case facts.Offer(), facts.Offer():
+                if fact.contribution > self.state.current.reports[fact.client].samples:
+                    return "asks for more samples than the client has"
+                return None if fact.turn == wanted.turn else "is out of turn"
+        return None if fact == wanted else "does not follow from the entries before it"
 
-    def _false_agreement(self, claimed: Any, told: Any) -> str | None:
+    def _false_agreement(self, claimed: facts.Agreement, wanted: facts.Agreement) -> str | None:
         """What is wrong with what a server says about the agreement, before it offers any."""
-        for key, value in told.items():
-            if not same(claimed[key], value):
+        for key in _PUBLIC:
+            if not same(getattr(claimed, key), getattr(wanted, key)):
                 return f"has another {key} than follows from the entries before it"
-        exists = claimed["exists"]
-        if (claimed["reason"] is None, claimed["total"] is not None) != (exists, exists):
-            return "has a total and a reason, or neither"
-        if not exists and find_offers(self.state.current, self.state.rules)[0].body["exists"]:
+        exists = claimed.exists
+        if (claimed.reason is None, claimed.total is not None) != (exists, exists):
+            return "has both a total and a reason, or neither"
+        if not exists and len(find_offers(self.state.current, self.state.rules)) > 1:
             return "says that there is no agreement, but there is one"
         return None
 
-    def _expect_offers(self, fact: Fact) -> None:
-        """Any offers will do that are proved and of their kind: another solver may find others."""
-        slot, attempt = self.state.current, {"attempt": fact.body["attempt"]}
-        names = slot.willing if slot.agreement_exists else []
-        self.expected = [Fact("offer", slot.number, name, attempt) for name in names]
-        self.claimed = fact.body
+    def _expect_offers(self, fact: facts.Agreement) -> None:
+        """Any offers that are proved and of their kind will do: another solver may find others."""
+        slot = self.state.current
+        names = slot.willing if fact.exists else []
+        self.expected = [
+            facts.Offer(slot=slot.number, client=name, turn=fact.turn, contribution=0)
+            for name in names
+        ]
+        self.claimed_total = fact.total
 
     def _unproved(self) -> str | None:
-        """Whether the offers are an agreement as the terms say, which nobody would break."""
+        """Why the offers are not an agreement as the terms say, which nobody would break."""
         slot = self.state.current
         amounts = [slot.offers[name] for name in slot.willing]
         if (flaw := flaw_in(slot, self.state.rules, amounts)) is not None:
             return f"completes offers {flaw}"
-        if self.claimed["total"] != sum(amounts):
+        if self.claimed_total != sum(amounts):
             return "completes offers whose total is not the one that was told"
         return None
 
     # --- What happened ---------------------------------------------------------------------
 
-    def _event(self, fact: Fact) -> str | None:
+    def _event(self, fact: facts.Record) -> str | None:
         """What is wrong with something that need not have happened."""
         state = self.state
         if state.terms is None and fact.kind != "terms":
             return "comes before the terms"
-        match fact.kind:
-            case "terms":
+        if fact.kind in ANSWERS or fact.kind == "absence":
+            return self._reply(fact)
+        match fact:
+            case facts.Terms():
                 between = state.between_slots and fact.slot == state.settled
                 return None if between else "changes the terms of a slot that was begun"
-            case "model":
+            case facts.Model():
                 first = state.slot is None and state.model is None and fact.slot == 0
                 return None if first else "replaces the model"
-            case "slot":
+            case facts.Slot():
                 return self._opened(fact)
-            case "told":
+            case facts.Told():
                 return self._receipts(fact)
-            case "round":
+            case facts.Round():
                 return self._round(fact)
-            case "report" | "rank" | "answer" | "contribution" | "consent" | "absence":
-                return self._reply(fact)
-            case "proposal":
+            case facts.Proposal():
                 return self._proposed(fact)
         return "follows from nothing"
 
-    def _remark(self, fact: Fact) -> str | None:
-        """A reply was refused: nothing follows from it, but it is in one piece with the others."""
-        body, name = fact.body, fact.client
-        question, found = self._question_of(fact), reason_of(body["reason"])
+    def _remark(self, fact: facts.Fault) -> str | None:
+        """A reply was refused: nothing follows from it, but it is written with the others."""
+        name, question, found = fact.client, self._question_of(fact), reason_of(fact.reason)
         if question is None:
-            return "is of a question that is not open"
+            return "is about a question that is not open"
         if found is None:
-            return "has a reason that no server of ours gives"
+            return "has a reason that our server never gives"
         reason, about = found
-        if (name is None) != (reason in OF_NODES) or (name is None) != ("node" in body):
-            return "is neither of a client nor of a node of nobody, or of both"
+        if (name is None) != (reason in OF_NODES) or (name is None) != (fact.node is not None):
+            return "is neither about a client nor about a node of no client, or about both"
         if not {name, about.get("client")} <= {None, *self.state.rules.clients}:
             return "is about somebody who is not in the terms"
-        if name is not None and (name in question.bodies) == (reason is Reason.NOT_ASKED):
-            return "says that a client was not asked which was, or the other way round"
+        if name is not None and (name in question.contents) == (reason is Reason.NOT_ASKED):
+            return "says that a client was not asked that was, or the other way round"
         if name in self.heard:
             return "comes after the answer of this client"
-        length = {"samples", "norm"} if reason is Reason.TOO_LONG else set[str]()
-        if body.keys() & {"samples", "norm"} != length:
+        too_long = reason is Reason.TOO_LONG
+        if (fact.samples is not None, fact.norm is not None) != (too_long, too_long):
             return "has the length of an update that is not too long, or lacks that of one that is"
-        if reason is Reason.TOO_LONG:
-            self.too_long[str(name)] = Length(body["samples"], body["norm"])
+        if fact.samples is not None and fact.norm is not None:
+            self.too_long[str(name)] = Length(fact.samples, fact.norm)
         self.refused.add((name, reason))
         return None
 
-    def _question_of(self, fact: Fact) -> Question | None:
-        """The question that was answered by what was refused."""
-        place = (fact.slot, fact.body["stage"], fact.body["turn"])
+    def _question_of(self, fact: facts.Fault) -> OpenQuestion | None:
+        """The question to which the reply was refused."""
+        place = (fact.stage, fact.slot, fact.turn)
         for question in (self.question, self.answered):
-            if question is not None and place == (self._slot, question.stage, question.turn):
+            if question is not None and place == question[:3]:
                 return question
         if self.expected or self.question is not None:
             return None
         question = open_question(self.state)
-        right = place == (self._slot, question.stage, question.turn)
-        return self._ask(question) if right else None
+        return self._ask(question) if place == question[:3] else None
 
-    @property
-    def _slot(self) -> int:
-        """The one that questions are asked in."""
-        return self.state.settled if self.state.proposal else self.state.current.number
-
-    def _proposed(self, fact: Fact) -> str | None:
+    def _proposed(self, fact: facts.Proposal) -> str | None:
         """What is wrong with a proposal to go back to an older model."""
-        state, body = self.state, fact.body
-        if not state.between_slots or state.proposal is not None or fact.slot != state.settled:
+        state = self.state
+        if not state.between_slots or state.pending is not None or fact.slot != state.settled:
             return "comes when nothing could be proposed"
-        if body["turn"] != state.proposals + 1:
+        if fact.turn != state.proposals + 1:
             return "is out of turn"
-        known = state.models.get(body["to_slot"])
-        if known is None or body["to_slot"] >= state.settled or body["digest"] != known:
+        known = state.models.get(fact.to_slot)
+        if known is None or fact.to_slot >= state.settled or fact.model != known:
             return "is not about the model of an earlier slot that is kept"
         return None
 
-    def _opened(self, fact: Fact) -> str | None:
+    def _opened(self, fact: facts.Slot) -> str | None:
         state = self.state
         to_come = (state.settled + 1, state.phase)
-        if not state.between_slots or state.proposal or (fact.slot, fact.body["phase"]) != to_come:
-            return "is not the slot or the phase to come"
+        if not state.between_slots or state.pending or (fact.slot, fact.phase) != to_come:
+            return "is not the next slot, or not in its phase"
         return None if state.model is not None else "comes before the model to begin with"
 
-    def _receipts(self, fact: Fact) -> str | None:
+    def _receipts(self, fact: facts.Told) -> str | None:
         slot = self.state.current
         if fact.slot != slot.number or not slot.settled or slot.told:
-            return "comes when nothing was to be told"
-        told = set(fact.body["clients"])
-        if fact.body["clients"] != [name for name in slot.reports if name in told]:
+            return "comes when there was nothing to tell"
+        told = set(fact.clients)
+        if fact.clients != [name for name in slot.reports if name in told]:
             return "names strangers, or somebody twice"
         return None
 
-    def _reply(self, fact: Fact) -> str | None:
-        """What is wrong with what a client said, or with its absence."""
+    def _reply(self, fact: facts.Record) -> str | None:
+        """What is wrong with what a client answered, or with its absence."""
         question = self.question or self._ask(open_question(self.state))
-        stage = STAGES.get(fact.kind) or fact.body["stage"]
-        place = (self._slot, question.stage, question.turn)
-        if (fact.slot, stage, turn_of(fact.body)) != place:
+        absent = fact.kind == "absence"
+        stage = getattr(fact, "stage", None) if absent else STAGES[fact.kind]
+        if (stage, fact.slot, getattr(fact, "turn", 0)) != question[:3]:
             return "answers a question that is not open"
-        if fact.client not in question.bodies:
+        name = str(fact.whom)
+        if name not in question.contents:
             return "comes from a client that was not asked"
-        if fact.client in self.heard:
+        if name in self.heard:
             return "is a second answer of this client"
-        if not self._fits_refusals(fact):
+        if not self._fits_refusals(name, absent=absent):
             return "does not fit what was refused of this client"
-        self.heard[fact.client] = fact
-        return self._content(fact, question.bodies[fact.client])
+        self.heard[name] = fact
+        try:
+            return self._content(fact, question.contents)
+        except Fault as fault:
+            return f"has content that our server refuses: {fault}"
 
-    def _fits_refusals(self, fact: Fact) -> bool:
-        """Who replied too often is there, unless its update was too long: then it is absent."""
-        if fact.client in self.too_long:
-            return fact.kind == "absence"
-        return fact.kind != "absence" or (fact.client, Reason.DUPLICATE) not in self.refused
+    def _fits_refusals(self, name: str, *, absent: bool) -> bool:
+        """A client that replied too often is present, unless its update was too long."""
+        if name in self.too_long:
+            return absent
+        return not absent or (name, Reason.DUPLICATE) not in self.refused
 
-    def _ask(self, question: Question) -> Question:
+    def _ask(self, question: OpenQuestion) -> OpenQuestion:
         self.question, self.heard, self.too_long, self.refused = question, {}, {}, set()
         return question
 
-    def _content(self, fact: Fact, told: dict[str, Any]) -> str | None:
+    def _content(self, fact: facts.Record, contents: Contents) -> str | None:
         """What is wrong with the content of an answer: the server should have refused it."""
-        body, report = fact.body, self.state.current.reports.get(str(fact.client), {})
-        match fact.kind:
-            case "report":
-                return None if same(read_report(body), dict(body)) else "has more than a report"
-            case "rank":
-                ratio, samples = report["ratio"], report["samples"]
-                alone = own_equilibrium(ratio, samples, self.state.rules.rounds, Standing(**told))
-                read_equilibrium(body, alone, samples)
-                place = {key: body[key] for key in told}
-                return None if same(place, told) else "is not the place that the reports lead to"
-            case "answer":
-                read_answer(body)
-            case "consent":
-                read_consent(body)
-            case "contribution":
-                return _false_contribution(body, report["samples"])
+        reports = self.state.current.reports
+        match fact:
+            case facts.Contribution():
+                if fact.samples > reports[fact.client].samples:
+                    return "has more samples than the client has"
+                if (fact.update is None) != (fact.samples == 0):
+                    return "has an update without samples, or samples without an update"
+            case facts.Report():
+                check_report(fact)
+            case facts.Rank():
+                report, place = reports[fact.client], part(AskedRank, contents[fact.client])
+                rounds = self.state.rules.rounds
+                alone = own_equilibrium(report.ratio, report.samples, rounds, place.standing)
+                check_equilibrium(fact.contribution, alone, report.samples)
+                if fact.standing != place.standing:
+                    return "is not the place that follows from the reports"
         return None
 
     def _wrong_bounds(self) -> str | None:
         """Whether an update was refused that was not too long, or taken though it was."""
         lengths = self.too_long | {
-            name: Length(fact.body["samples"], fact.body["norm"])
+            name: Length(fact.samples, fact.norm)
             for name, fact in self.heard.items()
-            if fact.kind == "contribution" and fact.body["samples"] > 0
+            if isinstance(fact, facts.Contribution) and fact.samples > 0
         }
         largest = largest_norms(self.state.rules, lengths)
         for name, length in lengths.items():
@@ -315,44 +321,41 @@ class Auditor:
                 return f"has an update of {name} that was judged by another bound than the terms'"
         return None
 
-    def _round(self, fact: Fact) -> str | None:
+    def _round(self, fact: facts.Round) -> str | None:
         """What is wrong with the end of a round."""
-        state, question, body = self.state, self.question, fact.body
-        if question is None or (fact.slot, body["round"]) != (state.current.number, question.turn):
+        state, question = self.state, self.question
+        if question is None or (fact.slot, fact.turn) != (question.slot, question.turn):
             return "is of a round that is not open"
         if not self._all_heard("train"):
             return "ends a round before everyone was heard"
         if (problem := self._wrong_bounds()) is not None:
             return problem
-        given = [one.body["samples"] for one in self.heard.values() if one.kind == "contribution"]
+        given = [o.samples for o in self.heard.values() if isinstance(o, facts.Contribution)]
         enough = len(given) >= enough_to_average(state.current, state.rules)
         averaged = enough and sum(given) > 0
-        if body["averaged"] != averaged:
-            return "was to be averaged" if averaged else "was not to be averaged"
-        if body["total"] != (sum(given) if averaged else 0):
-            return "has a total that nobody gave"
-        if not averaged and body["digest"] != state.model:
+        if fact.averaged != averaged:
+            return "should have been averaged" if averaged else "should not have been averaged"
+        if fact.total != (sum(given) if averaged else 0):
+            return "has another total than was contributed"
+        if not averaged and fact.model != state.model:
             return "has another model, though nothing was averaged"
         return None
 
 
-def _false_contribution(body: Mapping[str, Any], samples: int) -> str | None:
-    """What is wrong with what a server says that a client trained."""
-    count = whole(body, "samples", samples)
-    if (body["update"] is None) != (count == 0):
-        return "has an update without samples, or samples without an update"
-    return None if number(body, "norm") >= 0 else "has an update of a negative length"
+def _public_part(slot: Slot, terms: Terms) -> Facts:
+    """What a server says of an agreement, whichever one it finds: offers are proved, not found.
 
-
-def _told_of_agreement(slot: Slot, terms: Terms) -> list[Fact]:
-    """What a server says of an agreement whichever it finds: what it offers is proved, not found.
-
-    Finding one takes long, so that is done only where the server says that there is none.
+    Finding one is slow, so that is done only where the server says that there is none.
     """
-    told = {
-        "attempt": slot.attempt + 1,
-        "kind": terms.agreement,
-        "equilibrium_total": equilibrium_of(slot, terms, slot.willing).total,
-        "punishment_slots": terms.punishment_slots,
-    }
-    return [Fact("agreement", slot.number, None, told)]
+    return [
+        facts.Agreement(
+            slot=slot.number,
+            turn=slot.attempts + 1,
+            agreement=terms.agreement,
+            exists=False,
+            reason=None,
+            total=None,
+            equilibrium_total=float(equilibrium_of(slot, terms, slot.willing).total),
+            punishment_slots=terms.punishment_slots,
+        )
+    ]

@@ -1,35 +1,34 @@
 """What follows from what the server knows: the offers, what is played, the verdicts, the phase.
 
-Nobody is asked here, and nothing but the ledger is used: whoever has the ledger can do it again.
+Nobody is asked, and only the ledger is used, so whoever has the ledger can repeat it.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
-from fedaccord.ledger.chain import Fact
+from fedaccord.protocol import facts
+from fedaccord.protocol.messages import BasisName, Phase, VerdictName
 from fedaccord.protocol.offers import consortium_of, flaw_in
 from fedaccord.protocol.standing import Standing, standings_of
-from fedaccord.protocol.state import Phase, Proposal, Slot, State
-from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.state import Pending, Slot, State
+from fedaccord.protocol.terms import SAME_CONTRIBUTION, Terms
 
-_ROUNDING = 1e-9
-"""As in play: a contribution this close (relative) to the agreed one is the agreed one."""
-
-Offers: TypeAlias = Callable[[Slot, Terms], list[Fact]]
+Facts: TypeAlias = list[facts.Record]
+Offers: TypeAlias = Callable[[Slot, Terms], Facts]
 """Finds what the agreement of those who are willing asks of each, if there is one."""
 
 
-def due(state: State, offers: Offers | None = None) -> list[Fact]:
-    """The facts that follow at once; none while someone is to be asked first.
+def due(state: State, offers: Offers | None = None) -> Facts:
+    """The facts that follow at once; none while somebody must be asked first.
 
-    `offers` takes the place of `find_offers`, which takes long.
+    `offers` replaces `find_offers`, which is slow.
     """
     slot, terms = state.slot, state.rules
-    if state.proposal is not None:
-        return _decide(state, state.proposal)
+    if state.pending is not None:
+        return _decide(state, state.pending)
     if slot is None or slot.settled or not reports_in(slot, terms):
         return []
     if len(slot.reports) < terms.needed:
@@ -50,24 +49,24 @@ def due(state: State, offers: Offers | None = None) -> list[Fact]:
 
 
 def reports_in(slot: Slot, terms: Terms) -> bool:
-    """Whether everyone reported or is absent."""
+    """Whether every client has reported or is absent."""
     return len(slot.reports.keys() | slot.absent) == len(terms.clients)
 
 
 def ranks_in(slot: Slot) -> bool:
-    """Whether everyone present knows its rank."""
+    """Whether every client that is present knows its rank."""
     return all(name in slot.ranked for name in slot.present)
 
 
 def answers_in(slot: Slot) -> bool:
-    """Whether everyone that has an offer answered it or is absent."""
+    """Whether every client with an offer has answered it or is absent."""
     return all(name in slot.answered or name in slot.absent for name in slot.offers)
 
 
 def training(slot: Slot, terms: Terms) -> list[str]:
-    """Who still trains in this slot: whoever trained as it was to in every round so far.
+    """Who still trains in this slot: the clients that trained as asked in every round so far.
 
-    The others are sent no more models: one could take them, and train on nothing.
+    The others are sent no more models, which they could take without training on anything.
     """
     return [
         name
@@ -77,50 +76,50 @@ def training(slot: Slot, terms: Terms) -> list[str]:
 
 
 def enough_to_average(slot: Slot, terms: Terms) -> int:
-    """How many updates a round needs: the quorum, or all where fewer were to train."""
+    """How many updates a round needs: the quorum, or all if fewer clients are to train."""
     return min(terms.needed, len(slot.contributors))
 
 
 def earned_model(slot: Slot, terms: Terms, name: str) -> bool:
-    """Whether a client is sent the model of a slot: it trained as it was to, be it on nothing."""
+    """Whether a client is sent the model of a slot: it trained as asked, even if on nothing."""
     if slot.basis is None or name not in slot.amounts:
         return False
     return slot.amounts[name] == 0 or name in training(slot, terms)
 
 
 def _fell_short(slot: Slot, terms: Terms, name: str) -> bool:
-    """Whether a client trained on less than was agreed, or on nothing where nothing was."""
+    """Whether a client trained on less than agreed or, without an agreement, on nothing."""
     least, agreed = slot.least.get(name), slot.amounts[name]
     if least is None:
         return False
     if slot.basis == "agreement":
-        return least < agreed * (1.0 - terms.tolerance - _ROUNDING)
+        return least < agreed * (1.0 - terms.tolerance - SAME_CONTRIBUTION)
     return least == 0
 
 
 def standings(slot: Slot, terms: Terms, names: list[str]) -> dict[str, Standing]:
-    """Each of these clients' place among them."""
+    """The place of each of these clients among them."""
     return dict(zip(names, standings_of(equilibrium_of(slot, terms, names)), strict=True))
 
 
 def equilibrium_of(slot: Slot, terms: Terms, names: list[str]) -> Equilibrium:
-    """What these clients do if each looks at itself only."""
+    """What these clients contribute if each minimises its own cost."""
     return solve_equilibrium(consortium_of(slot, terms, names))
 
 
 # --- What is played ------------------------------------------------------------------------
 
 
-def _choose(slot: Slot, terms: Terms, offers: Offers) -> list[Fact]:
-    """Offers, or what is played, when all offers are answered."""
+def _choose(slot: Slot, terms: Terms, offers: Offers) -> Facts:
+    """Make offers or, when all are answered, decide what is played."""
     if slot.phase == "punishing":
         return _equilibrium(slot, terms, "punishing")
-    if slot.attempt == 0:
+    if slot.attempts == 0:
         return offers(slot, terms)
     if not slot.agreement_exists:
         return _equilibrium(slot, terms, "no agreement")
     if all(name in slot.willing for name in slot.offers):
-        return [_basis_fact(slot, "agreement", None, dict(slot.offers))]
+        return [_basis(slot, "agreement", None, dict(slot.offers))]
     if slot.refused and terms.on_refusal == "equilibrium":
         return _equilibrium(slot, terms, "refused")
     if len(slot.willing) < terms.needed:
@@ -128,34 +127,30 @@ def _choose(slot: Slot, terms: Terms, offers: Offers) -> list[Fact]:
     return offers(slot, terms)
 
 
-def find_offers(slot: Slot, terms: Terms) -> list[Fact]:
+def find_offers(slot: Slot, terms: Terms) -> Facts:
     """The agreement of those who are willing, if there is one, and what it asks of each."""
     agreement = _solve(slot, terms)
     holds = agreement.exists and flaw_in(slot, terms, agreement.profile.tolist()) is None
     reason = agreement.reason or (None if holds else "the certificate does not hold")
-    common = {
-        "attempt": slot.attempt + 1,
-        "kind": agreement.kind,
-        "exists": holds,
-        "reason": reason,
-        "total": int(agreement.total) if holds else None,
-        "equilibrium_total": agreement.equilibrium.total,
-        "punishment_slots": agreement.punishment_slots,
-    }
-    fact = Fact("agreement", slot.number, None, common)
+    turn, kind = slot.attempts + 1, agreement.kind
+    found = facts.Agreement(
+        slot=slot.number,
+        turn=turn,
+        agreement="uniform" if kind == "uniform" else "individual",
+        exists=holds,
+        reason=reason,
+        total=int(agreement.total) if holds else None,
+        equilibrium_total=float(agreement.equilibrium.total),
+        punishment_slots=agreement.punishment_slots,
+    )
     if not holds:
-        return [fact]
-    names, amounts = agreement.consortium.names, agreement.profile.tolist()
+        return [found]
+    amounts = zip(agreement.consortium.names, agreement.profile.tolist(), strict=True)
     return [
-        fact,
+        found,
         *(
-            Fact(
-                "offer",
-                slot.number,
-                name,
-                {"attempt": slot.attempt + 1, "contribution": int(amount)},
-            )
-            for name, amount in zip(names, amounts, strict=True)
+            facts.Offer(slot=slot.number, client=name, turn=turn, contribution=int(amount))
+            for name, amount in amounts
         ),
     ]
 
@@ -171,46 +166,49 @@ def _solve(slot: Slot, terms: Terms) -> Agreement:
     )
 
 
-def _equilibrium(slot: Slot, terms: Terms, reason: str) -> list[Fact]:
+def _equilibrium(slot: Slot, terms: Terms, reason: str) -> Facts:
     """Everyone present plays the equilibrium, in whole samples."""
     equilibrium = equilibrium_of(slot, terms, slot.present)
     amounts = [int(amount) for amount in equilibrium.profile.tolist()]
     contributions = dict(zip(equilibrium.consortium.names, amounts, strict=True))
-    return [_basis_fact(slot, "equilibrium", reason, contributions)]
+    return [_basis(slot, "equilibrium", reason, contributions)]
 
 
-def _basis_fact(slot: Slot, basis: str, reason: str | None, contributions: dict[str, int]) -> Fact:
-    body = {"basis": basis, "reason": reason, "contributions": contributions}
-    return Fact("basis", slot.number, None, body)
+def _basis(
+    slot: Slot, basis: BasisName, reason: str | None, contributions: dict[str, int]
+) -> facts.Basis:
+    return facts.Basis(slot=slot.number, basis=basis, reason=reason, contributions=contributions)
 
 
 # --- The settlement ------------------------------------------------------------------------
 
 
-def _settle(state: State, slot: Slot, *, void: bool) -> list[Fact]:
+def _settle(state: State, slot: Slot, *, void: bool) -> Facts:
     """A verdict on each client, and the phase of the next slot."""
     verdicts = [verdict_on(slot, state.rules, name, void) for name in state.rules.clients]
-    deviation = any(fact.body["verdict"] == "deviation" for fact in verdicts)
+    deviation = any(one.verdict == "deviation" for one in verdicts)
     phase, left = _next_phase(state, deviation, void)
-    body = {
-        "void": void,
-        "basis": slot.basis,
-        "total": 0 if void else sum(fact.body["contributed"] or 0 for fact in verdicts),
-        "phase": phase,
-        "slots_left": left,
-    }
-    return [*verdicts, Fact("settlement", slot.number, None, body)]
+    settlement = facts.Settlement(
+        slot=slot.number,
+        void=void,
+        basis=slot.basis,
+        total=0 if void else sum(one.contributed or 0 for one in verdicts),
+        phase=phase,
+        slots_left=left,
+    )
+    return [*verdicts, settlement]
 
 
-def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> Fact:
-    """What a client contributed against what it was to contribute.
+def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> facts.Verdict:
+    """What a client contributed, compared with what it was to contribute.
 
-    Its contribution is the least that it trained on in any round in which it was there. Absence
-    is no deviation, and neither is anything in a slot without an agreement.
+    Its contribution is the least that it trained on in any round in which it was present. Absence
+    is not a deviation, and neither is anything in a slot without an agreement.
     """
     agreed = slot.amounts.get(name)
     missed = slot.missed.get(name, 0)
     contributed = slot.least.get(name, 0 if agreed == 0 else None)
+    verdict: VerdictName
     if name in slot.absent or name not in slot.reports:
         verdict = "absence"
     elif void:
@@ -221,17 +219,18 @@ def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> Fact:
         verdict = "deviation"
     else:
         verdict = "absence" if missed else "kept"
-    body: dict[str, Any] = {
-        "verdict": verdict,
-        "agreed": agreed,
-        "contributed": contributed,
-        "rounds_absent": missed,
-    }
-    return Fact("verdict", slot.number, name, body)
+    return facts.Verdict(
+        slot=slot.number,
+        client=name,
+        verdict=verdict,
+        agreed=agreed,
+        contributed=contributed,
+        rounds_absent=missed,
+    )
 
 
 def _next_phase(state: State, deviation: bool, void: bool) -> tuple[Phase, int | None]:
-    """A slip starts a punishment; a slot of punishment that was played shortens it."""
+    """A slip starts a punishment; each slot of punishment that is played shortens it."""
     if state.phase == "cooperating":
         if deviation:
             return "punishing", state.rules.punishment_slots
@@ -245,12 +244,18 @@ def _next_phase(state: State, deviation: bool, void: bool) -> tuple[Phase, int |
 # --- Going back to an older model ----------------------------------------------------------
 
 
-def _decide(state: State, proposal: Proposal) -> list[Fact]:
-    """Whether the consortium goes back, when everyone said so or is absent."""
-    terms = state.rules
-    heard = proposal.answers.keys() | proposal.absent
+def _decide(state: State, pending: Pending) -> Facts:
+    """Whether the consortium goes back, when every client has answered or is absent."""
+    terms, proposal = state.rules, pending.proposal
+    heard = pending.answers.keys() | pending.absent
     if terms.consents > 0 and len(heard) < len(terms.clients):
         return []
-    accepted = sum(proposal.answers.values()) >= terms.consents
-    body = {"turn": proposal.turn, "to_slot": proposal.to_slot, "accepted": accepted}
-    return [Fact("rollback", proposal.slot, None, body | {"digest": proposal.digest})]
+    return [
+        facts.Rollback(
+            slot=proposal.slot,
+            turn=proposal.turn,
+            to_slot=proposal.to_slot,
+            model=proposal.model,
+            accepted=sum(pending.answers.values()) >= terms.consents,
+        )
+    ]

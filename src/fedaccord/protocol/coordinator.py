@@ -4,19 +4,19 @@
     while (ask := coordinator.next_ask(last_slot)) is not None:
         coordinator.take(ask, replies_to(ask))
 
-Everything that it learns goes to the ledger before anything else happens, all of one answer at
-once; so it can be ended at any moment, and one that is made from the same ledger goes on.
+Everything that it learns goes to the ledger before anything else happens, all answers to a question
+at once. So it can be stopped at any moment, and one created from the same ledger continues.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.ledger.chain import Checkpoint, Fact
+from fedaccord.ledger.chain import Checkpoint
 from fedaccord.ledger.store import Ledger
-from fedaccord.protocol import guards
+from fedaccord.protocol import facts, guards
 from fedaccord.protocol.audit import look_over_end
 from fedaccord.protocol.conclusions import due, enough_to_average, equilibrium_of
-from fedaccord.protocol.messages import Ask, Reply, check_reason
+from fedaccord.protocol.messages import FORMAT, Ask, Reply, check_reason
 from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.rounds import take_round
@@ -25,12 +25,12 @@ from fedaccord.protocol.terms import Terms
 
 
 class Coordinator:
-    """Runs slots, one question after another."""
+    """Runs slots, question by question."""
 
     def __init__(self, terms: Terms | None, ledger: Ledger, start: Arrays | None = None) -> None:
-        """Go on where the ledger ends; `start` is the model to begin with if it is empty.
+        """Continue where the ledger ends; if it is empty, begin with the model `start`.
 
-        Without terms those of the ledger go on.
+        Without terms, those of the ledger stay in force.
         """
         self.ledger = ledger
         stored = ledger.checkpoints()
@@ -45,155 +45,141 @@ class Coordinator:
             self._agree_on(terms)
 
     def next_ask(self, last_slot: int) -> Ask | None:
-        """What to ask next; None when the slot `last_slot` is settled and everyone was told."""
-        if self.state.between_slots and self.state.proposal is None:
-            if self.state.settled >= last_slot:
+        """What to ask next; None when the slot `last_slot` is settled and all clients were told."""
+        state = self.state
+        if state.between_slots and state.pending is None:
+            if state.settled >= last_slot:
                 return None
-            number = self.state.settled + 1
-            self._write([Fact("slot", number, None, {"phase": self.state.phase})])
-        stage, turn, bodies = open_question(self.state)
+            self._write([facts.Slot(slot=state.settled + 1, phase=state.phase)])
+        stage, slot, turn, contents = open_question(state)
         model = self.model if stage in ("train", "settle") else None
-        slot = self.state.settled if stage == "consent" else self.state.current.number
-        return Ask(stage, slot, turn, self.ledger.head, bodies, model)
+        return Ask(stage, slot, turn, self.ledger.head, contents, model)
 
     def take(self, ask: Ask, replies: Sequence[Reply]) -> None:
-        """Take the replies to a question, and whatever follows from them."""
+        """Take the replies to a question, and everything that follows from them."""
         if ask.head != self.ledger.head:
             raise FedaccordError("the question was asked before something else happened")
-        take = {
-            "report": self._take_reports,
-            "rank": self._take_ranks,
-            "offer": self._take_answers,
-            "train": self._take_updates,
-            "settle": self._take_receipts,
-            "consent": self._take_consents,
-        }[ask.stage]
-        take(ask, replies)
+        if ask.stage == "train":
+            self._take_updates(ask, replies)
+        elif ask.stage == "settle":
+            self._take_receipts(ask, replies)
+        else:
+            found, faults = guards.take_replies(ask, replies, self._reader(ask))
+            self._write(self._in_order(ask, found, faults))
 
     def propose_rollback(self, to_slot: int, reason: str) -> None:
         """Propose to go back to the model that a slot ended with; the next run asks the clients.
 
-        Where the terms ask for nobody's consent it is done at once.
+        If the terms require nobody's consent, it is done at once.
         """
         state = self.state
-        if not state.between_slots or state.proposal is not None:
-            what = "a rollback" if state.proposal is not None else f"slot {state.current.number}"
-            raise InvalidInput(f"{what} is under way; run it to its end first", self.ledger.name)
+        if not state.between_slots or state.pending is not None:
+            what = "a rollback" if state.pending is not None else f"slot {state.current.number}"
+            raise InvalidInput(f"{what} is under way; finish it first", self.ledger.name)
         kept = sorted(slot for slot in state.models if slot < state.settled)
         if to_slot not in kept:
             names = ", ".join(map(str, kept)) or "none before the latest"
             raise InvalidInput(
-                f"the model of slot {to_slot} is not kept; kept are those of slots: {names} "
+                f"the model of slot {to_slot} is not kept; those of these slots are: {names} "
                 "(0 is the start)",
                 self.ledger.name,
             )
-        told = {"to_slot": to_slot, "digest": state.models[to_slot], "reason": check_reason(reason)}
-        body = {"turn": state.proposals + 1, **told}
-        self._write([Fact("proposal", state.settled, None, body)])
+        proposal = facts.Proposal(
+            slot=state.settled,
+            turn=state.proposals + 1,
+            to_slot=to_slot,
+            model=state.models[to_slot],
+            reason=check_reason(reason),
+        )
+        self._write([proposal])
 
     # --- What was answered -----------------------------------------------------------------
 
-    def _take_reports(self, ask: Ask, replies: Sequence[Reply]) -> None:
-        good, faults = guards.take_replies(
-            ask, replies, lambda _, reply: guards.read_report(reply.body)
-        )
-        facts = {name: Fact("report", ask.slot, name, report) for name, report in good.items()}
-        self._write(self._in_order(ask, facts, faults))
+    def _reader(self, ask: Ask) -> Callable[[str, Reply], facts.ClientRecord]:
+        """Reads a client's reply to this question into the fact that is written about it."""
+        slot, turn = ask.slot, ask.turn
+        expected = self._equilibrium(ask) if ask.stage == "rank" else {}
 
-    def _take_ranks(self, ask: Ask, replies: Sequence[Reply]) -> None:
-        slot, terms = self.state.current, self.state.rules
-        names = list(ask.bodies)
-        alone = dict(zip(names, equilibrium_of(slot, terms, names).profile.tolist(), strict=True))
+        def read(name: str, reply: Reply) -> facts.ClientRecord:
+            match ask.stage:
+                case "report":
+                    report = guards.read_report(reply.body)
+                    return facts.Report(slot=slot, client=name, **dict(report))
+                case "rank":
+                    samples = self.state.current.reports[name].samples
+                    rank = dict(guards.read_rank(reply.body, expected[name], samples))
+                    return facts.Rank(slot=slot, client=name, **dict(ask.contents[name]), **rank)
+                case "offer":
+                    answer = guards.read_answer(reply.body)
+                    return facts.Answer(slot=slot, client=name, turn=turn, **dict(answer))
+            consent = guards.read_consent(reply.body)
+            return facts.Consent(slot=slot, client=name, turn=turn, **dict(consent))
 
-        def read(name: str, reply: Reply) -> float:
-            samples = slot.reports[name]["samples"]
-            return guards.read_equilibrium(reply.body, alone[name], samples)
+        return read
 
-        good, faults = guards.take_replies(ask, replies, read)
-        facts = {
-            name: Fact("rank", ask.slot, name, {**ask.bodies[name], "contribution": alone[name]})
-            for name in good
-        }
-        self._write(self._in_order(ask, facts, faults))
-
-    def _take_answers(self, ask: Ask, replies: Sequence[Reply]) -> None:
-        good, faults = guards.take_replies(
-            ask, replies, lambda _, reply: guards.read_answer(reply.body)
-        )
-        facts = {
-            name: Fact("answer", ask.slot, name, {"attempt": ask.turn, "accepts": accepts})
-            for name, accepts in good.items()
-        }
-        self._write(self._in_order(ask, facts, faults))
+    def _equilibrium(self, ask: Ask) -> dict[str, float]:
+        """The equilibrium contribution of each client that is asked for it."""
+        names = list(ask.contents)
+        found = equilibrium_of(self.state.current, self.state.rules, names)
+        return dict(zip(names, found.profile.tolist(), strict=True))
 
     def _take_updates(self, ask: Ask, replies: Sequence[Reply]) -> None:
         slot, terms = self.state.current, self.state.rules
-        samples = {name: slot.reports[name]["samples"] for name in ask.bodies}
+        samples = {name: slot.reports[name].samples for name in ask.contents}
         needed = enough_to_average(slot, terms)
         over = take_round(ask, replies, self.model, samples, needed=needed, terms=terms)
-        facts = {
-            name: Fact("contribution", ask.slot, name, {"round": ask.turn, **content})
-            for name, content in over.contributions.items()
-        }
-        body = {
-            "round": ask.turn,
-            "averaged": over.averaged,
-            "total": over.total,
-            "digest": digest(over.model),
-        }
-        end = Fact("round", ask.slot, None, body)
-        self._write([*self._in_order(ask, facts, over.faults), end], over.model)
+        end = facts.Round(
+            slot=ask.slot,
+            turn=ask.turn,
+            averaged=over.averaged,
+            total=over.total,
+            model=digest(over.model),
+        )
+        self._write([*self._in_order(ask, over.contributions, over.faults), end], over.model)
 
     def _take_receipts(self, ask: Ask, replies: Sequence[Reply]) -> None:
         good, faults = guards.take_replies(ask, replies, lambda name, _: name)
-        told = {"clients": [name for name in ask.bodies if name in good]}
-        self._write([*faults, Fact("told", ask.slot, None, told)])
+        told = [name for name in ask.contents if name in good]
+        self._write([*faults, facts.Told(slot=ask.slot, clients=told)])
 
-    def _take_consents(self, ask: Ask, replies: Sequence[Reply]) -> None:
-        good, faults = guards.take_replies(
-            ask, replies, lambda _, reply: guards.read_consent(reply.body)
-        )
-        facts = {
-            name: Fact("consent", ask.slot, name, {"turn": ask.turn, "agrees": agrees})
-            for name, agrees in good.items()
-        }
-        self._write(self._in_order(ask, facts, faults))
+    def _in_order(
+        self, ask: Ask, found: Mapping[str, facts.ClientRecord], faults: list[facts.Fault]
+    ) -> list[facts.Record]:
+        """Client by client in the order of the terms, so that a ledger is reproducible.
 
-    def _in_order(self, ask: Ask, facts: dict[str, Fact], faults: list[Fact]) -> list[Fact]:
-        """Client by client in the order of the terms, so that a ledger repeats.
-
-        A client without a good reply is absent. What concerns nobody known comes last.
+        A client without a valid reply is absent. Faults of clients that were not asked and of
+        unknown nodes come last.
         """
-        result = []
-        for name in ask.bodies:
+        result: list[facts.Record] = []
+        for name in ask.contents:
             result += [fault for fault in faults if fault.client == name]
-            missing = Fact("absence", ask.slot, name, {"stage": ask.stage, "turn": ask.turn})
-            result.append(facts.get(name, missing))
-        rest = [fault for fault in faults if fault.client not in ask.bodies]
-        key = [str(fault.body.get("node", "")) + str(fault.client) for fault in rest]
-        return result + [fault for _, fault in sorted(zip(key, rest, strict=True), key=_first)]
+            absence = facts.Absence(slot=ask.slot, client=name, stage=ask.stage, turn=ask.turn)
+            result.append(found.get(name, absence))
+        rest = [fault for fault in faults if fault.client not in ask.contents]
+        return result + sorted(rest, key=_node_or_client)
 
     # --- What is written -------------------------------------------------------------------
 
-    def _write(self, facts: list[Fact], model: Arrays | None = None) -> None:
-        """Write facts down with all that follows from them, in one piece."""
-        written: list[Fact] = []
-        while facts:
-            for fact in facts:
+    def _write(self, new: Sequence[facts.Record], model: Arrays | None = None) -> None:
+        """Write facts and everything that follows from them, in one transaction."""
+        written: list[facts.Record] = []
+        while new:
+            for fact in new:
                 self.state.apply(fact)
-            written += facts
-            facts = due(self.state) if self.state.terms else []
+            written += new
+            new = due(self.state) if self.state.terms else []
         slot = self.state.current.number if self.state.slot is not None else 0
-        if any(fact.kind == "rollback" and fact.body["accepted"] for fact in written):
+        if any(isinstance(fact, facts.Rollback) and fact.accepted for fact in written):
             model = self._stored_model(self.ledger.checkpoints(), self.model)
             slot = self.state.settled + 1  # it is what the next slot begins with
         stored = None if model is None else to_bytes(model)
-        self.ledger.append(written, stored, slot=slot, keep=self.state.rules.models_kept)
+        entries = [record.fact for record in written]
+        self.ledger.append(entries, stored, slot=slot, keep=self.state.rules.models_kept)
         if model is not None:
             self.model = model
 
     def _read(self, stored: list[Checkpoint]) -> State:
-        """What the ledger says; nothing is added to one that was changed or whose model is gone."""
+        """What the ledger says; nothing is added to one that was changed or lacks its model."""
         if self.ledger.last() is None and not stored:
             return State()
         slot = self.ledger.last("slot")
@@ -202,41 +188,40 @@ class Coordinator:
         if findings.problems:
             raise FedaccordError(
                 f"{self.ledger.name}: {findings.problems[0]}; a server adds nothing to a ledger "
-                "that was changed (fedaccord ledger verify looks at all of it)"
+                "that was changed (fedaccord ledger verify checks all of it)"
             )
         return state
 
     def _stored_model(self, stored: list[Checkpoint], start: Arrays | None) -> Arrays:
-        """The model that the ledger speaks of last, which must have the form of `start`."""
+        """The model that the ledger names last, which must have the form of `start`."""
         for checkpoint in reversed(stored):
             model = from_bytes(checkpoint.parameters)
             if digest(model) == self.state.model:
                 break
         else:
-            raise FedaccordError(f"{self.ledger.name}: the model that it speaks of is missing")
+            raise FedaccordError(f"{self.ledger.name}: the model that it names is missing")
         if start is not None and _form(model) != _form(start):
             raise InvalidInput("its model has other parameters than this task", self.ledger.name)
         return model
 
     def _agree_on(self, terms: Terms) -> None:
         """The ledger begins with the terms and the model; new terms may follow between slots."""
-        given = terms.model_dump(mode="json")
         if self.state.terms is None:
-            model = Fact("model", 0, None, {"digest": digest(self.model)})
-            self._write([Fact("terms", 0, None, {"terms": given}), model], self.model)
+            model = facts.Model(slot=0, model=digest(self.model))
+            self._write([facts.Terms(slot=0, format=FORMAT, terms=terms), model], self.model)
         elif self.state.rules != terms:
             if not self.state.between_slots:
                 raise InvalidInput(
-                    f"slot {self.state.current.number} was begun with other terms; "
-                    "finish it with those",
+                    f"slot {self.state.current.number} was begun under other terms; "
+                    "finish it under those",
                     self.ledger.name,
                 )
-            self._write([Fact("terms", self.state.settled, None, {"terms": given})])
+            self._write([facts.Terms(slot=self.state.settled, format=FORMAT, terms=terms)])
 
 
 def _form(model: Arrays) -> dict[str, tuple[int, ...]]:
     return {name: array.shape for name, array in model.items()}
 
 
-def _first(pair: tuple[str, Fact]) -> str:
-    return pair[0]
+def _node_or_client(fault: facts.Fault) -> str:
+    return f"{'' if fault.node is None else fault.node}{fault.client}"

@@ -1,275 +1,322 @@
-"""What each kind of entry holds: its keys, and the form and range of what stands in them.
+"""The entries of a server's ledger, as records: one class for each kind.
 
-A ledger may have been written by anyone. What does not have this form is no entry of ours, and
-nothing needs to be worked out from it.
+A ledger may have been written by anyone. An entry that does not have this form is not one of ours,
+and nothing needs to be worked out from it.
 
->>> wrong_form(Fact("slot", 1, None, {"phase": "cooperating"}))
->>> wrong_form(Fact("slot", 1, None, {"phase": "cooperating", "note": "hello"}))
-'has an unknown key, note'
->>> wrong_form(Fact("slot", 1, "a", {"phase": "cooperating"}))
-'is about a client, and should concern everyone'
+>>> read_fact(Fact("slot", 1, None, {"phase": "cooperating"}))
+Slot(slot=1, phase='cooperating')
+>>> read_fact(Fact("slot", 1, None, {"phase": "cooperating", "note": "hello"}))
+Traceback (most recent call last):
+...
+fedaccord.protocol.facts.WrongForm: has an unknown key, note
+>>> read_fact(Fact("slot", 1, "a", {"phase": "cooperating"}))
+Traceback (most recent call last):
+...
+fedaccord.protocol.facts.WrongForm: is about a client, and should concern everyone
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
-from fedaccord.protocol.asked import LAST_SLOT, MOST_ENTRIES, Digest, Place, Samples, Total
-from fedaccord.protocol.messages import LONGEST_REASON, Stage
-from fedaccord.protocol.state import Basis, Phase
-from fedaccord.protocol.terms import MOST
-
-Turn = Annotated[int, Field(ge=0, le=MOST)]
-Slots = Annotated[int, Field(ge=0, le=LAST_SLOT)]
-Verdict = Literal["kept", "deviation", "absence", "refused"]
-Amount = Annotated[float, Field(ge=0)]
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("cannot be shown")
-    return text
-
-
-Line = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON), AfterValidator(_printable)]
-"""For people to read."""
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class _Empty(_Body):
-    """Of those kinds that follow from others: what is in them is compared with what should be."""
-
-    model_config = ConfigDict(extra="allow")
+from fedaccord.protocol import terms as rules
+from fedaccord.protocol.messages import (
+    FORMAT,
+    AgreementKind,
+    Amount,
+    BasisName,
+    ConsentAnswer,
+    Content,
+    Digest,
+    Line,
+    OfferAnswer,
+    Phase,
+    Placed,
+    RankAnswer,
+    ReportAnswer,
+    Samples,
+    SlotNumber,
+    Stage,
+    Total,
+    TrainingAnswer,
+    Turn,
+    VerdictName,
+)
+from fedaccord.protocol.terms import Count
 
 
-# --- The server's ledger -------------------------------------------------------------------
+class WrongForm(FedaccordError):
+    """What is wrong with the form of an entry."""
 
 
-class _Terms(_Body):
-    terms: dict[str, Any]
+class Record(Content):
+    """An entry. All its fields but `slot` and `client` are the body of what is written."""
+
+    kind: ClassVar[str]
+    slot: int
+
+    @property
+    def whom(self) -> str | None:
+        """The client that it is about; None: it concerns everyone."""
+        return getattr(self, "client", None)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body as JSON."""
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"slot", "client"})
+
+    @property
+    def fact(self) -> Fact:
+        """What is written to the ledger."""
+        return Fact(self.kind, self.slot, self.whom, self.body)
 
 
-class _Model(_Body):
-    digest: Digest
+class ClientRecord(Record):
+    """Something that happened to one client."""
+
+    client: str
 
 
-class _Slot(_Body):
+class Terms(Record):
+    """The terms, from this slot on."""
+
+    kind = "terms"
+    format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
+    terms: rules.Terms
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """All rules, also those that are as by default."""
+        return {"format": self.format, "terms": self.terms.model_dump(mode="json")}
+
+
+class Model(Record):
+    """The model to begin with."""
+
+    kind = "model"
+    model: Digest
+
+
+class Slot(Record):
+    """A slot begins."""
+
+    kind = "slot"
     phase: Phase
 
 
-class _Report(_Body):
-    ratio: float
-    samples: Samples
-    discount_factor: float = 0.0
+class Report(ClientRecord, ReportAnswer):
+    """What a client reported."""
+
+    kind = "report"
 
 
-class _Placed(_Body):
-    rank: Place
-    clients: Place
-    above: Total | None
-    tied: Total | None
+class Rank(ClientRecord, Placed, RankAnswer):
+    """A client's place, and the equilibrium contribution that follows from it."""
+
+    kind = "rank"
 
 
-class _Rank(_Placed):
-    contribution: Amount
+class Agreement(Record):
+    """An attempt at an agreement between those who are willing."""
 
-
-class _Agreement(_Body):
-    attempt: Place
-    kind: Literal["individual", "uniform"]
+    kind = "agreement"
+    turn: Count
+    agreement: AgreementKind
     exists: bool
     reason: Line | None
     total: Total | None
     equilibrium_total: Amount
-    punishment_slots: Place | None
+    punishment_slots: Count | None
 
 
-class _Offer(_Body):
-    attempt: Place
+class Offer(ClientRecord):
+    """What the agreement asks of a client."""
+
+    kind = "offer"
+    turn: Count
     contribution: Samples
 
 
-class _Answer(_Body):
-    attempt: Place
-    accepts: bool
+class Answer(ClientRecord, OfferAnswer):
+    """A client's answer to its offer."""
+
+    kind = "answer"
+    turn: Count
 
 
-class _Contribution(_Body):
-    round: Place
-    samples: Samples
+class Basis(Record):
+    """What is played in this slot, and why."""
+
+    kind = "basis"
+    basis: BasisName
+    reason: str | None
+    contributions: dict[str, Samples]
+
+
+class Contribution(ClientRecord, TrainingAnswer):
+    """What a client trained on in a round, and the digest and the norm of its update."""
+
+    kind = "contribution"
+    turn: Count
     norm: Amount
     update: Digest | None
 
 
-class _Round(_Body):
-    round: Place
+class Round(Record):
+    """The end of a round."""
+
+    kind = "round"
+    turn: Count
     averaged: bool
     total: Total
-    digest: Digest
+    model: Digest
 
 
-class _Absence(_Body):
+class Absence(ClientRecord):
+    """A client did not answer, or its reply was refused."""
+
+    kind = "absence"
     stage: Stage
     turn: Turn
 
 
-class _Fault(_Absence):
-    reason: str
-    node: Annotated[int, Field(ge=0, lt=2**64)] = 0
-    samples: Samples = 0
-    norm: Amount = 0.0
+class Fault(Record):
+    """A reply was refused: of a client, or of a node that belongs to no client."""
 
-
-class _Told(_Body):
-    clients: list[str]
-
-
-class _Proposal(_Body):
-    turn: Place
-    to_slot: Slots
-    digest: Digest
-    reason: Line
-
-
-class _Consent(_Body):
-    turn: Place
-    agrees: bool
-
-
-_OF_ALL: Mapping[str, type[_Body]] = {
-    "terms": _Terms,
-    "model": _Model,
-    "slot": _Slot,
-    "agreement": _Agreement,
-    "basis": _Empty,
-    "round": _Round,
-    "settlement": _Empty,
-    "told": _Told,
-    "proposal": _Proposal,
-    "rollback": _Empty,
-}
-_OF_CLIENTS: Mapping[str, type[_Body]] = {
-    "report": _Report,
-    "rank": _Rank,
-    "offer": _Offer,
-    "answer": _Answer,
-    "contribution": _Contribution,
-    "absence": _Absence,
-    "verdict": _Empty,
-    "consent": _Consent,
-}
-
-
-def wrong_form(fact: Fact) -> str | None:
-    """What is wrong with the form of an entry in a server's ledger, if anything."""
-    if fact.kind == "fault":  # about a client, or a node of nobody
-        return _mistake(_Fault, fact.body)
-    if (form := _OF_ALL.get(fact.kind)) is not None:
-        if fact.client is not None:
-            return "is about a client, and should concern everyone"
-        return _mistake(form, fact.body)
-    if (form := _OF_CLIENTS.get(fact.kind)) is None:
-        return "is of an unknown kind"
-    return "is about nobody" if fact.client is None else _mistake(form, fact.body)
-
-
-# --- A client's copy -----------------------------------------------------------------------
-
-
-class _Noted(_Body):
-    """What every entry of a copy has."""
-
+    kind = "fault"
+    client: str | None
+    stage: Stage
     turn: Turn
-    ledger: tuple[Annotated[int, Field(ge=0, le=MOST_ENTRIES)], Digest] = Field(strict=False)
+    reason: str
+    node: Annotated[int, Field(ge=0, lt=2**64)] | None = None
+    samples: Samples | None = None
+    """Of an update that is too long, as is the next."""
+    norm: Amount | None = None
 
 
-class _NotedReport(_Noted, _Report):
-    terms: Digest
+class Verdict(ClientRecord):
+    """What a client contributed against what it was to contribute."""
 
-
-class _NotedRank(_Noted, _Placed):
-    pass
-
-
-class _NotedOffer(_Noted, _Placed):
-    contribution: Samples
-    kind: Literal["individual", "uniform"]
-    total: Total
-    equilibrium_total: Amount
-    punishment_slots: Place | None
-    tolerance: float = Field(ge=0, lt=1)
-    rounds: Place
-
-
-class _NotedAnswer(_Noted):
-    accepts: bool
-
-
-class _NotedContribution(_Noted):
-    basis: Basis
-    contribution: Samples
-    model: Digest
-    samples: Samples
-    update: Digest | None
-    norm: Amount
-    rank: Place | None = None
-    """At the equilibrium, like the next three."""
-    clients: Place | None = None
-    above: Total | None = None
-    tied: Total | None = None
-
-
-class _NotedSettlement(_Noted):
-    verdict: Verdict
+    kind = "verdict"
+    verdict: VerdictName
     agreed: Samples | None
     contributed: Samples | None
     rounds_absent: Turn
-    deviated: list[str]
-    absent: list[str]
+
+
+class Settlement(Record):
+    """The end of a slot, and the phase of the next one."""
+
+    kind = "settlement"
+    void: bool
+    basis: BasisName | None
+    total: Total
     phase: Phase
     slots_left: Turn | None
-    model: Digest | None
 
 
-class _NotedConsent(_Noted):
-    agrees: bool
-    to_slot: Slots
-    digest: Digest
+class Told(Record):
+    """Which clients received the settlement."""
+
+    kind = "told"
+    clients: list[str]
+
+
+class Proposal(Record):
+    """A proposal to go back to the model of an earlier slot."""
+
+    kind = "proposal"
+    turn: Count
+    to_slot: SlotNumber
+    model: Digest
     reason: Line
 
 
-_OF_COPIES: Mapping[str, type[_Body]] = {
-    "report": _NotedReport,
-    "rank": _NotedRank,
-    "offer": _NotedOffer,
-    "answer": _NotedAnswer,
-    "contribution": _NotedContribution,
-    "settlement": _NotedSettlement,
-    "consent": _NotedConsent,
+class Consent(ClientRecord, ConsentAnswer):
+    """A client's answer to a proposal."""
+
+    kind = "consent"
+    turn: Count
+
+
+class Rollback(Record):
+    """What came of a proposal."""
+
+    kind = "rollback"
+    turn: Count
+    to_slot: SlotNumber
+    model: Digest
+    accepted: bool
+
+
+FORMS: dict[str, type[Record]] = {
+    form.kind: form
+    for form in (
+        *(Terms, Model, Slot, Report, Rank, Absence, Fault, Agreement, Offer, Answer, Basis),
+        *(Contribution, Round, Verdict, Settlement, Told, Proposal, Consent, Rollback),
+    )
 }
+"""The form of each kind of entry."""
+KINDS = tuple(FORMS)
 
 
-def wrong_note(fact: Fact) -> str | None:
-    """What is wrong with the form of an entry in a client's copy, if anything."""
-    if fact.client is None or (form := _OF_COPIES.get(fact.kind)) is None:
-        return "is no entry of a client's copy"
-    return _mistake(form, fact.body)
+_OF_CLIENTS = {kind for kind, form in FORMS.items() if issubclass(form, ClientRecord)}
 
 
-def _mistake(form: type[_Body], body: Mapping[str, Any]) -> str | None:
+def read_fact(fact: Fact) -> Record:
+    """The record in an entry of a server's ledger."""
+    kind, client = fact.kind, fact.client
+    form = FORMS.get(kind)
+    if form is None:
+        raise WrongForm("is of an unknown kind")
+    if kind in _OF_CLIENTS and client is None:
+        raise WrongForm("is about nobody")
+    if kind in _OF_CLIENTS or kind == "fault":  # a fault may be of a node that belongs to nobody
+        return read_as(form, fact, {"slot": fact.slot, "client": client})
+    if client is not None:
+        raise WrongForm("is about a client, and should concern everyone")
+    if kind == "terms":
+        check_format(fact)
+    return read_as(form, fact, {"slot": fact.slot})
+
+
+def check_format(fact: Fact) -> None:
+    """Refuse entries of another version by its name, before anything in them looks wrong."""
+    if fact.body.get("format") != FORMAT:
+        raise WrongForm(
+            f"is not in format {FORMAT}, the only one that this fedaccord reads: the fedaccord "
+            "that wrote it can verify it"
+        )
+
+
+Form = TypeVar("Form", bound=Content)
+
+
+def read_as(form: type[Form], fact: Fact, place: dict[str, Any]) -> Form:
+    """The record of this form in an entry that is at this place."""
+    body = fact.body
+    if "slot" in body or "client" in body:
+        raise WrongForm("has an unknown key, " + ("slot" if "slot" in body else "client"))
     try:
-        form.model_validate(body)
+        record = form.model_validate({**body, **place})
     except ValidationError as error:
-        mistake = error.errors(include_input=False, include_url=False)[0]
-        key = ".".join(map(str, mistake["loc"]))[:40]
-        if mistake["type"] == "extra_forbidden":
-            return f"has an unknown key, {key}"
-        if mistake["type"] == "missing":
-            return f"has no {key}"
-        return f"has something else for {key} than belongs there"
-    return None
+        raise WrongForm(_mistake(error)) from None
+    for key in form.optional:  # such a key is left out where there is nothing to say
+        if body.get(key, 0) is None:
+            raise WrongForm(f"has something else for {key} than belongs there")
+    for key in form.numbers:  # pydantic takes 1 for 1.0, and a number has one spelling only
+        if type(body.get(key)) is int:
+            raise WrongForm(f"has something else for {key} than belongs there")
+    return record
+
+
+def _mistake(error: ValidationError) -> str:
+    mistake = error.errors(include_input=False, include_url=False)[0]
+    key = ".".join(map(str, mistake["loc"]))[:40]
+    if mistake["type"] == "extra_forbidden":
+        return f"has an unknown key, {key}"
+    if mistake["type"] == "missing":
+        return f"has no {key}"
+    return f"has something else for {key} than belongs there"

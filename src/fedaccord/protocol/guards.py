@@ -1,6 +1,7 @@
 """What the server refuses. Flower's FedAvg believes whatever it is told; this does not.
 
-A reply that is refused is a fault in the ledger. Its client counts as absent, the others go on.
+A reply that is refused becomes a fault in the ledger. Its client counts as absent, and the others
+continue.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,19 +10,24 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fedaccord.ledger.chain import Fact
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol import facts
+from fedaccord.protocol.messages import (
+    Ask,
+    ConsentAnswer,
+    OfferAnswer,
+    RankAnswer,
+    Reply,
+    ReportAnswer,
+)
 from fedaccord.protocol.parameters import Arrays, distance, unlike
 from fedaccord.protocol.reasons import Reason
-from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS
+from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS, SAME_EQUILIBRIUM
 
 PROBLEMS = {
     "refusal": Reason.REFUSES,
     "failure": Reason.FAILED,
 }
-"""What a client may say instead of an answer. It gives no reasons, which might tell too much."""
-_CLOSE = 1e-6
-"""Two machines may round differently."""
+"""What a client may say instead of an answer. It gives no details, which might reveal too much."""
 
 Read = TypeVar("Read")
 
@@ -32,10 +38,10 @@ class Fault(Exception):
 
 def take_replies(
     ask: Ask, replies: Sequence[Reply], read: Callable[[str, Reply], Read]
-) -> tuple[dict[str, Read], list[Fact]]:
-    """The replies that are what was asked for, by client, and the faults of the others.
+) -> tuple[dict[str, Read], list[facts.Fault]]:
+    """The valid replies, by client, and the faults of the others.
 
-    Of several replies of one client the first good one counts.
+    If a client replies several times, its first valid reply counts.
     """
     good: dict[str, Read] = {}
     faults = []
@@ -47,15 +53,19 @@ def take_replies(
                 raise Fault(Reason.DUPLICATE)
             good[name] = read(name, reply)
         except Fault as fault:
-            faults.append(_fact(ask, reply, str(fault)))
+            faults.append(_fault(ask, reply, str(fault)))
     return good, faults
 
 
-def _fact(ask: Ask, reply: Reply, reason: str) -> Fact:
-    body: dict[str, Any] = {"stage": ask.stage, "turn": ask.turn, "reason": reason}
-    if reply.client is None:
-        body["node"] = reply.node
-    return Fact("fault", ask.slot, reply.client, body)
+def _fault(ask: Ask, reply: Reply, reason: str) -> facts.Fault:
+    return facts.Fault(
+        slot=ask.slot,
+        client=reply.client,
+        stage=ask.stage,
+        turn=ask.turn,
+        reason=reason,
+        node=reply.node if reply.client is None else None,
+    )
 
 
 def _sender(ask: Ask, reply: Reply) -> str:
@@ -63,20 +73,19 @@ def _sender(ask: Ask, reply: Reply) -> str:
         raise Fault(reply.problem)
     if reply.client is None:
         raise Fault(Reason.UNKNOWN_NODE)
-    if reply.client not in ask.bodies:
+    if reply.client not in ask.contents:
         raise Fault(Reason.NOT_ASKED)
     return reply.client
 
 
 def _check_place(ask: Ask, name: str, body: Any) -> None:
-    """It must answer this question of this slot and round."""
+    """It must answer this question."""
     if not isinstance(body, Mapping):
         raise Fault(Reason.NO_CONTENT)
     for field, wanted in (("slot", ask.slot), ("stage", ask.stage), ("turn", ask.turn)):
         given = body.get(field)
         if type(given) is not type(wanted) or given != wanted:
-            word = "round" if field == "turn" and ask.stage == "train" else field
-            raise Fault(Reason.OTHER_PLACE.format(place=word))
+            raise Fault(Reason.OTHER_PLACE.format(place=field))
     if body.get("token") != ask.token(name):
         raise Fault(Reason.REPLAYED)
     if "problem" in body:
@@ -112,42 +121,57 @@ def number(body: Mapping[str, Any], field: str) -> float:
     return value
 
 
-def read_report(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Ratio, samples, and the discount factor of a client that tells it."""
-    ratio = number(body, "ratio")
-    if not RATIOS[0] <= ratio <= RATIOS[1]:
+def read_report(body: Mapping[str, Any]) -> ReportAnswer:
+    """Ratio, samples, and the discount factor of a client that reveals it."""
+    ratio, samples = number(body, "ratio"), whole(body, "samples", MOST_SAMPLES)
+    told = body.get("discount_factor") is not None
+    delta = number(body, "discount_factor") if told else None
+    return check_report(ReportAnswer(ratio=ratio, samples=samples, discount_factor=delta))
+
+
+def check_report(report: ReportAnswer) -> ReportAnswer:
+    """Check that everything that follows from a report can be computed."""
+    if not RATIOS[0] <= report.ratio <= RATIOS[1]:
         least, most = (f"{end:g}" for end in RATIOS)
         raise Fault(Reason.OUT_OF_RANGE.format(field="ratio", least=least, most=most))
-    samples = whole(body, "samples", MOST_SAMPLES)
-    if samples == 0:
+    if report.samples == 0:
         raise Fault(Reason.NO_SAMPLES)
-    report = {"ratio": ratio, "samples": samples}
-    if body.get("discount_factor") is not None:
-        delta = number(body, "discount_factor")
-        if not 0 <= delta < 1:
-            raise Fault(Reason.OUT_OF_RANGE.format(field="discount_factor", least=0, most=1))
-        report["discount_factor"] = delta
+    if report.discount_factor is not None and not 0 <= report.discount_factor < 1:
+        raise Fault(Reason.OUT_OF_RANGE.format(field="discount_factor", least=0, most=1))
     return report
 
 
-def read_equilibrium(body: Mapping[str, Any], expected: float, samples: int) -> float:
-    """The client's own equilibrium contribution, which the server can work out as well."""
-    value = number(body, "contribution")
-    if abs(value - expected) > _CLOSE * samples:
+def read_rank(body: Mapping[str, Any], expected: float, samples: int) -> RankAnswer:
+    """The client's own equilibrium contribution."""
+    check_equilibrium(number(body, "contribution"), expected, samples)
+    return RankAnswer(contribution=expected)
+
+
+def check_equilibrium(contribution: float, expected: float, samples: int) -> None:
+    """Check an equilibrium contribution, which the server can compute as well."""
+    if abs(contribution - expected) > SAME_EQUILIBRIUM * samples:
         raise Fault(Reason.OTHER_EQUILIBRIUM)
+
+
+def read_answer(body: Mapping[str, Any]) -> OfferAnswer:
+    """Whether the client accepts."""
+    return OfferAnswer(accepts=_bool(body, "accepts"))
+
+
+def read_consent(body: Mapping[str, Any]) -> ConsentAnswer:
+    """Whether the client agrees to a rollback."""
+    return ConsentAnswer(agrees=_bool(body, "agrees"))
+
+
+def _bool(body: Mapping[str, Any], field: str) -> bool:
+    value = body.get(field)
+    if not isinstance(value, bool):
+        raise Fault(Reason.NOT_A_BOOL.format(field=field))
     return value
 
 
-def read_answer(body: Mapping[str, Any]) -> bool:
-    """Whether it accepts."""
-    accepts = body.get("accepts")
-    if not isinstance(accepts, bool):
-        raise Fault(Reason.NOT_A_BOOL.format(field="accepts"))
-    return accepts
-
-
 class Update(NamedTuple):
-    """What came of a client's training in a round."""
+    """The result of a client's training in a round."""
 
     samples: int
     parameters: Arrays | None = None
@@ -157,7 +181,7 @@ class Update(NamedTuple):
 
 
 def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
-    """How many samples a client trained on, and the parameters if there were any."""
+    """How many samples a client trained on, and the parameters if it trained."""
     count = whole(reply.body, "samples", samples)
     if count == 0:
         return Update(0)
@@ -172,11 +196,3 @@ def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
     if not isfinite(norm):
         raise Fault(Reason.ENDLESS_UPDATE)
     return Update(count, parameters, norm)
-
-
-def read_consent(body: Mapping[str, Any]) -> bool:
-    """Whether it agrees to a rollback."""
-    agrees = body.get("agrees")
-    if not isinstance(agrees, bool):
-        raise Fault(Reason.NOT_A_BOOL.format(field="agrees"))
-    return agrees

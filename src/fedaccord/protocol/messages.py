@@ -1,60 +1,318 @@
-"""What goes between server and clients, before it becomes a message of Flower's."""
+"""What the server asks and what clients answer, as records: every field has a form and a range.
+
+Either side may be wrong, or lie. So both are read into these records, and what does not fit is
+refused. `Ask` and `Reply` are the envelopes in which the records travel.
+"""
 
 import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from fedaccord.errors import InvalidInput
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Head, canonical
 from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.standing import Standing
+from fedaccord.protocol.terms import MOST, MOST_CLIENTS, MOST_SAMPLES, Count, Terms
+
+FORMAT = 2
+"""The version of everything below, of the facts in a ledger and of the notes in a copy."""
 
 Stage = Literal["report", "rank", "offer", "train", "settle", "consent"]
 STAGES: tuple[Stage, ...] = ("report", "rank", "offer", "train", "settle", "consent")
+Phase = Literal["cooperating", "punishing"]
+BasisName = Literal["agreement", "equilibrium"]
+VerdictName = Literal["kept", "deviation", "absence", "refused"]
+AgreementKind = Literal["individual", "uniform"]
+
+LAST_SLOT = 10**6
+"""One slot per hour for a century."""
+MOST_ENTRIES = 2**53
+"""In a ledger."""
+LONGEST_REASON = 500
+"""Characters."""
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("cannot be shown")
+    return text
+
+
+Amount = Annotated[float, Field(ge=0)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""Of a model, unless another thing is named."""
+Samples = Annotated[int, Field(ge=0, le=MOST_SAMPLES)]
+Total = Annotated[int, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
+Turn = Annotated[int, Field(ge=0, le=MOST)]
+"""Which question of its stage in the slot, from 1: the attempt at an agreement, the round of
+training, the proposal to go back. It is 0 for what is asked only once."""
+SlotNumber = Annotated[int, Field(ge=0, le=LAST_SLOT)]
+ShownHead = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=MOST_ENTRIES)], Digest], Field(strict=False)
+]
+"""The head of the server's ledger when it asked: the number and the digest of its last entry."""
+Line = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON), AfterValidator(_printable)]
+"""Something for people to read."""
+
+
+class Refusal(FedaccordError):
+    """Why a client refuses a message from the server."""
+
+
+class Content(BaseModel):
+    """A record. A field with a default is left out of its JSON if it has that value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Its fields with a default."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Its fields that are floats."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        fields = cls.model_fields.items()
+        cls.optional = tuple(name for name, field in fields if not field.is_required())
+        cls.numbers = tuple(name for name, field in fields if _is_number(field.annotation))
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The record as JSON."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+def _is_number(annotation: Any) -> bool:
+    return annotation is float or any(map(_is_number, get_args(annotation)))
+
+
+Part = TypeVar("Part", bound=Content)
+
+
+def part(form: type[Part], whole: Content) -> Part:
+    """The part of a record that is a record itself."""
+    return form(**{name: getattr(whole, name) for name in form.model_fields})
+
+
+# --- What a client is told -----------------------------------------------------------------
+
+
+class Placed(Content):
+    """A client's place among all; see `standing`."""
+
+    rank: Count
+    clients: Count
+    above: Total | None
+    tied: Total | None
+
+    @property
+    def standing(self) -> Standing:
+        """The same, to calculate with."""
+        return Standing(self.rank, self.clients, self.above, self.tied)
+
+
+class AskedReport(Content):
+    """(1) Report ratio and samples."""
+
+    stage: ClassVar[Stage] = "report"
+    phase: Phase
+
+
+class AskedRank(Placed):
+    """(2) Work out one's own equilibrium contribution."""
+
+    stage: ClassVar[Stage] = "rank"
+
+
+class AskedOffer(Placed):
+    """(3) Accept an offer, or refuse it."""
+
+    stage: ClassVar[Stage] = "offer"
+    contribution: Samples
+    agreement: AgreementKind
+    total: Total
+    equilibrium_total: Annotated[float, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
+    punishment_slots: Count | None
+    tolerance: Annotated[float, Field(ge=0, lt=1)]
+    rounds: Count
+
+
+class AskedTraining(Content):
+    """(4) Train on the contribution that was accepted."""
+
+    stage: ClassVar[Stage] = "train"
+    basis: Literal["agreement"]
+    contribution: Samples
+    model: Digest
+
+
+class AskedEquilibrium(Placed):
+    """(4) Train on one's own equilibrium contribution."""
+
+    stage: ClassVar[Stage] = "train"
+    basis: Literal["equilibrium"]
+    contribution: Samples
+    model: Digest
+
+
+class AskedSettlement(Content):
+    """(5) Take note of the verdicts and of the next phase."""
+
+    stage: ClassVar[Stage] = "settle"
+    verdict: VerdictName
+    agreed: Samples | None
+    contributed: Samples | None
+    rounds_absent: Turn
+    deviated: list[str]
+    absent: list[str]
+    phase: Phase
+    slots_left: Turn | None
+    model: Digest | None
+
+
+class AskedConsent(Content):
+    """Agree to go back to an older model, or not."""
+
+    stage: ClassVar[Stage] = "consent"
+    to_slot: SlotNumber
+    model: Digest
+    reason: Line
+
+
+Asked: TypeAlias = (
+    AskedReport
+    | AskedRank
+    | AskedOffer
+    | AskedTraining
+    | AskedEquilibrium
+    | AskedSettlement
+    | AskedConsent
+)
+_FORMS: dict[str, type[Asked]] = {
+    "report": AskedReport,
+    "rank": AskedRank,
+    "offer": AskedOffer,
+    "settle": AskedSettlement,
+    "consent": AskedConsent,
+}
+_BASES: dict[str, type[Asked]] = {"agreement": AskedTraining, "equilibrium": AskedEquilibrium}
+
+
+# --- What a client answers -----------------------------------------------------------------
+
+
+class ReportAnswer(Content):
+    """(1) The client's ratio rho/E, its samples, and its discount factor if it reveals it."""
+
+    ratio: float
+    samples: Samples
+    discount_factor: float | None = None
+
+
+class RankAnswer(Content):
+    """(2) Its equilibrium contribution."""
+
+    contribution: Amount
+
+
+class OfferAnswer(Content):
+    """(3) Whether it accepts."""
+
+    accepts: bool
+
+
+class TrainingAnswer(Content):
+    """(4) How many samples it trained on; the parameters go along."""
+
+    samples: Samples
+
+
+class SettlementAnswer(Content):
+    """(5) That it took note."""
+
+
+class ConsentAnswer(Content):
+    """Whether it agrees."""
+
+    agrees: bool
+
+
+# --- Envelopes -----------------------------------------------------------------------------
+
+
+class Place(Content):
+    """Which question it is."""
+
+    format: int
+    stage: Stage
+    slot: Annotated[int, Field(ge=1, le=LAST_SLOT)]
+    turn: Turn
+    token: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    ledger: ShownHead
+
+    @property
+    def head(self) -> Head:
+        """The head of the server's ledger when it asked."""
+        return Head(*self.ledger)
+
+
+class Question(NamedTuple):
+    """A question as a client reads it."""
+
+    place: Place
+    content: Asked
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What the server asks of some clients at once."""
+    """A question that the server puts to some clients at once."""
 
     stage: Stage
     slot: int
     turn: int
-    """The attempt of an offer, the round of training, the count of rollbacks; otherwise 0."""
     head: Head
-    """The server's ledger when it asked; clients keep it."""
-    bodies: Mapping[str, Mapping[str, Any]]
+    """The head of the server's ledger; clients keep it."""
+    contents: Mapping[str, Asked]
     """What each client is told."""
     parameters: Arrays | None = None
     """The model, when it is trained or handed out."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    """Nobody else knows it, so nobody can work out another client's token."""
+    """Known to nobody else, so that nobody can work out another client's token."""
 
     def token(self, client: str) -> str:
-        """Tells this question to this client from every other: a reply must give it back."""
+        """Tells this question to this client from all others; a reply must repeat it."""
         content = canonical([self.stage, self.slot, self.turn, *self.head, client])
         return hmac.digest(self.secret, content.encode(), "sha256").hex()[:32]
 
     def sends_model(self, client: str) -> bool:
         """Whether the model goes to this client: it is told the digest of what it is sent."""
-        return self.parameters is not None and self.bodies[client].get("model") is not None
+        told = getattr(self.contents[client], "model", None)
+        return self.parameters is not None and told is not None
 
     def body(self, client: str) -> dict[str, Any]:
-        """The whole body for one client."""
-        about = {
-            "stage": self.stage,
-            "slot": self.slot,
-            "turn": self.turn,
-            "token": self.token(client),
-            "ledger": [self.head.number, self.head.digest],
-        }
-        return about | dict(self.bodies[client])
+        """The complete body of the message to a client."""
+        place = Place(
+            format=FORMAT,
+            stage=self.stage,
+            slot=self.slot,
+            turn=self.turn,
+            token=self.token(client),
+            ledger=self.head,
+        )
+        return place.body | self.contents[client].body
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back from a node, not looked at yet."""
+    """What came back from a node, not examined yet."""
 
     node: int
     client: str | None
@@ -62,15 +320,46 @@ class Reply:
     body: Any = None
     parameters: Mapping[str, Any] | None = field(default=None, repr=False)
     problem: str | None = None
-    """What is wrong with the message as such, so that there is nothing to look at."""
+    """What is wrong with the message as such, so that there is nothing to examine."""
 
 
-LONGEST_REASON = 500
-"""Characters."""
+def read_question(asked: Mapping[str, Any], terms: Terms) -> Question:
+    """The question in a body; a refusal names the field that is wrong, but not its content."""
+    form = _form_of(asked.get("stage"), asked.get("basis"))
+    if asked.get("format") != FORMAT:
+        raise Refusal(f"the server does not use format {FORMAT} of the protocol, as this client")
+    about = Place.model_fields.keys()
+    try:
+        place = Place.model_validate({key: asked[key] for key in about if key in asked})
+        content = form.model_validate({k: v for k, v in asked.items() if k not in about})
+    except ValidationError as error:
+        raise _wrong(error.errors(include_input=False)[0]["loc"]) from None
+    if isinstance(content, AskedSettlement):
+        for key, names in (("deviated", content.deviated), ("absent", content.absent)):
+            if len(set(names)) < len(names) or not set(names) <= set(terms.clients):
+                raise _wrong((key,))
+    return Question(place, content)
+
+
+def _form_of(stage: Any, basis: Any) -> type[Asked]:
+    if stage == "train":
+        form = _BASES.get(basis) if isinstance(basis, str) else None
+        if form is None:
+            raise Refusal("only an agreement or the equilibrium can be played")
+        return form
+    form = _FORMS.get(stage) if isinstance(stage, str) else None
+    if form is None:
+        raise Refusal("this is not a question of the protocol")
+    return form
+
+
+def _wrong(place: tuple[int | str, ...]) -> Refusal:
+    name = ".".join(map(str, place))[:40]
+    return Refusal(f"the question's {name!r} is missing, or not what it should be")
 
 
 def check_reason(reason: str) -> str:
-    """Why somebody proposes something: a line that people can read."""
+    """Check the reason for a proposal: one line that people can read."""
     if not reason.strip() or not reason.isprintable() or len(reason) > LONGEST_REASON:
         raise InvalidInput(f"the reason must be one line of 1 to {LONGEST_REASON} characters")
     return reason

@@ -1,6 +1,6 @@
-"""What may be offered: an agreement of the kind that was signed, which holds with its margin.
+"""What may be offered: an agreement of the kind in the terms, which holds with its margin.
 
-The server looks at what it found before it offers it, and whoever audits its ledger looks again.
+The server checks what it found before it offers it, and whoever audits its ledger checks again.
 """
 
 from collections.abc import Sequence
@@ -11,25 +11,23 @@ from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.certificate import certify
 from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.state import Slot
-from fedaccord.protocol.terms import Terms
-
-_CLOSE = 1.0 + 1e-12
-"""Ratios this near to each other may have been ranked either way."""
+from fedaccord.protocol.terms import TIED_RATIOS, Terms
 
 
 def consortium_of(
     slot: Slot, terms: Terms, names: Sequence[str], *, margin: float = 0.0
 ) -> Consortium:
-    """Some clients as the server sees them: it knows ratios, so a sample costs 1 in its books.
+    """Some clients as the server sees them: it knows only ratios, and uses a cost of 1 per sample.
 
-    With a `margin` they are that much less patient than they say.
+    With a `margin` they are less patient by that than they say.
     """
     reports = [slot.reports[name] for name in names]
-    patience = [report.get("discount_factor", terms.discount_factor) for report in reports]
+    told = [report.discount_factor for report in reports]
+    patience = [terms.discount_factor if delta is None else delta for delta in told]
     return Consortium(
-        valuation=[report["ratio"] for report in reports],
+        valuation=[report.ratio for report in reports],
         cost_per_sample=1.0,
-        samples=[report["samples"] for report in reports],
+        samples=[report.samples for report in reports],
         discount_factor=[max(delta - margin, 0.0) for delta in patience],
         rounds=terms.rounds,
         name=terms.name,
@@ -40,8 +38,8 @@ def consortium_of(
 def flaw_in(slot: Slot, terms: Terms, amounts: Sequence[float]) -> str | None:
     """Why these amounts may not be offered to those who are willing; None: they may.
 
-    It takes both certificates. Someone more patient minds more what it loses slot by slot, and so
-    may break what it would keep to if it were less so.
+    Both certificates are needed. A more patient client weighs more what it loses in each slot, and
+    may break an agreement that it would keep if it were less patient.
     """
     said = agreement_on(consortium_of(slot, terms, slot.willing), amounts, terms.punishment_slots)
     if not certify(said).holds:
@@ -56,22 +54,19 @@ def flaw_in(slot: Slot, terms: Terms, amounts: Sequence[float]) -> str | None:
 
 
 def _is_uniform(agreement: Agreement) -> bool:
-    """Whether the free riders from one on give the same level, or all they have.
+    """Whether all free riders from some ratio on contribute the same level, or all they have.
 
-    Everyone else gives what it gives at the equilibrium, to a whole sample.
+    Everyone else contributes what it does at the equilibrium, to a whole sample.
     """
-    consortium, given, alone = (
-        agreement.consortium,
-        agreement.profile,
-        agreement.equilibrium.profile,
-    )
+    consortium, given = agreement.consortium, agreement.profile
+    alone = agreement.equilibrium.profile
     free = alone == 0
     converted = free & (given > 0)
     level = given.max(where=converted, initial=0.0)
-    first = consortium.ratio.min(where=converted, initial=np.inf)
+    first = consortium.ratio.min(where=converted, initial=np.inf) * (1.0 + TIED_RATIOS)
     right = np.where(
         converted,
         given == np.minimum(level, consortium.samples),
-        np.where(free, consortium.ratio <= first * _CLOSE, np.abs(given - alone) <= 1.0),
+        np.where(free, consortium.ratio <= first, np.abs(given - alone) <= 1.0),
     )
     return bool(right.all())

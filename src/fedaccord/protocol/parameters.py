@@ -20,7 +20,7 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 def check_names(names: Iterable[str]) -> None:
     """Refuse NUL in a parameter's name: it separates fields in a digest, and ends names in a .npz.
 
-    With it, two different models could have the same digest.
+    Otherwise two different models could have the same digest.
     """
     for name in names:
         if "\0" in name:
@@ -28,7 +28,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def digest(arrays: Arrays) -> str:
-    """SHA-256 over names, types, shapes and numbers."""
+    """SHA-256 of names, types, shapes and values."""
     check_names(arrays)
     found = hashlib.sha256()
     for name, array in arrays.items():
@@ -38,7 +38,7 @@ def digest(arrays: Arrays) -> str:
 
 
 def to_bytes(arrays: Arrays) -> bytes:
-    """As an uncompressed .npz; the same arrays are always the same bytes."""
+    """The parameters as an uncompressed .npz; the same arrays always give the same bytes."""
     check_names(arrays)
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **arrays)
@@ -46,37 +46,37 @@ def to_bytes(arrays: Arrays) -> bytes:
 
 
 def from_bytes(content: bytes) -> Arrays:
-    """What `to_bytes` wrote, and nothing that becomes larger than it is when it is unpacked."""
+    """What `to_bytes` wrote; anything that would grow when it is unpacked is refused."""
     try:
         with ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
             if any(part.compress_type != ZIP_STORED for part in parts):
                 raise ValueError("it is compressed")
             if sum(part.file_size for part in parts) > len(content):
-                raise ValueError("it has another size than it says")
+                raise ValueError("its size is not the one that it declares")
             check_names(part.orig_filename for part in parts)
             names = [part.filename.removesuffix(".npy") for part in parts]
             if len(set(names)) < len(names):
-                raise ValueError("it has two parameters of one name")
+                raise ValueError("it has two parameters with the same name")
             arrays = [array_from_bytes(archive.read(part)) for part in parts]
             return dict(zip(names, arrays, strict=True))
-    except Exception as error:  # whatever the bytes may be: zipfile and NumPy raise many kinds
+    except Exception as error:  # zipfile and NumPy raise many kinds of errors
         raise FedaccordError(f"a model cannot be read: {error}") from None
 
 
 def array_from_bytes(content: bytes) -> npt.NDArray[Any]:
     """An array as NumPy saves it, which must be as large as its header says.
 
-    NumPy would believe the header, and make room for whatever it says.
+    NumPy would trust the header, and allocate whatever it says.
     """
     try:
         file = io.BytesIO(content)
         read_header = _HEADERS[np.lib.format.read_magic(file)]
         shape, _, dtype = read_header(file)
         if prod(shape) * dtype.itemsize != len(content) - file.tell():
-            raise ValueError("it has another size than it says")
+            raise ValueError("its size is not the one that it declares")
         return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]
-    except Exception as error:  # whatever the bytes may be: NumPy raises many kinds
+    except Exception as error:  # NumPy raises many kinds of errors
         raise FedaccordError(f"an array cannot be read: {error}") from None
 
 
@@ -84,11 +84,11 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-"""By the version of NumPy's format."""
+"""By version of NumPy's format."""
 
 
 def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None:
-    """In what these parameters differ from the wanted ones in form, or that they are no numbers."""
+    """How these parameters differ in form from the wanted ones, or that they are not finite."""
     if arrays.keys() != wanted.keys():
         return Reason.UNLIKE_PARAMETERS
     for name, array in arrays.items():
@@ -106,7 +106,7 @@ def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None
 
 
 def distance(one: Arrays, other: Arrays) -> float:
-    """The Euclidean norm of the difference of two models; infinite if a number cannot hold it."""
+    """The Euclidean norm of the difference of two models; infinite if too large for a float."""
     with np.errstate(over="ignore"):
         squares = [
             float(np.sum(np.square(np.subtract(array, other[name], dtype=np.float64))))
@@ -116,15 +116,15 @@ def distance(one: Arrays, other: Arrays) -> float:
 
 
 def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:
-    """FedAvg: everyone's parameters, weighted by samples, added in the order given.
+    """FedAvg: the clients' parameters, weighted by samples, added in the order given.
 
-    Added up in float64, and kept to what the parameters' own type holds: the average of finite
-    numbers is finite. Whole numbers become the nearest whole number.
+    They are added in float64 and clipped to the range of their own type, so the average of finite
+    numbers is finite. Integers are rounded to the nearest integer.
     """
     weighted = [(samples, arrays) for samples, arrays in updates if samples > 0]
     total = sum(samples for samples, _ in weighted)
     result = {name: np.zeros(array.shape) for name, array in weighted[0][1].items()}
-    with np.errstate(over="ignore"):  # by rounding, when all are the largest number there is
+    with np.errstate(over="ignore"):  # rounding, when all are the largest float
         for samples, arrays in weighted:
             weight = samples / total
             for name, array in arrays.items():

@@ -1,9 +1,10 @@
-"""What the server asks next, and what it tells each client then. The ledger alone decides it.
+"""What the server asks next, and what it tells each client. The ledger alone decides that.
 
-So whoever has the ledger can say what every client was told by a server that goes by it.
+So whoever has the ledger can say what a server that follows it told every client.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from fedaccord.protocol.conclusions import (
     earned_model,
@@ -14,96 +15,153 @@ from fedaccord.protocol.conclusions import (
     training,
     verdict_on,
 )
-from fedaccord.protocol.messages import Stage
+from fedaccord.protocol.messages import (
+    Asked,
+    AskedConsent,
+    AskedEquilibrium,
+    AskedOffer,
+    AskedRank,
+    AskedReport,
+    AskedSettlement,
+    AskedTraining,
+    Stage,
+    part,
+)
 from fedaccord.protocol.standing import standings_of
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import Terms
 
-Bodies = dict[str, dict[str, Any]]
+
+class Contents(Mapping[str, Asked]):
+    """Whom to ask, and what each of them is told: a record that is made when it is looked at.
+
+    An auditor follows questions to many clients, and looks at few of these records.
+    """
+
+    def __init__(self, names: Iterable[str], tell: Callable[[str], Asked]) -> None:
+        """`tell` must not depend on what happens after the question."""
+        self._records: dict[str, Asked | None] = dict.fromkeys(names)
+        self._tell = tell
+
+    def __getitem__(self, name: str) -> Asked:
+        record = self._records[name]
+        if record is None:
+            record = self._records[name] = self._tell(name)
+        return record
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
 
 
-class Question(NamedTuple):
+class OpenQuestion(NamedTuple):
     """What is to be asked."""
 
     stage: Stage
+    slot: int
     turn: int
-    """The attempt of an offer, the round of training, the count of rollbacks; otherwise 0."""
-    bodies: Bodies
-    """Whom, and what each of them is told."""
+    contents: Contents
 
 
-def open_question(state: State) -> Question:
+def open_question(state: State) -> OpenQuestion:
     """What is to be asked now, when nothing more follows by itself."""
-    if state.proposal is not None:
-        asked = state.proposal.told
-        return Question("consent", state.proposal.turn, dict.fromkeys(state.rules.clients, asked))
+    if state.pending is not None:
+        proposal = state.pending.proposal
+        content = part(AskedConsent, proposal)
+        everyone = Contents(state.rules.clients, lambda _: content)
+        return OpenQuestion("consent", proposal.slot, proposal.turn, everyone)
     slot, terms = state.current, state.rules
+    stage, turn, contents = _in_slot(state, slot, terms)
+    return OpenQuestion(stage, slot.number, turn, contents)
+
+
+def _in_slot(state: State, slot: Slot, terms: Terms) -> tuple[Stage, int, Contents]:
     if slot.settled:
-        return Question("settle", 0, _settle_bodies(state, slot, terms))
+        return "settle", 0, _settlements(state, slot, terms)
     if not reports_in(slot, terms):
-        return Question("report", 0, {name: {"phase": slot.phase} for name in terms.clients})
+        report = AskedReport(phase=slot.phase)
+        return "report", 0, Contents(terms.clients, lambda _: report)
     if not ranks_in(slot):
-        return Question("rank", 0, _rank_bodies(slot, terms))
+        return "rank", 0, _ranks(slot, terms)
     if slot.basis is None:
-        return Question("offer", slot.attempt, _offer_bodies(slot, terms))
-    return Question("train", slot.rounds + 1, _train_bodies(state, slot, terms))
+        return "offer", slot.attempts, offers_told(slot, terms)
+    return "train", slot.rounds + 1, _training(state, slot, terms)
 
 
-def _rank_bodies(slot: Slot, terms: Terms) -> Bodies:
+def _ranks(slot: Slot, terms: Terms) -> Contents:
     places = standings(slot, terms, slot.present)
-    return {name: place._asdict() for name, place in places.items()}
+    return Contents(places, lambda name: AskedRank(**places[name]._asdict()))
 
 
-def _offer_bodies(slot: Slot, terms: Terms) -> Bodies:
-    """The offer, the punishment and the terms, and the client's standing among those asked."""
-    names = list(slot.offers)
-    equilibrium = equilibrium_of(slot, terms, names)
-    common = {
-        "kind": terms.agreement,
-        "total": sum(slot.offers.values()),
-        "equilibrium_total": equilibrium.total,
-        "punishment_slots": terms.punishment_slots,
-        "tolerance": terms.tolerance,
-        "rounds": terms.rounds,
-    }
-    return {
-        name: common | place._asdict() | {"contribution": slot.offers[name]}
-        for name, place in zip(names, standings_of(equilibrium), strict=True)
-    }
+def offers_told(slot: Slot, terms: Terms) -> Contents:
+    """The offer, the punishment and the terms, and the client's place among those asked."""
+    offers, equilibrium = dict(slot.offers), equilibrium_of(slot, terms, list(slot.offers))
+    places = dict(zip(offers, standings_of(equilibrium), strict=True))
+    total, alone = sum(offers.values()), float(equilibrium.total)
+
+    def tell(name: str) -> AskedOffer:
+        return AskedOffer(
+            **places[name]._asdict(),
+            contribution=offers[name],
+            agreement=terms.agreement,
+            total=total,
+            equilibrium_total=alone,
+            punishment_slots=terms.punishment_slots,
+            tolerance=terms.tolerance,
+            rounds=terms.rounds,
+        )
+
+    return Contents(offers, tell)
 
 
-def _train_bodies(state: State, slot: Slot, terms: Terms) -> Bodies:
-    """What is played, and the model to train: who missed a round of this slot is sent no more."""
-    common = {"basis": slot.basis, "model": state.model}
-    names = training(slot, terms)
+def _training(state: State, slot: Slot, terms: Terms) -> Contents:
+    """What is played, and the model to train; who missed a round of this slot is not asked."""
+    names, amounts, model = training(slot, terms), slot.amounts, str(state.model)
     if slot.basis == "agreement":
-        return {name: common | {"contribution": slot.amounts[name]} for name in names}
-    places = standings(slot, terms, [name for name in slot.reports if name in slot.amounts])
-    return {
-        name: common | {"contribution": slot.amounts[name]} | places[name]._asdict()
-        for name in names
-    }
+        return Contents(
+            names,
+            lambda name: AskedTraining(basis="agreement", contribution=amounts[name], model=model),
+        )
+    places = standings(slot, terms, [name for name in slot.reports if name in amounts])
+    return Contents(
+        names,
+        lambda name: AskedEquilibrium(
+            **places[name]._asdict(),
+            basis="equilibrium",
+            contribution=amounts[name],
+            model=model,
+        ),
+    )
 
 
-def _settle_bodies(state: State, slot: Slot, terms: Terms) -> Bodies:
-    """Everyone's verdict, the client's own in full, and the model for whoever earned it.
+def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:
+    """Everyone's verdict, the client's own in full, and the model for those who earned it.
 
-    Who never came is not told.
+    Clients that never reported are not told.
     """
     void = slot.basis is None
-    verdicts = {name: verdict_on(slot, terms, name, void).body for name in terms.clients}
-    by_verdict: dict[str, list[str]] = {}
-    for name, verdict in verdicts.items():
-        by_verdict.setdefault(verdict["verdict"], []).append(name)
-    common = {
-        "phase": state.phase,
-        "slots_left": state.slots_left,
-        "deviated": by_verdict.get("deviation", []),
-        "absent": by_verdict.get("absence", []),
-    }
-    return {
-        name: common
-        | dict(verdicts[name])
-        | {"model": state.model if earned_model(slot, terms, name) else None}
-        for name in slot.reports
-    }
+    verdicts = {name: verdict_on(slot, terms, name, void) for name in terms.clients}
+    deviated = [name for name, one in verdicts.items() if one.verdict == "deviation"]
+    absent = [name for name, one in verdicts.items() if one.verdict == "absence"]
+    phase, left, model = state.phase, state.slots_left, state.model
+
+    def tell(name: str) -> AskedSettlement:
+        verdict = verdicts[name]
+        return AskedSettlement(
+            verdict=verdict.verdict,
+            agreed=verdict.agreed,
+            contributed=verdict.contributed,
+            rounds_absent=verdict.rounds_absent,
+            deviated=deviated,
+            absent=absent,
+            phase=phase,
+            slots_left=left,
+            model=model if earned_model(slot, terms, name) else None,
+        )
+
+    return Contents(slot.reports, tell)

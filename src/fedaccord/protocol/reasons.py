@@ -1,7 +1,7 @@
 """Why a reply is refused: every reason that a fault in the ledger can give.
 
-The server writes no others, so an auditor knows a fault that nobody of ours wrote. What stands in
-braces differs from case to case.
+The server writes no others, so an auditor recognises a fault that our server did not write. What is
+in braces differs from case to case.
 
 >>> Reason.ABOVE.format(field="samples", most=40)
 'samples is above 40'
@@ -19,10 +19,10 @@ class Reason(StrEnum):
     """What a fault says."""
 
     # the message as such
-    NO_MESSAGE = "is no message"
+    NO_MESSAGE = "is not a message"
     NOT_UNPACKED = "cannot be unpacked"
     TOO_LARGE = "is larger than what was asked for"
-    NOT_WHOLE = "did not arrive whole"
+    NOT_WHOLE = "did not arrive completely"
     FLOWER_FAILED = "failed (Flower's error {code})"
     NO_READABLE_CONTENT = "has no readable content"
     OTHER_RECORDS = "has records that were not asked for"
@@ -30,40 +30,40 @@ class Reason(StrEnum):
     UNREADABLE_PARAMETERS = "has unreadable parameters"
 
     # who sent it
-    NOBODYS_NODE = "is a node of nobody in the terms"
-    ANOTHERS_KEY = "says it is {client}, but its key is registered as another"
-    SEVERAL_NODES = "is one of several nodes that say they are {client}"
+    NOBODYS_NODE = "is a node of no client in the terms"
+    ANOTHERS_KEY = "claims to be {client}, but its key is registered for another client"
+    SEVERAL_NODES = "is one of several nodes that claim to be {client}"
     UNKNOWN_NODE = "comes from an unknown node"
     NOT_ASKED = "comes from a client that was not asked"
 
     # which question it answers
     NO_CONTENT = "has no content"
-    OTHER_PLACE = "is of another {place}"
+    OTHER_PLACE = "is for another {place}"
     REPLAYED = "is replayed: it answers another question"
     DUPLICATE = "is a duplicate"
-    REFUSES = "says that it does not go along with the question"
+    REFUSES = "says that it refuses the question"
     FAILED = "says that it failed"
     WENT_WRONG = "says that something went wrong"
 
     # what it says
-    NOT_A_COUNT = "{field} is no whole number"
+    NOT_A_COUNT = "{field} is not a whole number"
     NEGATIVE = "{field} is negative"
     ABOVE = "{field} is above {most}"
-    NO_NUMBER = "{field} is no number"
-    BEYOND_NUMBERS = "{field} is beyond what a number can hold"
+    NO_NUMBER = "{field} is not a number"
+    BEYOND_NUMBERS = "{field} is too large for a float"
     NOT_FINITE = "{field} is not finite"
     OUT_OF_RANGE = "{field} is not from {least} to {most}"
     NO_SAMPLES = "samples is 0"
-    OTHER_EQUILIBRIUM = "contribution is not the equilibrium's"
+    OTHER_EQUILIBRIUM = "contribution is not the equilibrium contribution"
     NOT_A_BOOL = "{field} is neither true nor false"
 
     # the parameters that it brings
     NO_PARAMETERS = "has no parameters"
-    NO_ARRAY = "has a parameter that is no array"
+    NO_ARRAY = "has a parameter that is not an array"
     UNLIKE_PARAMETERS = "has other parameters than were asked for"
     OTHER_FORM = "{name} is {type} {shape}, not {wanted_type} {wanted_shape}"
-    NOT_FINITE_PARAMETERS = "{name} has numbers that are not finite"
-    ENDLESS_UPDATE = "has an update beyond what a number can hold"
+    NOT_FINITE_PARAMETERS = "{name} has NaN or infinite values"
+    ENDLESS_UPDATE = "has an update whose norm is not finite"
     TOO_LONG = "has an update that is too long"
 
 
@@ -73,20 +73,20 @@ OF_NODES = (
     Reason.SEVERAL_NODES,
     Reason.UNKNOWN_NODE,
 )
-"""What can be said of a node that is nobody's."""
+"""Reasons about a node that belongs to no client."""
 
 _NUMBER = r"-?[0-9.e+-]+"
 _SHAPE = r"\([0-9, ]*\)"
 _FORMS = {
     "code": r"-?[0-9]+",
-    "place": r"slot|stage|turn|round",
+    "place": r"slot|stage|turn",
     "field": r"ratio|samples|discount_factor|contribution|accepts|agrees",
     "least": _NUMBER,
     "most": _NUMBER,
     "shape": _SHAPE,
     "wanted_shape": _SHAPE,
 }
-"""What may stand in the braces; where nothing is said here, anything."""
+"""What may be in the braces; anything else may be in those that are not listed."""
 
 
 def _pattern(reason: Reason) -> re.Pattern[str]:
@@ -102,7 +102,7 @@ _PATTERNS = {reason: _pattern(reason) for reason in Reason}
 
 
 def reason_of(text: str) -> tuple[Reason, dict[str, str]] | None:
-    """The reason that a text gives, and what stands in its braces; None: no reason of ours."""
+    """The reason that a text gives, and what is in its braces; None: it is not one of ours."""
     for reason, pattern in _PATTERNS.items():
         if (match := pattern.fullmatch(text)) is not None:
             return reason, match.groupdict()

@@ -3,9 +3,9 @@
 A single update of huge but finite numbers would ruin the average for good. So an update is judged
 by its norm, the Euclidean length of what it adds to the model, against those of the others in the
 same round. The robust bound is `FACTOR` times the median of the others' norms, or of their norms
-per local step times the client's own steps if that is more: who trains on more samples takes more
-steps, and may go further. (It is the upper median, so it takes half of the others to move it.)
-With fewer than two others there is nobody to compare with, and no bound.
+per local step times the client's own steps if that is more: a client that trains on more samples
+takes more steps, and may go further. (It is the upper median, so it takes half of the others to
+move it.) With fewer than two others there is nobody to compare with, and no bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedaccord.ledger.chain import Fact
 from fedaccord.numbers import FloatArray
+from fedaccord.protocol import facts
 from fedaccord.protocol.guards import Update, read_update, take_replies
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import Arrays, average, digest
@@ -25,9 +25,9 @@ from fedaccord.protocol.terms import Terms, TrainingTerms
 
 FACTOR = 30.0
 """Of the others' median: honest clients came to 12 at most, with 2 samples of a single label
-beside others with 150 (tests/flower/test_bounds.py measures it)."""
+beside others with 150 (tests/protocol/test_bounds.py measures it)."""
 _FEWEST = 2
-"""Others that a client is compared with."""
+"""The fewest others that a client is compared with."""
 
 
 class Length(NamedTuple):
@@ -55,7 +55,7 @@ def largest_norms(terms: Terms, lengths: Mapping[str, Length]) -> dict[str, floa
 def _usual(norms: FloatArray, steps: FloatArray) -> FloatArray:
     """How far each client's update would go if it were like the others'.
 
-    0 if there are too few others, or if most of them did not move: nothing can be said then.
+    It is 0 if there are too few others, or if most of them did not move: there is no bound then.
     """
     if len(norms) <= _FEWEST:
         return np.zeros_like(norms)
@@ -63,9 +63,9 @@ def _usual(norms: FloatArray, steps: FloatArray) -> FloatArray:
 
 
 def _medians_of_others(values: FloatArray) -> FloatArray:
-    """For each value the upper median of all others.
+    """For each value, the upper median of all others.
 
-    In order without one of them, whatever stood behind it moves up by a place.
+    In sorted order without one value, those behind it move up by one place.
     """
     order, middle = np.argsort(values), (len(values) - 1) // 2
     place = np.empty_like(order)
@@ -76,21 +76,21 @@ def _medians_of_others(values: FloatArray) -> FloatArray:
 
 
 def _steps(training: TrainingTerms, samples: int) -> int:
-    """How many steps a client takes in a round that trains on so many samples."""
+    """How many local steps a client takes in a round on this many samples."""
     if training.local == "gradient step":
         return 1
     return max(1, ceil(samples / training.batch) * training.epochs)
 
 
 @dataclass(frozen=True)
-class Round:
-    """What came of a round."""
+class RoundResult:
+    """The result of a round."""
 
-    contributions: dict[str, dict[str, object]]
-    """Of each client whose reply is good: its samples, the norm and the digest of its update."""
-    faults: list[Fact]
+    contributions: dict[str, facts.Contribution]
+    """Of each client whose reply is valid."""
+    faults: list[facts.Fault]
     averaged: bool
-    """Whether enough of them replied; if not, the model is as it was."""
+    """Whether enough clients replied; if not, the model is unchanged."""
     model: Arrays
     total: int
     """The samples in the average."""
@@ -104,17 +104,17 @@ def take_round(
     *,
     needed: int,
     terms: Terms,
-) -> Round:
+) -> RoundResult:
     """Average what came back of a model, if `needed` clients replied."""
     read, faults = take_replies(
         ask, replies, lambda name, reply: read_update(reply, samples[name], model)
     )
     good, too_long = _within_bounds(ask, read, terms)
-    ordered = [good[name] for name in ask.bodies if name in good]
+    ordered = [good[name] for name in ask.contents if name in good]
     updates = [(one.samples, one.parameters) for one in ordered if one.parameters is not None]
     enough = len(ordered) >= needed and bool(updates)
-    return Round(
-        contributions={name: _content(update) for name, update in good.items()},
+    return RoundResult(
+        contributions={name: _contribution(ask, name, update) for name, update in good.items()},
         faults=[*faults, *too_long],
         averaged=enough,
         model=average(updates) if enough else model,
@@ -122,26 +122,34 @@ def take_round(
     )
 
 
-def _content(update: Update) -> dict[str, object]:
-    found = None if update.parameters is None else digest(update.parameters)
-    return {"samples": update.samples, "norm": update.norm, "update": found}
+def _contribution(ask: Ask, name: str, update: Update) -> facts.Contribution:
+    return facts.Contribution(
+        slot=ask.slot,
+        client=name,
+        turn=ask.turn,
+        samples=update.samples,
+        norm=update.norm,
+        update=None if update.parameters is None else digest(update.parameters),
+    )
 
 
 def _within_bounds(
     ask: Ask, read: dict[str, Update], terms: Terms
-) -> tuple[dict[str, Update], list[Fact]]:
+) -> tuple[dict[str, Update], list[facts.Fault]]:
     """The updates that are not too long, and a fault for each of the others."""
     moved = {name: u for name, u in read.items() if u.parameters is not None}
     lengths = {name: Length(update.samples, update.norm) for name, update in moved.items()}
     largest = largest_norms(terms, lengths)
     wrong = [name for name, length in lengths.items() if length.norm > largest[name]]
     faults = [
-        Fact(
-            "fault",
-            ask.slot,
-            name,
-            {"stage": ask.stage, "turn": ask.turn, "reason": Reason.TOO_LONG}
-            | lengths[name]._asdict(),
+        facts.Fault(
+            slot=ask.slot,
+            client=name,
+            stage=ask.stage,
+            turn=ask.turn,
+            reason=Reason.TOO_LONG,
+            samples=lengths[name].samples,
+            norm=lengths[name].norm,
         )
         for name in wrong
     ]

@@ -1,8 +1,8 @@
-"""Algorithm 1 between server and client, for any data sizes: what the server tells, and why.
+"""Algorithm 1 between server and client, for any data sizes: what the server tells each client.
 
-With equal data sizes a client's rank and N are enough, as in the paper. Otherwise, and in a tie at
-the margin, the client must know what the clients ranked above it have together (`above`), and what
-it and those tied with it have (`tied`). Its own equilibrium contribution is then
+With equal data sizes, a client's rank and N are enough, as in the paper. Otherwise, and in a tie at
+the margin, the client must know how many samples the clients ranked above it have (`above`), and
+how many it and those tied with it have (`tied`). Its own equilibrium contribution is then
 
     x*_n = D_n clip(h_n - above, 0, tied) / tied.
 
@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 
 
 def standings_of(equilibrium: Equilibrium) -> list[Standing]:
-    """What the server tells each client, and no more than it needs."""
+    """What the server tells each client, which is no more than it needs."""
     consortium, critical = equilibrium.consortium, set(equilibrium.critical)
     samples = consortium.samples.tolist()
     ranks = rank_clients(consortium.ratio).tolist()
@@ -48,7 +48,7 @@ def standings_of(equilibrium: Equilibrium) -> list[Standing]:
     for lower, higher in pairwise(reversed(place)):
         above[higher] = above[lower] + samples[lower]
     tied = sum(samples[n] for n in critical)
-    highest = min((above[n] for n in critical), default=0.0)  # what is above all of the tied
+    highest = min((above[n] for n in critical), default=0.0)  # the samples above all tied clients
     result = []
     for n, rank in enumerate(ranks):
         if consortium.equal_samples and not (n in critical and len(critical) > 1):
@@ -61,9 +61,9 @@ def standings_of(equilibrium: Equilibrium) -> list[Standing]:
 
 
 def can_follow(before: Standing, after: Standing) -> bool:
-    """Whether a client's place can become another one within a slot, in which clients drop out.
+    """Whether a client's place can become another one within a slot, as clients drop out.
 
-    While all are there it stays the same. With `gone` fewer, up to so many were ranked below.
+    While all are present it stays the same. With `gone` fewer, up to that many were ranked below.
 
     >>> can_follow(Standing(2, 3, 60, 40), Standing(2, 3, 0, 40))
     False
@@ -77,7 +77,7 @@ def can_follow(before: Standing, after: Standing) -> bool:
 
 
 def own_equilibrium(ratio: float, samples: int, rounds: int, standing: Standing) -> float:
-    """A client's half: its own equilibrium contribution, from its numbers and its standing."""
+    """The client's half: its equilibrium contribution, from its own numbers and its standing."""
     if standing.above is None or not standing.tied:
         return own_contribution(
             ratio, samples=samples, rounds=rounds, rank=standing.rank, clients=standing.clients

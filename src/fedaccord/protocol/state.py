@@ -1,15 +1,14 @@
 """What the server knows: nothing but what its ledger says, read in order."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from fedaccord.errors import FedaccordError
-from fedaccord.ledger.chain import Fact
-from fedaccord.protocol.terms import Terms, read_terms
-
-Phase = Literal["cooperating", "punishing"]
-Basis = Literal["agreement", "equilibrium"]
+from fedaccord.protocol import facts
+from fedaccord.protocol.messages import BasisName, Phase
+from fedaccord.protocol.terms import Terms
 
 
 @dataclass
@@ -18,26 +17,26 @@ class Slot:
 
     number: int
     phase: Phase
-    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reports: dict[str, facts.Report] = field(default_factory=dict)
     ranked: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
     """Who did not answer a question before the training."""
     refused: set[str] = field(default_factory=set)
-    attempt: int = 0
-    """How often an agreement was looked for."""
+    attempts: int = 0
+    """How many attempts at an agreement there were."""
     agreement_exists: bool = False
     offers: dict[str, int] = field(default_factory=dict)
-    """What each client is offered in this attempt."""
+    """What each client is offered in the latest attempt."""
     answered: set[str] = field(default_factory=set)
-    basis: Basis | None = None
+    basis: BasisName | None = None
     amounts: dict[str, int] = field(default_factory=dict)
     """What each client is to contribute."""
     rounds: int = 0
-    """How many are over."""
+    """How many rounds are over."""
     in_round: bool = False
-    """Whether some of the answers of a round are known, and its end is not."""
+    """Whether some answers of a round are known, but not its end."""
     least: dict[str, int] = field(default_factory=dict)
-    """What each client trained on in the round in which it was least, of those it was there."""
+    """The least that each client trained on in any round in which it was present."""
     missed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """How many rounds each client was absent."""
     settled: bool = False
@@ -60,59 +59,43 @@ class Slot:
 
 
 @dataclass
-class Proposal:
-    """Going back to an older model, while the clients are asked."""
+class Pending:
+    """A proposal to go back to an older model, while the clients are asked."""
 
-    slot: int
-    """The last one that was settled."""
-    turn: int
-    """Which proposal it is after that slot, from 1 on."""
-    to_slot: int
-    digest: str
-    """Of the model of that slot."""
-    reason: str
+    proposal: facts.Proposal
     answers: dict[str, bool] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What each client is told."""
-        return {"to_slot": self.to_slot, "digest": self.digest, "reason": self.reason}
 
 
 class State:
     """All that the server knows."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Know nothing yet."""
         self.terms: Terms | None = None
         self.slot: Slot | None = None
         self.phase: Phase = "cooperating"
         self.slots_left: int | None = 0
-        """Slots of punishment that are left; None: it never ends."""
+        """Slots of punishment that remain; None: it never ends."""
         self.settled = 0
-        """How many slots are over and done with."""
+        """How many slots are settled."""
         self.model: str | None = None
         """The digest of the latest model."""
         self.models: dict[int, str] = {}
         """The digests of the models that the latest slots ended with; 0 is the start."""
-        self.proposal: Proposal | None = None
+        self.pending: Pending | None = None
         self.proposals = 0
-        """How many there were since the last slot."""
+        """How many proposals there were since the last slot."""
         self.went_back = False
         """Whether the last of them was accepted."""
 
-    def apply(self, fact: Fact) -> None:
+    def apply(self, fact: facts.Record) -> None:
         """Take note of one more fact."""
-        try:
-            note = _NOTES[fact.kind]
-        except KeyError:
-            raise FedaccordError(f"the ledger has an unknown kind of entry, {fact.kind}") from None
-        note(self, fact)
+        _NOTE[type(fact)](self, fact)
 
     @property
     def rules(self) -> Terms:
-        """The terms, which are the first thing in any ledger."""
+        """The terms, with which every ledger begins."""
         if self.terms is None:
             raise FedaccordError("the ledger does not begin with the terms")
         return self.terms
@@ -121,81 +104,81 @@ class State:
     def current(self) -> Slot:
         """The slot that is open, or was last."""
         if self.slot is None:
-            raise FedaccordError("the ledger speaks of a slot before one is opened")
+            raise FedaccordError("the ledger mentions a slot before one is opened")
         return self.slot
 
     @property
     def between_slots(self) -> bool:
-        """Whether nothing is going on."""
+        """Whether no slot is open."""
         return self.slot is None or self.slot.told
 
 
-def _terms(state: State, fact: Fact) -> None:
-    state.terms = read_terms(dict(fact.body["terms"]), "the ledger's terms")
+def _terms(state: State, fact: facts.Terms) -> None:
+    state.terms = fact.terms
 
 
-def _model(state: State, fact: Fact) -> None:
-    state.model = fact.body["digest"]
-    state.models = {0: fact.body["digest"]}
+def _model(state: State, fact: facts.Model) -> None:
+    state.model = fact.model
+    state.models = {0: fact.model}
 
 
-def _slot(state: State, fact: Fact) -> None:
+def _slot(state: State, fact: facts.Slot) -> None:
     state.slot = Slot(fact.slot, state.phase)
 
 
-def _report(state: State, fact: Fact) -> None:
-    state.current.reports[_who(fact)] = dict(fact.body)
+def _report(state: State, fact: facts.Report) -> None:
+    state.current.reports[fact.client] = fact
 
 
-def _rank(state: State, fact: Fact) -> None:
-    state.current.ranked.add(_who(fact))
+def _rank(state: State, fact: facts.Rank) -> None:
+    state.current.ranked.add(fact.client)
 
 
-def _absence(state: State, fact: Fact) -> None:
-    if fact.body["stage"] == "consent":
-        _proposal(state).absent.add(_who(fact))
-    elif fact.body["stage"] == "train":
-        state.current.missed[_who(fact)] += 1
+def _absence(state: State, fact: facts.Absence) -> None:
+    if fact.stage == "consent":
+        _pending(state).absent.add(fact.client)
+    elif fact.stage == "train":
+        state.current.missed[fact.client] += 1
         state.current.in_round = True
     else:
-        state.current.absent.add(_who(fact))
+        state.current.absent.add(fact.client)
 
 
-def _agreement(state: State, fact: Fact) -> None:
-    state.current.attempt = fact.body["attempt"]
-    state.current.agreement_exists = fact.body["exists"]
+def _agreement(state: State, fact: facts.Agreement) -> None:
+    state.current.attempts = fact.turn
+    state.current.agreement_exists = fact.exists
     state.current.offers.clear()
     state.current.answered.clear()
 
 
-def _offer(state: State, fact: Fact) -> None:
-    state.current.offers[_who(fact)] = fact.body["contribution"]
+def _offer(state: State, fact: facts.Offer) -> None:
+    state.current.offers[fact.client] = fact.contribution
 
 
-def _answer(state: State, fact: Fact) -> None:
-    state.current.answered.add(_who(fact))
-    if not fact.body["accepts"]:
-        state.current.refused.add(_who(fact))
+def _answer(state: State, fact: facts.Answer) -> None:
+    state.current.answered.add(fact.client)
+    if not fact.accepts:
+        state.current.refused.add(fact.client)
 
 
-def _basis(state: State, fact: Fact) -> None:
-    state.current.basis = fact.body["basis"]
-    state.current.amounts = dict(fact.body["contributions"])
+def _basis(state: State, fact: facts.Basis) -> None:
+    state.current.basis = fact.basis
+    state.current.amounts = dict(fact.contributions)
 
 
-def _contribution(state: State, fact: Fact) -> None:
-    slot, name, samples = state.current, _who(fact), fact.body["samples"]
-    slot.least[name] = min(samples, slot.least.get(name, samples))
+def _contribution(state: State, fact: facts.Contribution) -> None:
+    slot = state.current
+    slot.least[fact.client] = min(fact.samples, slot.least.get(fact.client, fact.samples))
     slot.in_round = True
 
 
-def _round(state: State, fact: Fact) -> None:
-    state.current.rounds = fact.body["round"]
+def _round(state: State, fact: facts.Round) -> None:
+    state.current.rounds = fact.turn
     state.current.in_round = False
-    state.model = fact.body["digest"]
+    state.model = fact.model
 
 
-def _settlement(state: State, fact: Fact) -> None:
+def _settlement(state: State, fact: facts.Settlement) -> None:
     state.current.settled = True
     state.settled = fact.slot
     state.proposals = 0
@@ -203,70 +186,58 @@ def _settlement(state: State, fact: Fact) -> None:
         state.models[fact.slot] = state.model
     for slot in sorted(state.models)[: -state.rules.models_kept - 1]:
         del state.models[slot]
-    state.phase = fact.body["phase"]
-    state.slots_left = fact.body["slots_left"]
+    state.phase = fact.phase
+    state.slots_left = fact.slots_left
 
 
-def _told(state: State, fact: Fact) -> None:  # noqa: ARG001  all facts are noted alike
+def _told(state: State, _: facts.Told) -> None:
     state.current.told = True
 
 
-def _propose(state: State, fact: Fact) -> None:
+def _proposal(state: State, fact: facts.Proposal) -> None:
     state.proposals += 1
-    body = fact.body
-    state.proposal = Proposal(
-        fact.slot, body["turn"], body["to_slot"], body["digest"], body["reason"]
-    )
+    state.pending = Pending(fact)
 
 
-def _consent(state: State, fact: Fact) -> None:
-    _proposal(state).answers[_who(fact)] = fact.body["agrees"]
+def _consent(state: State, fact: facts.Consent) -> None:
+    _pending(state).answers[fact.client] = fact.agrees
 
 
-def _rollback(state: State, fact: Fact) -> None:
-    state.went_back = fact.body["accepted"]
-    if state.went_back:
-        state.model = fact.body["digest"]
-    state.proposal = None
+def _rollback(state: State, fact: facts.Rollback) -> None:
+    state.went_back = fact.accepted
+    if fact.accepted:
+        state.model = fact.model
+    state.pending = None
 
 
-def _proposal(state: State) -> Proposal:
-    if state.proposal is None:
-        raise FedaccordError("the ledger speaks of a rollback that nobody proposed")
-    return state.proposal
+def _pending(state: State) -> Pending:
+    if state.pending is None:
+        raise FedaccordError("the ledger mentions a rollback that nobody proposed")
+    return state.pending
 
 
-def _nothing(state: State, fact: Fact) -> None:
+def _nothing(state: State, fact: facts.Record) -> None:
     """A fault or a verdict changes nothing that the settlement does not."""
 
 
-def _who(fact: Fact) -> str:
-    if fact.client is None:
-        raise FedaccordError(f"the ledger has an entry {fact.kind} of nobody")
-    return fact.client
-
-
-_NOTES = {
-    "terms": _terms,
-    "model": _model,
-    "slot": _slot,
-    "report": _report,
-    "rank": _rank,
-    "absence": _absence,
-    "fault": _nothing,
-    "agreement": _agreement,
-    "offer": _offer,
-    "answer": _answer,
-    "basis": _basis,
-    "contribution": _contribution,
-    "round": _round,
-    "verdict": _nothing,
-    "settlement": _settlement,
-    "told": _told,
-    "proposal": _propose,
-    "consent": _consent,
-    "rollback": _rollback,
+_NOTE: dict[type[facts.Record], Callable[[State, Any], None]] = {
+    facts.Terms: _terms,
+    facts.Model: _model,
+    facts.Slot: _slot,
+    facts.Report: _report,
+    facts.Rank: _rank,
+    facts.Absence: _absence,
+    facts.Fault: _nothing,
+    facts.Agreement: _agreement,
+    facts.Offer: _offer,
+    facts.Answer: _answer,
+    facts.Basis: _basis,
+    facts.Contribution: _contribution,
+    facts.Round: _round,
+    facts.Verdict: _nothing,
+    facts.Settlement: _settlement,
+    facts.Told: _told,
+    facts.Proposal: _proposal,
+    facts.Consent: _consent,
+    facts.Rollback: _rollback,
 }
-
-KINDS = tuple(_NOTES)
-"""Of the entries of a ledger."""

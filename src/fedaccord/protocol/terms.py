@@ -1,5 +1,6 @@
-"""The terms: what everyone in the consortium knows and has signed. No client's secret is in it."""
+"""The terms: what everyone in the consortium knows and has signed. They contain no secrets."""
 
+import hashlib
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,19 +19,42 @@ from pydantic_core import PydanticCustomError
 from fedaccord.checks import in_brief, normalised, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import load_toml
+from fedaccord.ledger.chain import canonical
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 OnRefusal = Literal["without", "equilibrium"]
 MOST = 10**9
-"""Of anything that is counted; beyond some number no computer could work out what follows."""
+"""The largest count of anything: no computer could work with far larger ones."""
 MOST_CLIENTS = 9_000
 MOST_SAMPLES = 10**12
-"""Of one client: a float holds the total of all clients exactly (it is below 2^53)."""
+"""Of one client, so that a float holds the total of all clients exactly (it is below 2^53)."""
 RATIOS = (1e-100, 1e100)
-"""What a client's ratio may be: everything that is worked out from such ratios is a number."""
+"""The range of a client's ratio: whatever is computed from such ratios is finite."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 ClientName = Annotated[str, AfterValidator(normalised)]
+
+
+# --- Every tolerance of the protocol (docs/decisions/0005) ---------------------------------
+
+SAME_CONTRIBUTION = 1e-9
+"""A contribution this close (relative) to the agreed one keeps the agreement: agreed amounts are
+whole samples, but (1 - tolerance) times one is not, and must not be missed by rounding."""
+
+SAME_EQUILIBRIUM = 1e-6
+"""A client's own equilibrium contribution may differ from the server's by this part of its samples.
+Client and server compute it from different sums, on different machines; a sample is far larger."""
+
+SAME_NUMBER = 1e-9
+"""Two numbers in ledgers or copies are the same if they differ by no more than this (relative):
+machines may round the same formula differently, and nobody could act on so little."""
+
+TIED_RATIOS = 1e-12
+"""Ratios this close (relative) to each other count as tied, as `game.filling.TIE` has it: a uniform
+agreement may convert either client first."""
+
+
+# --- The terms -----------------------------------------------------------------------------
 
 
 class TrainingTerms(BaseModel):
@@ -44,7 +68,7 @@ class TrainingTerms(BaseModel):
     local: Literal["gradient step", "epochs"] = "gradient step"
     rate: float = Field(default=0.5, gt=0)
     batch: Count = 64
-    """Of the epochs, like the next."""
+    """For epochs, as is the next."""
     epochs: Count = 1
     seed: int = Field(default=0, ge=0, lt=2**63)
 
@@ -58,13 +82,13 @@ class Terms(BaseModel):
     rounds: Count
     """G, in each slot."""
     discount_factor: float = Field(ge=0, lt=1)
-    """Of clients that do not tell their own."""
+    """Of clients that do not reveal their own."""
     agreement: Literal["individual", "uniform"] = "individual"
     margin: float = Field(default=0.0, ge=0, lt=1)
     punishment_slots: Count | None = None
-    """How long a slip is punished; left out: for ever."""
+    """How many slots a slip is punished; None: for ever."""
     tolerance: float = Field(default=0.0, ge=0, lt=1)
-    """Part of what was agreed that may be missing unpunished."""
+    """The part of an agreed contribution that may be missing without punishment."""
     quorum: int = Field(default=0, ge=0, le=MOST)
     """How many clients a slot needs; 0: more than half of them."""
     on_refusal: OnRefusal = "without"
@@ -73,10 +97,10 @@ class Terms(BaseModel):
     """How long to wait for answers, and for a round of training."""
     training_seconds: float = Field(default=3600.0, gt=0)
     update_bound: Literal["robust", "off"] | Annotated[float, Field(gt=0)] = "robust"
-    """How far one update may move the model: 30 times what the others' do in the same round
-    (robust), a length of one's own, or as far as it likes (off)."""
+    """How far one update may move the model: 30 times as far as the others' in the same round
+    (robust), up to this norm, or without a bound (off)."""
     models_kept: int = Field(default=3, ge=1, le=1_000)
-    """Of how many slots the server keeps the model, to go back to one."""
+    """For how many slots the server keeps the model, so that one can go back to it."""
     rollback_consent: Literal["nobody", "majority", "everyone"] = "majority"
     """Who must agree before the consortium goes back to an older model."""
     training: TrainingTerms
@@ -104,6 +128,12 @@ class Terms(BaseModel):
         return {"nobody": 0, "majority": everyone // 2 + 1, "everyone": everyone}[
             self.rollback_consent
         ]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all rules; a client notes it with each report."""
+        rules = canonical(self.model_dump(mode="json"))
+        return hashlib.sha256(rules.encode()).hexdigest()
 
 
 def _refused(field: str, message: str) -> PydanticCustomError:

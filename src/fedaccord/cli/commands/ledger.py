@@ -1,4 +1,4 @@
-"""`fedaccord ledger`: what happened, whether it is what was written, and a way back."""
+"""`fedaccord ledger`: show, verify, compare and export ledgers, and propose a rollback."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,12 +16,10 @@ from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry
     from fedaccord.ledger.lines import Reading
-    from fedaccord.protocol.audit import Findings
-    from fedaccord.protocol.forks import Comparison
 
 
 ledger = typer.Typer(
-    help="Look at a ledger, verify it, compare copies, export it, go back to an older model.",
+    help="Show a ledger, verify it, compare copies, export it, go back to an older model.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -45,22 +43,22 @@ def show(
     slot: Annotated[int | None, typer.Option("--slot", help="Only this slot.")] = None,
     client: ClientOption = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="Only entries of this kind, as in verdict.")
+        str | None, typer.Option("--kind", help="Only entries of this kind, such as verdict.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--last", callback=from_one, help="Only so many, the latest.")
+        int | None, typer.Option("--last", callback=from_one, help="Only this many, the latest.")
     ] = None,
     output_format: FormatOption = "text",
 ) -> None:
     """Show the entries of a ledger.
 
-    LEDGER is a file, or the URL of a PostgreSQL database; a client's copy will do as well.
-    Characters that cannot be printed are spelt out.
+    LEDGER is a file, or the URL of a PostgreSQL database; it may also be a client's copy.
+    Characters that cannot be printed are escaped.
     """
     from collections import deque
 
     from fedaccord.cli.ledger_entries import Widths, print_json, print_table
-    from fedaccord.protocol.state import KINDS
+    from fedaccord.protocol.facts import KINDS
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -97,22 +95,23 @@ def verify(
     ] = None,
     output_format: FormatOption = "text",
 ) -> None:
-    """Verify that a ledger is what was written, and that it says what follows from it.
+    """Verify that a ledger was not changed, and that its conclusions follow from its entries.
 
-    The chain of digests must be whole. In a server's ledger every agreement must be proved by the
-    certificate from the clients' reports, every rank, verdict and phase must follow from what was
-    reported and contributed, and the model beside it must be the one that it speaks of. Against a
-    client's copy, the two must agree, and the server's past must be the one that the client was
-    shown.
+    The chain of digests must be intact. In a server's ledger, the certificate must prove every
+    agreement from the clients' reports, every rank, verdict and phase must follow from what was
+    reported and contributed, and the model stored with it must be the one that it names. With
+    --against, the ledger and the client's copy must agree, and the server's past must be the one
+    that the client was shown.
 
-    The exit code is 0 when all is well, and 1 when something is not.
+    The exit code is 0 if everything is in order, and 1 if not.
     """
-    with working("Verifying"), _reading(place) as found:
-        what, findings = _look_over(found)
-        problems = found.damage() + _problems(what, findings)
-        for copy, wrong in _disagreements(found, findings, against or []):
-            problems += [f"{copy}: {problem}" for problem in wrong]
-    chain = findings.chain
+    from fedaccord.protocol import audit
+
+    with working("Verifying"), ExitStack() as stack:
+        found = stack.enter_context(_reading(place))
+        copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
+        result = audit.verify(found, copies)
+    chain, problems = result.chain, result.problems
     head = chain.head.digest if chain.length else None
     if output_format == "json":
         record = {
@@ -126,8 +125,14 @@ def verify(
     else:
         last = "" if head is None else f", the last with the digest {head[:16]}..."
         about = f"{chain.length} entries, {chain.slots} slots{last}"
-        typer.echo(escaped(f"{_shown(place)} is {what}: {about}."))
-        for line in [f"Wrong: {problem}." for problem in problems] or _praise(place, what, against):
+        typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
+        in_order = ["Nothing in it was changed: the chain of digests is intact."]
+        if result.what == "the server's ledger":
+            in_order.append("Every agreement is proved, every rank, verdict and phase follows.")
+            if found.models is not None:
+                in_order.append("The model stored with it is the one that it names.")
+        in_order += [f"{copy} agrees with it." for copy in copies]
+        for line in [f"Wrong: {problem}." for problem in problems] or in_order:
             typer.echo(escaped(line))
     if problems:
         raise typer.Exit(1)
@@ -141,38 +146,50 @@ def compare(
 ) -> None:
     """Compare clients' copies with one another: were they told the same story?
 
-    It needs no server. A server that shows two clients different ledgers, or tells them different
-    things that concern everyone, as an agreement's total, who deviated, the phase to come or the
-    model, is found by what each of them wrote down.
+    No server is needed. The copies reveal a server that shows two clients different ledgers, or
+    tells them different things about what concerns everyone, such as an agreement's total, who
+    deviated, the next phase or the model.
 
-    The exit code is 0 when they agree, and 1 when they do not or one of them was changed.
+    The exit code is 0 if they agree, and 1 if they do not or one of them was changed.
     """
-    from fedaccord.protocol.forks import UNSEEN, compare_copies
+    from fedaccord.protocol import audit
+    from fedaccord.protocol.copies import UNSEEN
 
     if len(copies) < 2:
         raise InvalidInput("there is nothing to compare: name two copies or more")
+    if len(set(copies)) < len(copies):
+        raise InvalidInput("the same copy is named twice")
     with working("Comparing"), ExitStack() as stack:
-        found = {place: stack.enter_context(_reading(place)) for place in copies}
-        if len(found) < len(copies):
-            raise InvalidInput("the same copy is named twice")
-        wrong = {place: _wrong_copy(one) for place, one in found.items()}
-        whose = _owners({place: one for place, one in found.items() if not wrong[place]})
-        result = compare_copies(found[place].entries() for place in whose)
-    problems = [f"{_shown(place)}: {problem}" for place in copies for problem in wrong[place]]
-    problems += result.contradictions
+        found = {_shown(place): stack.enter_context(_reading(place)) for place in copies}
+        result = audit.compare(found)
+    problems, comparison = result.problems, result.comparison
     if output_format == "json":
         record = {
-            "copies": [{"copy": _shown(place), "client": whose.get(place)} for place in copies],
-            "questions": result.questions,
-            "shown": result.shown,
+            "copies": [{"copy": name, "client": result.clients.get(name)} for name in found],
+            "questions": comparison.questions,
+            "shown": comparison.shown,
             "holds": not problems,
             "problems": problems,
             "unseen": UNSEEN,
         }
         typer.echo(json_for_people(record))
     else:
-        for line in _told(result, problems):
-            typer.echo(escaped(line))
+        typer.echo(
+            f"Compared: {comparison.questions} questions that two or more of them were asked, and "
+            f"{comparison.shown} entries of the server's ledger that they were shown."
+        )
+        for problem in problems[:LISTED_PROBLEMS]:
+            typer.echo(escaped(f"Wrong: {problem}."))
+        if len(problems) > LISTED_PROBLEMS:
+            typer.echo(f"And {len(problems) - LISTED_PROBLEMS:,} more.")
+        if not problems:
+            nothing = comparison.questions == 0 and comparison.shown == 0
+            typer.echo(
+                "They have nothing in common, so nothing could be compared."
+                if nothing
+                else "They tell the same story."
+            )
+        typer.echo(f"This does not find {UNSEEN}.")
     if problems:
         raise typer.Exit(1)
 
@@ -184,9 +201,10 @@ def export(
     *,
     client: ClientOption = None,
 ) -> None:
-    """Export a ledger to FILE.jsonl, one entry a line.
+    """Export a ledger to FILE.jsonl, one entry per line.
 
-    A whole one can be verified as it is. With --client it has only what concerns that client.
+    A complete export can be verified like the ledger. With --client it has only what concerns that
+    client, or everyone.
     """
     if file.suffix != ".jsonl":
         raise InvalidInput(f"{file}: the file must be called *.jsonl")
@@ -223,18 +241,10 @@ def _about(client: str | None, entries: "Iterable[Entry]") -> "Iterator[Entry]":
 
 
 def _check_readable(place: str, client: str | None, found: "Reading") -> None:
-    """Before anything is shown: every entry can be read, and there is such a client."""
-    from fedaccord.ledger.chain import NoEntry, read_body
+    """Before anything is shown, check that every entry can be read and that the client is there."""
+    from fedaccord.ledger.lines import clients_in
 
-    known = set[str]()
-    for entry in found.entries():
-        try:
-            read_body(entry)
-        except NoEntry as why:
-            raise InvalidInput(
-                f"entry {entry.number} cannot be read: {why}", _shown(place)
-            ) from None
-        known |= {entry.client} if entry.client is not None else set()
+    known = clients_in(found.entries(), _shown(place))
     if client is not None and client not in known:
         names = ", ".join(sorted(known))
         raise InvalidInput(f"--client: there is nothing about {client!r}, only {names}")
@@ -244,118 +254,6 @@ def _shown(place: str) -> str:
     from fedaccord.ledger.store import shown
 
     return shown(place)
-
-
-# --- Verifying -----------------------------------------------------------------------------
-
-_SERVERS, _COPY = "the server's ledger", "a client's copy"
-_PART, _NOTHING = "a part of a ledger", "an empty ledger"
-
-
-def _look_over(found: "Reading") -> "tuple[str, Findings]":
-    """What a ledger is, and what is wrong with it by itself."""
-    from fedaccord.protocol.audit import look_over, look_over_copy
-
-    if _is_copy(found):
-        findings = look_over_copy(found.entries())
-    else:
-        findings = look_over(found.entries(), found.models)
-    if findings.chain.length == 0:
-        return _NOTHING, findings
-    if found.models is None and findings.chain.is_part:
-        return _PART, findings
-    return _COPY if _is_copy(found) else _SERVERS, findings
-
-
-def _is_copy(found: "Reading") -> bool:
-    """In a copy all is about one client; the server's ledger begins with what is about everyone."""
-    first = next(found.entries(), None)
-    return first is not None and first.client is not None
-
-
-def _problems(what: str, findings: "Findings") -> list[str]:
-    if what != _PART:
-        return findings.problems
-    missing = findings.chain.head.number - findings.chain.length
-    return [
-        f"{missing} entries are missing, as in a part that export --client writes; "
-        "only a whole ledger can be verified"
-    ]
-
-
-def _wrong_copy(found: "Reading") -> list[str]:
-    """What is wrong with a client's copy by itself."""
-    from fedaccord.protocol.audit import look_over_copy
-
-    if damage := found.damage():
-        return damage
-    first = next(found.entries(), None)
-    if first is not None and first.client is None:
-        return ["is no copy of a client's"]
-    return look_over_copy(found.entries()).problems
-
-
-def _disagreements(
-    found: "Reading", findings: "Findings", against: list[str]
-) -> list[tuple[str, list[str]]]:
-    """What is wrong with each copy, or where it and the ledger disagree."""
-    from fedaccord.protocol.audit import contradictions_of_many
-
-    with ExitStack() as stack:
-        copies = [stack.enter_context(_reading(place)) for place in against]
-        wrong = [_wrong_copy(copy) for copy in copies]
-        whole = [
-            copy.entries() for copy, problems in zip(copies, wrong, strict=True) if not problems
-        ]
-        if findings.chain.length == 0 or not findings.chain.whole:
-            compared = [["cannot be compared with what is no whole ledger"]] * len(whole)
-        else:
-            compared = contradictions_of_many(found.entries(), whole)
-    rest = iter(compared)
-    return [(_shown(one), bad or next(rest)) for one, bad in zip(against, wrong, strict=True)]
-
-
-def _praise(place: str, what: str, against: list[str] | None) -> list[str]:
-    lines = ["Nothing in it was changed: the chain of digests is whole."]
-    if what == _SERVERS:
-        lines.append("Every agreement is proved, every rank, verdict and phase follows.")
-        if not place.endswith(".jsonl"):
-            lines.append("The model beside it is the one that it speaks of.")
-    return lines + [f"{_shown(copy)} agrees with it." for copy in against or []]
-
-
-# --- Comparing -----------------------------------------------------------------------------
-
-
-def _owners(found: "dict[str, Reading]") -> dict[str, str]:
-    """Whose copy each is; no two may be of one client."""
-    owners = {place: str(next(one.entries()).client) for place, one in found.items()}
-    for place, client in owners.items():
-        others = [other for other in owners if other != place and owners[other] == client]
-        if others:
-            both = f"{_shown(place)} and {_shown(others[0])}"
-            raise InvalidInput(f"{both} are copies of one client, {client}")
-    return owners
-
-
-def _told(result: "Comparison", problems: list[str]) -> list[str]:
-    from fedaccord.protocol.forks import UNSEEN
-
-    compared = (
-        f"Compared: {result.questions} questions that two of them or more were asked, and "
-        f"{result.shown} entries of the server's ledger that they were shown."
-    )
-    listed = [f"Wrong: {problem}." for problem in problems[:LISTED_PROBLEMS]]
-    if len(problems) > LISTED_PROBLEMS:
-        listed.append(f"And {len(problems) - LISTED_PROBLEMS:,} more.")
-    if not listed:
-        nothing = result.questions == 0 and result.shown == 0
-        listed = [
-            "They have nothing in common, so nothing could be compared."
-            if nothing
-            else "They tell the same story."
-        ]
-    return [compared, *listed, f"What cannot be found: {UNSEEN}."]
 
 
 # --- Going back to an older model ----------------------------------------------------------
@@ -376,7 +274,7 @@ def rollback(
     """Propose to go back to the model that an earlier slot ended with.
 
     The proposal is recorded in LEDGER, and the next run asks the clients. As many must agree as
-    `rollback_consent` in the terms says. For the server's machine, while no slot is under way.
+    `rollback_consent` in the terms says. Run it on the server's machine, while no slot is open.
     """
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
@@ -384,17 +282,17 @@ def rollback(
     from fedaccord.ledger.store import open_ledger, read_ledger
     from fedaccord.protocol.coordinator import Coordinator
 
-    read_ledger(place).close()  # a proposal makes no new ledger
+    read_ledger(place).close()  # a proposal does not create a ledger
     with open_ledger(place) as opened:
         coordinator = Coordinator(None, opened)
         coordinator.propose_rollback(to_slot, reason)
-        terms, pending = coordinator.state.rules, coordinator.state.proposal
+        terms, pending = coordinator.state.rules, coordinator.state.pending
     which = f"the model of slot {to_slot}" if to_slot else "the first model"
     if pending is None:
-        typer.echo(f"{_shown(place)}: back to {which}; the terms ask for nobody's consent.")
+        typer.echo(f"{_shown(place)}: back to {which}; the terms require nobody's consent.")
         return
     typer.echo(
         f"{_shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
-        f"{terms.consents} of {len(terms.clients)} must agree: a client that does puts "
-        f"consents_to_slot = {to_slot} into its client.toml first."
+        f"{terms.consents} of {len(terms.clients)} must agree: to agree, a client first sets "
+        f"consents_to_slot = {to_slot} in its client.toml."
     )

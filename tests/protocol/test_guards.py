@@ -33,39 +33,39 @@ def without(key: str) -> Spoil:
 
 
 COUNTS = [
-    (float("nan"), "samples is no whole number"),
-    (float("inf"), "samples is no whole number"),
+    (float("nan"), "samples is not a whole number"),
+    (float("inf"), "samples is not a whole number"),
     (-9, "samples is negative"),
-    (10.5, "samples is no whole number"),
-    (10.0, "samples is no whole number"),
-    (True, "samples is no whole number"),
-    ("10", "samples is no whole number"),
-    (None, "samples is no whole number"),
-    ([10], "samples is no whole number"),
+    (10.5, "samples is not a whole number"),
+    (10.0, "samples is not a whole number"),
+    (True, "samples is not a whole number"),
+    ("10", "samples is not a whole number"),
+    (None, "samples is not a whole number"),
+    ([10], "samples is not a whole number"),
     (10**400, "samples is above 60"),
     (61, "samples is above 60"),
 ]
 ARRAYS = [
-    (lambda a: a | {"w": np.full(3, np.nan, np.float32)}, "w has numbers that are not finite"),
-    (lambda a: a | {"w": np.full(3, np.inf, np.float32)}, "w has numbers that are not finite"),
+    (lambda a: a | {"w": np.full(3, np.nan, np.float32)}, "w has NaN or infinite values"),
+    (lambda a: a | {"w": np.full(3, np.inf, np.float32)}, "w has NaN or infinite values"),
     (lambda a: a | {"w": np.zeros(4, np.float32)}, r"w is float32 (4,), not float32 (3,)"),
     (lambda a: a | {"w": np.zeros((3, 1), np.float32)}, "w is float32 (3, 1), not float32 (3,)"),
     (lambda a: a | {"w": np.zeros(3, np.float64)}, "w is float64 (3,), not float32 (3,)"),
     (lambda a: a | {"w": np.zeros(3, np.int32)}, "w is int32 (3,), not float32 (3,)"),
     (lambda a: a | {"w": np.array(["x"] * 3)}, "w is <U1 (3,), not float32 (3,)"),
-    (lambda a: a | {"w": [1.0, 2.0, 3.0]}, "has a parameter that is no array"),
+    (lambda a: a | {"w": [1.0, 2.0, 3.0]}, "has a parameter that is not an array"),
     (lambda a: a | {"more": np.zeros(1, np.float32)}, "has other parameters than were asked for"),
     (lambda a: {"w": a["w"]}, "has other parameters than were asked for"),
     (lambda a: None, "has no parameters"),
 ]
 PLACES: list[tuple[dict[str, Any], str]] = [
-    ({"slot": 2}, "is of another slot"),
-    ({"slot": True}, "is of another slot"),
-    ({"turn": 2}, "is of another round"),
-    ({"stage": "report"}, "is of another stage"),
+    ({"slot": 2}, "is for another slot"),
+    ({"slot": True}, "is for another slot"),
+    ({"turn": 2}, "is for another turn"),
+    ({"stage": "report"}, "is for another stage"),
     ({"token": "0" * 32}, "is replayed: it answers another question"),
     ({"problem": "failure"}, "says that it failed"),
-    ({"problem": "refusal"}, "says that it does not go along with the question"),
+    ({"problem": "refusal"}, "says that it refuses the question"),
     ({"problem": "my valuation is 51"}, "says that something went wrong"),
 ]
 CASES: list[Any] = [
@@ -75,7 +75,7 @@ CASES: list[Any] = [
         for n, (change, why) in enumerate(ARRAYS)
     ),
     *(pytest.param("train", with_body(**content), why, id=f"{content}") for content, why in PLACES),
-    ("train", without("samples"), "samples is no whole number"),
+    ("train", without("samples"), "samples is not a whole number"),
     ("train", lambda r, a: [replace(r, body="hello")], "has no content"),
     ("train", lambda r, a: [replace(r, body=None)], "has no content"),
     (
@@ -85,17 +85,17 @@ CASES: list[Any] = [
     ),
     ("report", with_body(ratio=float("nan")), "ratio is not finite"),
     ("report", with_body(ratio=float("inf")), "ratio is not finite"),
-    ("report", with_body(ratio=10**400), "ratio is beyond what a number can hold"),
+    ("report", with_body(ratio=10**400), "ratio is too large for a float"),
     ("report", with_body(ratio=0), "ratio is not from 1e-100 to 1e+100"),
     ("report", with_body(ratio=-1.0), "ratio is not from 1e-100 to 1e+100"),
     ("report", with_body(ratio=1e290), "ratio is not from 1e-100 to 1e+100"),
-    ("report", with_body(ratio=True), "ratio is no number"),
+    ("report", with_body(ratio=True), "ratio is not a number"),
     ("report", with_body(samples=0), "samples is 0"),
     ("report", with_body(samples=10**12 + 1), "samples is above 1000000000000"),
     ("report", with_body(discount_factor=1.0), "discount_factor is not from 0 to 1"),
-    ("report", without("ratio"), "ratio is no number"),
-    ("rank", with_body(contribution=5.0), "contribution is not the equilibrium's"),
-    ("rank", with_body(contribution=None), "contribution is no number"),
+    ("report", without("ratio"), "ratio is not a number"),
+    ("rank", with_body(contribution=5.0), "contribution is not the equilibrium contribution"),
+    ("rank", with_body(contribution=None), "contribution is not a number"),
     ("offer", with_body(accepts=1), "accepts is neither true nor false"),
     ("offer", with_body(accepts="yes"), "accepts is neither true nor false"),
 ]
@@ -162,7 +162,7 @@ def test_a_good_reply_after_a_bad_one_counts(tmp_path: Path) -> None:
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
 
 
-def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
+def test_replayed_replies_of_earlier_rounds_are_refused(tmp_path: Path) -> None:
     """Everything that was ever said is said again, each time: it never counts."""
     terms = terms_of(rounds=3)
     clients = Clients(terms, privates_of())
@@ -183,17 +183,17 @@ def test_replies_of_rounds_before_are_replayed_in_vain(tmp_path: Path) -> None:
     honest, none = final(tmp_path / "honest.db", Clients(terms, privates_of()))
     assert all((model[name] == honest[name]).all() for name in honest)
     assert none == set()
-    assert faults == {"is of another slot", "is of another round", "is of another stage"}
+    assert faults == {"is for another slot", "is for another turn", "is for another stage"}
 
 
-def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
+def test_replies_of_unknown_nodes_are_ignored(tmp_path: Path) -> None:
     terms = terms_of(("a", "b", "c"))
     clients = Clients(terms, privates_of(("a", "b", "c")))
     stranger = Reply(77, None, {"slot": 1}, None)
 
     def and_a_stranger(ask: Ask) -> list[Reply]:
         # who is not asked in this round answers nevertheless
-        idle = [replace(clients(ask)[-1], client=n) for n in terms.clients if n not in ask.bodies]
+        idle = [replace(clients(ask)[-1], client=n) for n in terms.clients if n not in ask.contents]
         return [stranger, *clients(ask), *idle, replace(stranger, client="z")]
 
     with ledger_at(tmp_path / "ledger.db") as ledger:
@@ -206,7 +206,7 @@ def test_strangers_are_heard_by_nobody(tmp_path: Path) -> None:
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
 
 
-def test_all_zeros_crash_nothing(tmp_path: Path) -> None:
+def test_a_round_without_samples_keeps_the_model(tmp_path: Path) -> None:
     terms = terms_of(rounds=1)
     privates = [replace(p, slips={1: 0}) for p in privates_of()]
     with ledger_at(tmp_path / "ledger.db") as ledger:

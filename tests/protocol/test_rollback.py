@@ -11,10 +11,10 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.store import Ledger
-from fedaccord.protocol.asked import Refusal
-from fedaccord.protocol.audit import audit, contradictions, look_over
+from fedaccord.protocol.audit import audit, look_over
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import digest
 from tests.flower.consortia import (
     START_MODEL,
@@ -25,7 +25,7 @@ from tests.flower.consortia import (
     run,
     terms_of,
 )
-from tests.flower.stories import instead, rewritten
+from tests.flower.stories import instead, rewritten, telling
 from tests.lies import lie
 
 NAMES = ("a", "b", "c")
@@ -111,7 +111,7 @@ def test_a_server_that_is_started_again_goes_on_with_it(tmp_path: Path) -> None:
         assert healthy(ledger, clients)
 
 
-def test_who_is_away_does_not_consent(tmp_path: Path) -> None:
+def test_an_absent_client_does_not_consent(tmp_path: Path) -> None:
     clients = clients_of("ab")
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator, _ = after(ledger, clients)
@@ -126,7 +126,7 @@ def test_who_is_away_does_not_consent(tmp_path: Path) -> None:
         assert healthy(ledger, clients)
 
 
-def test_consent_to_another_slot_is_none(tmp_path: Path) -> None:
+def test_consent_to_another_slot_does_not_count(tmp_path: Path) -> None:
     clients = clients_of("abc", to_slot=2)
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator, _ = after(ledger, clients)
@@ -141,7 +141,7 @@ def test_models_of_the_latest_slots_are_kept(tmp_path: Path) -> None:
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator, digests = after(ledger, clients, slots=5, **rules)
         assert [c.slot for c in ledger.checkpoints()] == [3, 4, 5]
-        with pytest.raises(InvalidInput, match="kept are those of slots: 3, 4"):
+        with pytest.raises(InvalidInput, match="those of these slots are: 3, 4"):
             coordinator.propose_rollback(2, "too late")
         coordinator.propose_rollback(3, "just in time")
         assert digest(coordinator.model) == digests[3]
@@ -172,7 +172,7 @@ def test_nothing_is_proposed_within_a_slot_or_twice(tmp_path: Path) -> None:
 
 @lie(
     "the server",
-    "go back to an older model without the consent that the terms ask for",
+    "go back to an older model without the consent that the terms require",
     "verify does not find the consents in the ledger",
 )
 def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
@@ -183,13 +183,13 @@ def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
         run(coordinator, clients, 3)
         entries = list(ledger.entries())
     forged = rewritten(entries, instead("rollback", 3, None, accepted=True))
-    assert any("is not what follows from the entries before it" in p for p in audit(forged))
+    assert any("does not follow from the entries before it" in p for p in audit(forged))
 
 
 @lie(
     "the server",
-    "write down that a client consented to a rollback, though it did not",
-    "the client's copy says what it answered: verify --against shows it",
+    "record that a client consented to a rollback, though it did not",
+    "the client's copy has its answer: verify --against reveals it",
 )
 def test_a_made_up_consent_shows_in_the_copy(tmp_path: Path) -> None:
     clients = clients_of("a")
@@ -208,7 +208,7 @@ def test_a_made_up_consent_shows_in_the_copy(tmp_path: Path) -> None:
         assert kinds(ledger, 3)[-1] == "rollback"
     assert audit(entries) == []
     (problem,) = contradictions(entries, clients.copies["b"].written)
-    assert "the server wrote something else down" in problem
+    assert "the server wrote down something else" in problem
     assert contradictions(entries, clients.copies["a"].written) == []
 
 
@@ -219,7 +219,7 @@ def run_with(coordinator: Coordinator, answers: Any) -> None:
 
 @lie(
     "the server",
-    "ask for consent to an older model, and mean another one",
+    "ask for consent to go back to one model, and mean another",
     "the client knows the digest of every model that it was given, and refuses",
 )
 def test_a_client_consents_to_the_model_that_it_knows(tmp_path: Path) -> None:
@@ -229,6 +229,6 @@ def test_a_client_consents_to_the_model_that_it_knows(tmp_path: Path) -> None:
         coordinator.propose_rollback(1, "slot 2 ruined it")
         ask = coordinator.next_ask(3)
         assert ask is not None
-        other = replace(ask, bodies={n: {**b, "digest": "f" * 64} for n, b in ask.bodies.items()})
+        other = telling(ask, *ask.contents, model="f" * 64)
         with pytest.raises(Refusal, match="not the model that slot 1 ended with"):
             clients.reply("c", other)

@@ -31,7 +31,7 @@ def test_the_robust_bound_is_a_multiple_of_the_others_median() -> None:
     assert found == {"a": 3 * FACTOR, "b": 3 * FACTOR, "c": 2 * FACTOR, "d": 2 * FACTOR}
 
 
-def test_who_takes_more_steps_may_go_further() -> None:
+def test_more_local_steps_may_go_further() -> None:
     lengths = {"a": Length(10, 1.0), "b": Length(10, 1.0), "c": Length(1_000, 90.0)}
     found = largest(lengths, training=EPOCHS)
     assert found["c"] == pytest.approx(100 * FACTOR)
@@ -43,13 +43,13 @@ def test_with_fewer_than_two_others_there_is_no_bound(names: str) -> None:
     assert set(largest({name: Length(1, 9e9) for name in names}).values()) == {inf}
 
 
-def test_where_the_others_did_not_move_there_is_no_bound() -> None:
+def test_without_movement_of_the_others_there_is_no_bound() -> None:
     lengths = {"a": Length(1, 0.0), "b": Length(1, 0.0), "c": Length(1, 5.0)}
     assert largest(lengths)["c"] == inf
     assert largest(lengths)["a"] == 5.0 * FACTOR
 
 
-def test_a_bound_of_one_s_own_and_none() -> None:
+def test_a_custom_bound_and_no_bound() -> None:
     lengths = {name: Length(1, 1.0) for name in "abc"}
     assert set(largest(lengths, update_bound=7.5).values()) == {7.5}
     assert set(largest(lengths, update_bound="off").values()) == {inf}
@@ -59,9 +59,7 @@ NORMS = st.floats(1e-3, 1e3)
 
 
 @given(st.lists(NORMS, min_size=3, max_size=9), st.lists(st.floats(0, 1e300), max_size=3))
-def test_fewer_than_half_frame_nobody_and_hide_nobody(
-    honest: list[float], lies: list[float]
-) -> None:
+def test_fewer_than_half_cannot_move_the_bound(honest: list[float], lies: list[float]) -> None:
     """Whatever the liars send, every bound is within what the honest ones would set."""
     lies = lies[: (len(honest) - 2) // 2]
     lengths = {f"h{n}": Length(5, norm) for n, norm in enumerate(honest)}

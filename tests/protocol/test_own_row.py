@@ -58,7 +58,7 @@ def test_own_rows_of_the_paper_s_clients() -> None:
     rows_agree(fa.solve_agreement(fa.paper_consortium(), "uniform", whole_samples=True))
 
 
-def test_rounding_is_no_reason_to_refuse() -> None:
+def test_rounding_does_not_cause_a_refusal() -> None:
     """Nothing can be agreed on, so all stays as it is; the totals differ in the last digit."""
     consortium = fa.Consortium(
         valuation=[20.9, 9.9, 39.8, 22.0, 22.6, 9.4, 13.1, 23.7, 17.9],
@@ -72,7 +72,7 @@ def test_rounding_is_no_reason_to_refuse() -> None:
     rows_agree(agreement)
 
 
-def test_who_would_slip_knows_it() -> None:
+def test_a_client_that_would_slip_refuses() -> None:
     consortium = fa.paper_consortium(clients=100)
     agreement = fa.agreement_on(consortium, np.full(100, 10_000.0))
     certificate = fa.certify(agreement)
@@ -95,7 +95,7 @@ def row_of(equilibrium_contribution: float, equilibrium_total: float) -> OwnRow:
     )
 
 
-def test_a_punishment_that_it_would_leave_is_none() -> None:
+def test_a_punishment_that_it_would_leave_does_not_count() -> None:
     """However bad a punishment is for a client, if it would not stick to it, it is no threat."""
     told, forged = row_of(0.0, 67.0), row_of(20.0, 67.0)
     assert told.keeps

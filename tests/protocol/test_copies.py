@@ -2,41 +2,41 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, canonical, extend
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
-from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
+from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 
 
-def test_a_past_that_was_made_anew_contradicts_the_clients(
+def test_a_rewritten_past_contradicts_the_copies(
     story: tuple[list[Entry], Clients],
 ) -> None:
     """Consistent in itself, as if b had slipped only in the second round; b's copy knows better."""
     entries, clients = story
 
     def as_if(fact: Fact) -> Fact:
-        if fact.kind == "contribution" and (fact.slot, fact.client, fact.body["round"]) == (
+        if fact.kind == "contribution" and (fact.slot, fact.client, fact.body["turn"]) == (
             1,
             "a",
             1,
         ):
             return fact._replace(body={**fact.body, "samples": fact.body["samples"] + 1})
-        if fact.kind == "round" and (fact.slot, fact.body["round"]) == (1, 1):
+        if fact.kind == "round" and (fact.slot, fact.body["turn"]) == (1, 1):
             return fact._replace(body={**fact.body, "total": fact.body["total"] + 1})
         return fact
 
     forged = rewritten(entries, as_if)
     assert audit(forged) == []
     found = contradictions(forged, clients.copies["a"].written)
-    assert any("the server wrote something else down" in problem for problem in found)
+    assert any("the server wrote down something else" in problem for problem in found)
     found = contradictions(forged, clients.copies["c"].written)
     assert any("of the server's ledger was another one then" in problem for problem in found)
 
@@ -47,7 +47,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
     def lie(ask: Ask) -> Ask:
         if ask.stage != stage:
             return ask
-        return replace(ask, bodies={**ask.bodies, "a": {**ask.bodies["a"], **content}})
+        return telling(ask, "a", **content)
 
     return lie
 
@@ -62,7 +62,7 @@ AT_EQUILIBRIUM = {"contribution": 0, "rank": 1, "clients": 3, "above": 110, "tie
         lying("offer", total=999),
         lying("offer", equilibrium_total=22.0),
         lying("offer", contribution=6),
-        lying("offer", kind="uniform"),
+        lying("offer", agreement="uniform"),
         lying("offer", punishment_slots=50),
         lying("offer", tolerance=0.5),
         lying("offer", rounds=9),
@@ -114,9 +114,8 @@ def test_a_false_place_in_a_punishment_is_found(content: dict[str, Any], tmp_pat
     """A place that c cannot know to be false: someone might have dropped out."""
 
     def lie(ask: Ask) -> Ask:
-        about_c = {**ask.bodies.get("c", {}), **content}
         in_punishment = (ask.slot, ask.stage) == (2, "train")
-        return replace(ask, bodies={**ask.bodies, "c": about_c}) if in_punishment else ask
+        return telling(ask, "c", **content) if in_punishment else ask
 
     entries, clients = told(tmp_path / "ledger.db", slots=2, lie=lie)
     assert audit(entries) == []
@@ -177,7 +176,7 @@ def test_what_the_server_invents_contradicts_the_clients(
     first = entries[about_a[0]]
     false = first._replace(text=canonical({**first.body, "samples": 0}))
     both = [*entries[: about_a[0]], false, *entries[about_a[0] :]]
-    assert any("wrote something else" in problem for problem in contradictions(both, copy))
+    assert any("wrote down something else" in problem for problem in contradictions(both, copy))
     assert audit(list(extend(START, [entry.fact for entry in both], NOON)))
 
     unsaid = [e for e in copy if (e.kind, e.slot) != ("contribution", 1)]
@@ -186,9 +185,9 @@ def test_what_the_server_invents_contradicts_the_clients(
     assert all("a knows nothing of the server's entry" in problem for problem in found)
 
 
-def test_a_server_s_ledger_is_no_copy(story: tuple[list[Entry], Clients]) -> None:
+def test_a_server_s_ledger_is_not_a_copy(story: tuple[list[Entry], Clients]) -> None:
     entries, _ = story
-    assert contradictions(entries, entries) == ["is no copy of a client's"]
+    assert contradictions(entries, entries) == ["is not a client's copy"]
 
 
 def test_an_end_that_was_cut_off_contradicts_the_clients(
@@ -200,7 +199,7 @@ def test_an_end_that_was_cut_off_contradicts_the_clients(
     assert contradictions(cut, clients.copies["a"].written)
 
 
-def test_an_answer_that_never_arrived_contradicts_nobody(tmp_path: Path) -> None:
+def test_an_answer_that_never_arrived_is_not_a_contradiction(tmp_path: Path) -> None:
     clients = Clients(TERMS, privates_of(NAMES))
 
     def one_is_lost(ask: Any) -> Any:

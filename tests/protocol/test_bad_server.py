@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.ledger.chain import GENESIS, Entry
-from fedaccord.protocol.asked import Refusal
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Clients, Notebook, ledger_at, nudge, privates_of
-from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
-from tests.flower.test_participant import ASKED, HEAD, OFFER, TRAIN
+from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
+from tests.protocol.test_participant import ASKED, ENVELOPE, OFFER, TRAIN
 
 OTHER_MODEL: Arrays = {name: array + 1 for name, array in START_MODEL.items()}
 
@@ -39,7 +39,7 @@ def put(
     turn: int = 1,
     model: Arrays | None = None,
 ) -> dict[str, Any]:
-    place = {"stage": stage, "slot": slot, "turn": turn, "token": "0" * 32, "ledger": HEAD}
+    place = ENVELOPE | {"stage": stage, "slot": slot, "turn": turn}
     return participant.answer(place | content, model)[0]
 
 
@@ -84,8 +84,8 @@ def test_a_round_that_is_over_is_not_trained_again() -> None:
 
 @lie(
     "the server",
-    "go back to an older slot, and ask about that again",
-    "the client answers nothing about a slot older than its newest",
+    "go back to an older slot, and ask about it again",
+    "the client answers no question about a slot older than its newest",
 )
 @pytest.mark.parametrize("stage", ["report", "rank", "offer", "train", "settle"])
 def test_nothing_of_an_older_slot_is_answered(stage: str) -> None:
@@ -114,8 +114,8 @@ def to_a(stage: str, model: Arrays, *, honest_digest: bool) -> Callable[[Ask, st
     def lie(ask: Ask, name: str) -> Ask:
         if (ask.stage, name) != (stage, "a"):
             return ask
-        about = ask.bodies["a"] if honest_digest else {**ask.bodies["a"], "model": digest(model)}
-        return replace(ask, parameters=model, bodies={**ask.bodies, "a": about})
+        ask = replace(ask, parameters=model)
+        return ask if honest_digest else telling(ask, "a", model=digest(model))
 
     return lie
 
@@ -125,7 +125,7 @@ def slot_of(path: Path, lie: Callable[[Ask, str], Ask]) -> tuple[list[Entry], Cl
 
     def replies(ask: Ask) -> list[Reply]:
         given = []
-        for name in ask.bodies:
+        for name in ask.contents:
             with suppress(Refusal):
                 given.append(clients.reply(name, lie(ask, name)))
         return given
@@ -140,7 +140,7 @@ def slot_of(path: Path, lie: Callable[[Ask, str], Ask]) -> tuple[list[Entry], Cl
 @lie(
     "the server",
     "give one client another model to train than the others, or garbage at the settlement",
-    "the client's copy has the digest of every model it was given: verify --against shows it",
+    "the client's copy has the digest of every model it was given: verify --against reveals it",
 )
 @pytest.mark.parametrize("stage", ["train", "settle"])
 def test_another_model_for_one_client_shows_in_its_copy(stage: str, tmp_path: Path) -> None:
@@ -168,21 +168,21 @@ def test_a_model_that_is_not_the_one_that_was_told_is_refused(stage: str, tmp_pa
 
 @lie(
     "the server",
-    "write down another update than a client sent, or a made-up digest",
-    "the client's copy has the digest of every update it sent: verify --against shows it",
+    "record another update than a client sent, or a made-up digest",
+    "the client's copy has the digest of every update that it sent: verify --against reveals it",
 )
 def test_a_made_up_update_shows_in_the_copy(tmp_path: Path) -> None:
     entries, clients = told(tmp_path / "ledger.db")
     forged = rewritten(entries, instead("contribution", 1, "a", update="f" * 64))
     assert audit(forged) == []
     found = contradictions(forged, clients.copies["a"].written)
-    assert any("the server wrote something else down" in problem for problem in found)
+    assert any("the server wrote down something else" in problem for problem in found)
 
 
 @lie(
     "the server",
-    "leave out a client's update as too long, though it is not",
-    "verify works the bound out again from the norms in the ledger",
+    "reject a client's update as too large, though it is not",
+    "verify recomputes the bound from the norms in the ledger",
 )
 def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
     entries, _ = slot_of(tmp_path / "ledger.db", lambda ask, _: ask)
@@ -196,8 +196,8 @@ def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
 
 @lie(
     "the server",
-    "fill a client's copy with huge texts, made-up heads or slots to come",
-    "the client refuses what has not the form of a question, and stores nothing of it",
+    "fill a client's copy with huge texts, made-up heads or future slots",
+    "the client refuses anything that does not have the form of a question, and stores none of it",
 )
 @pytest.mark.parametrize(
     ("stage", "content"),
@@ -214,7 +214,7 @@ def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
         ("rank", {"note": "more"}),
         ("rank", {"above": -1}),
         ("rank", {"above": 1.5}),
-        ("offer", {"kind": "z" * 1_000}),
+        ("offer", {"agreement": "z" * 1_000}),
         ("offer", {"equilibrium_total": float("inf")}),
         ("offer", {"equilibrium_total": float("nan")}),
         ("settle", {"deviated": ["nobody known"]}),
@@ -239,8 +239,8 @@ def test_what_has_another_form_is_refused_and_not_stored(
 
 @lie(
     "the server",
-    "show a client a ledger that went back, or another end of the same length",
-    "the client refuses to go on with it",
+    "show a client a shorter ledger than before, or one with another end",
+    "the client refuses to continue",
 )
 @pytest.mark.parametrize("head", [[8, GENESIS], [9, "f" * 64]])
 def test_a_ledger_that_goes_back_is_refused(head: list[Any]) -> None:
@@ -260,9 +260,9 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(stage=st.sampled_from(sorted(ASKED)), data=st.data())
-def test_no_question_of_any_form_makes_a_client_fail(stage: str, data: st.DataObject) -> None:
+def test_any_question_is_answered_or_refused(stage: str, data: st.DataObject) -> None:
     """Good questions with some fields replaced by anything: an answer, or a refusal."""
-    place = {"stage": stage, "slot": 1, "turn": 1, "token": "0" * 32, "ledger": HEAD}
+    place = ENVELOPE | {"stage": stage, "slot": 1, "turn": 1}
     asked = place | ASKED[stage]
     keys = data.draw(st.sets(st.sampled_from(sorted(asked)), max_size=3))
     asked |= {key: data.draw(JSON) for key in keys}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fedaccord.ledger.chain import GENESIS
-from fedaccord.protocol.asked import Refusal
+from fedaccord.protocol.messages import FORMAT, Refusal
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
 from tests.flower.consortia import START_MODEL, Notebook, nudge, privates_of, terms_of
@@ -15,7 +15,7 @@ NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES)
 OFFER = {  # 20 more samples of its own, 40 more of the others
     "contribution": 20,
-    "kind": "individual",
+    "agreement": "individual",
     "total": 180,
     "equilibrium_total": 120.0,
     "punishment_slots": TERMS.punishment_slots,
@@ -29,6 +29,7 @@ OFFER = {  # 20 more samples of its own, 40 more of the others
 MODEL = digest(START_MODEL)
 TRAIN = {"basis": "agreement", "contribution": 20, "model": MODEL}
 HEAD = [9, GENESIS]
+ENVELOPE = {"format": FORMAT, "token": "0" * 32, "ledger": HEAD}
 PLACE = {"rank": 1, "clients": 3, "above": None, "tied": None}
 SETTLED = {
     "verdict": "kept",
@@ -57,7 +58,7 @@ def ask(
     *,
     model: Arrays | None = START_MODEL,
 ) -> dict[str, Any]:
-    place = {"stage": stage, "slot": slot, "turn": turn, "token": "0" * 32, "ledger": HEAD}
+    place = ENVELOPE | {"stage": stage, "slot": slot, "turn": turn}
     given = model if stage in ("train", "settle") else None
     body, _ = participant.answer(place | content, given)
     return body
@@ -110,15 +111,15 @@ def test_with_less_data_than_it_agreed_to_it_is_absent() -> None:
     assert written(participant) == before
 
 
-def test_a_slip_is_of_no_more_than_it_has() -> None:
+def test_a_slip_is_limited_by_the_samples() -> None:
     participant = in_training()
     participant.private = replace(participant.private, slips={1: 99})
     assert ask(participant, "train", 1, TRAIN)["samples"] == participant.private.samples
 
 
 @pytest.mark.parametrize("basis", ["", "uniform", None, ["agreement"]])
-def test_it_plays_nothing_that_there_is_not(basis: Any) -> None:
-    with pytest.raises(Refusal, match="an agreement to play, or the equilibrium"):
+def test_an_unknown_basis_is_refused(basis: Any) -> None:
+    with pytest.raises(Refusal, match="only an agreement or the equilibrium can be played"):
         ask(in_training(), "train", 1, TRAIN | {"basis": basis})
 
 
@@ -169,7 +170,7 @@ def test_a_place_that_the_rank_does_not_lead_to_is_refused(change: dict[str, Any
 @pytest.mark.parametrize(
     "change", [{}, {"clients": 2, "above": 0}, {"clients": 2, "rank": 1}, {"clients": 1, "rank": 1}]
 )
-def test_a_place_among_those_who_are_left_is_none_of_these(change: dict[str, Any]) -> None:
+def test_impossible_places_among_those_left_are_refused(change: dict[str, Any]) -> None:
     participant = client()
     place = {"rank": 2, "clients": 3, "above": 70, "tied": 60}
     ask(participant, "rank", 0, place)
@@ -178,7 +179,7 @@ def test_a_place_among_those_who_are_left_is_none_of_these(change: dict[str, Any
 
 
 @pytest.mark.parametrize("turn", [0, TERMS.rounds + 1, 99])
-def test_it_trains_no_other_round(turn: int) -> None:
+def test_it_trains_only_rounds_of_the_terms(turn: int) -> None:
     participant = in_training()
     before = written(participant)
     with pytest.raises(Refusal, match=f"there is no turn {turn} of train in slot 1"):
@@ -192,7 +193,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "offer": OFFER,
     "train": TRAIN,
     "settle": SETTLED,
-    "consent": {"to_slot": 1, "digest": MODEL, "reason": "it was ruined"},
+    "consent": {"to_slot": 1, "model": MODEL, "reason": "it was ruined"},
 }
 """A good question of each stage."""
 
@@ -200,7 +201,7 @@ ASKED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("stage", "turn"), [("report", 1), ("rank", 2), ("offer", 0), ("offer", 4), ("consent", 0)]
 )
-def test_what_is_no_question_of_a_slot(stage: str, turn: int) -> None:
+def test_turns_that_a_slot_does_not_have_are_refused(stage: str, turn: int) -> None:
     participant = client()
     with pytest.raises(Refusal, match="there is no turn"):
         ask(participant, stage, turn, ASKED[stage])
@@ -208,7 +209,7 @@ def test_what_is_no_question_of_a_slot(stage: str, turn: int) -> None:
 
 
 @pytest.mark.parametrize("stage", ["report", "rank", "offer", "train"])
-def test_what_is_settled_is_over(stage: str) -> None:
+def test_a_settled_slot_is_over(stage: str) -> None:
     participant = in_training()
     assert ask(participant, "settle", 0, SETTLED)["stage"] == "settle"
     assert ask(participant, "settle", 0, SETTLED)["stage"] == "settle"  # told twice is no matter
@@ -220,19 +221,19 @@ def test_what_is_settled_is_over(stage: str) -> None:
 
 
 @pytest.mark.parametrize("amount", [19.5, True, "20", None, -1])
-def test_what_is_no_whole_amount_is_no_offer(amount: Any) -> None:
+def test_only_whole_amounts_are_offers(amount: Any) -> None:
     with pytest.raises(Refusal, match="the question's 'contribution' is missing, or not"):
         ask(client(), "offer", 1, OFFER | {"contribution": amount})
 
 
-def test_it_accepts_no_more_than_it_has() -> None:
+def test_it_accepts_only_what_it_has() -> None:
     assert not ask(client(), "offer", 1, OFFER | {"contribution": 61})["accepts"]
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"kind": "uniform"},
+        {"agreement": "uniform"},
         {"rounds": 1},
         {"tolerance": 0.9},
         {"punishment_slots": None},
@@ -243,7 +244,7 @@ def test_it_accepts_nothing_but_the_terms(change: dict[str, Any]) -> None:
     assert not ask(client(), "offer", 1, OFFER | change)["accepts"]
 
 
-def test_who_is_asked_again_answers_the_same_and_says_no_more() -> None:
+def test_asked_again_it_gives_the_same_answer_and_no_more() -> None:
     participant = client()
     first = ask(participant, "report", 0, REPORT)
     assert ask(participant, "report", 0, REPORT) == first
@@ -258,4 +259,12 @@ def test_it_looks_at_its_data_before_it_reports() -> None:
     participant = client(look)
     with pytest.raises(Refusal, match="there is no data"):
         ask(participant, "report", 0, REPORT)
+    assert written(participant) == 0
+
+
+@pytest.mark.parametrize("other", [1, 3, None, "2", True])
+def test_a_server_of_another_format_is_refused(other: Any) -> None:
+    participant = client()
+    with pytest.raises(Refusal, match="does not use format 2 of the protocol"):
+        ask(participant, "report", 0, REPORT | {"format": other})
     assert written(participant) == 0

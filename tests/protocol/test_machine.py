@@ -21,8 +21,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Entry, broken_links
 from fedaccord.ledger.store import Moment
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Reply
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 

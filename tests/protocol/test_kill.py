@@ -109,4 +109,4 @@ def test_the_unkilled_run_has_everything(unkilled: tuple[int, list[Entry], bytes
     phases = [entry.body["phase"] for entry in entries if entry.kind == "slot"]
     assert phases == ["cooperating", "cooperating", "punishing", "cooperating"]
     assert {"absence", "agreement", "answer", "verdict"} <= {entry.kind for entry in entries}
-    assert len({digest(START_MODEL), *(e.body["digest"] for e in entries if e.kind == "round")}) > 9
+    assert len({digest(START_MODEL), *(e.body["model"] for e in entries if e.kind == "round")}) > 9

@@ -10,14 +10,14 @@ import pytest
 
 from fedaccord.ledger.chain import Entry, Fact
 from fedaccord.ledger.lines import to_line
-from fedaccord.protocol.audit import audit, contradictions
+from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.forks import compare_copies
+from fedaccord.protocol.copies import compare_copies, contradictions
 from fedaccord.protocol.messages import Ask
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
-from tests.flower.stories import NAMES, TERMS, instead, rewritten, told
-from tests.flower.test_bad_ledger import command
+from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
+from tests.protocol.test_bad_ledger import command
 
 
 def stories(clients: Clients, *names: str) -> list[list[Entry]]:
@@ -85,7 +85,7 @@ def test_a_fork_is_found_without_the_server(tmp_path: Path) -> None:
         for one in found
     )
     assert any("differ in the digest of entry " in one for one in found)
-    assert any("differ in the phase to come: cooperating and punishing" in one for one in found)
+    assert any("differ in the next phase: cooperating and punishing" in one for one in found)
 
 
 def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
@@ -94,7 +94,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
     def change(ask: Ask) -> Ask:
         if ask.stage != stage:
             return ask
-        return replace(ask, bodies={**ask.bodies, "a": {**ask.bodies["a"], **content}})
+        return telling(ask, "a", **content)
 
     return change
 
@@ -102,7 +102,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
 @lie(
     "the server",
     "tell two clients different totals, verdicts, phases or models, from one ledger",
-    "ledger compare finds what everyone should have been told alike",
+    "ledger compare finds every difference in what all clients should have been told alike",
 )
 @pytest.mark.parametrize(
     ("lie", "what"),
@@ -115,13 +115,11 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
         (lying("offer", rounds=9), "rounds: 9 and 2"),
         (lying("settle", deviated=[]), "clients that deviated: nobody and b"),
         (lying("settle", absent=["c"]), "clients that were absent: c and nobody"),
-        (lying("settle", phase="cooperating"), "phase to come: cooperating and punishing"),
+        (lying("settle", phase="cooperating"), "next phase: cooperating and punishing"),
         (lying("settle", slots_left=1), "slots of punishment that are left: 1 and 2"),
     ],
 )
-def test_what_is_told_otherwise_is_found(
-    lie: Callable[[Ask], Ask], what: str, tmp_path: Path
-) -> None:
+def test_different_stories_are_found(lie: Callable[[Ask], Ask], what: str, tmp_path: Path) -> None:
     _, clients = told(tmp_path / "ledger.db", lie=lie)
     (found,) = compare_copies(stories(clients, "a", "c")).contradictions
     assert what in found
@@ -146,7 +144,9 @@ def test_other_models_and_terms_are_found(
     assert all(what in problem for problem in found)
 
 
-def test_a_client_without_a_model_contradicts_nobody(story: tuple[list[Entry], Clients]) -> None:
+def test_a_client_that_was_sent_no_model_does_not_contradict(
+    story: tuple[list[Entry], Clients],
+) -> None:
     one, other = stories(story[1], "a", "c")
     none = rewritten(one, instead("settlement", 1, model=None))
     assert compare_copies([none, other]).contradictions == []
@@ -186,7 +186,7 @@ def test_the_command(files: Callable[..., str], tmp_path: Path) -> None:
     result = command("compare", files("a"), files("b"), files("c"))
     assert result.exit_code == 0
     assert "They tell the same story." in result.stdout
-    assert "What cannot be found: a server that never put the same question" in result.stdout
+    assert "This does not find a server that never put the same question" in result.stdout
     clients, _ = forked(tmp_path)
     one = files("x", clients.copies["a"].written)
     other = files("y", clients.copies["c"].written)
@@ -201,7 +201,7 @@ def test_the_command(files: Callable[..., str], tmp_path: Path) -> None:
     assert record["problems"]
 
 
-def test_a_copy_that_was_changed_is_said_to_be(
+def test_a_changed_copy_is_reported(
     files: Callable[..., str], story: tuple[list[Entry], Clients]
 ) -> None:
     copy = story[1].copies["a"].written
@@ -211,7 +211,7 @@ def test_a_copy_that_was_changed_is_said_to_be(
     assert f"Wrong: {cut}: entry 2 is missing" in result.stdout
     server = files("server", story[0])
     result = command("compare", server, files("b"))
-    assert f"Wrong: {server}: is no copy of a client's." in result.stdout
+    assert f"Wrong: {server}: is not a client's copy." in result.stdout
     empty = files("empty", [])
     assert f"Wrong: {empty}: it has no entries." in command("compare", empty, files("b")).stdout
 
@@ -245,4 +245,4 @@ def test_two_copies_of_one_client_are_refused(
 ) -> None:
     result = command("compare", files("a"), files("x", story[1].copies["a"].written[:5]))
     assert result.exit_code == 2
-    assert "are copies of one client, a" in result.stderr
+    assert "are copies of the same client, a" in result.stderr

@@ -52,8 +52,8 @@ def with_text(entry: Entry, text: str) -> Entry:
 
 @lie(
     "whoever has the file",
-    "write an entry that two readers understand differently (a key twice, NaN, other spellings)",
-    "there is one canonical form, and verify refuses every other",
+    "write an entry that readers understand differently (duplicate keys, NaN, other spellings)",
+    "there is one canonical form, and verify rejects all others",
 )
 @pytest.mark.parametrize(
     "text",
@@ -75,7 +75,7 @@ def with_text(entry: Entry, text: str) -> Entry:
 def test_a_text_that_is_not_in_canonical_form_is_refused(text: str, tmp_path: Path) -> None:
     (entry,) = extend(START, [Fact("slot", 1, None, {"phase": "cooperating"})], NOON)
     forged = with_text(entry, text)
-    assert broken_links([forged]) == ["entry 1 is no entry: its text is not in canonical form"]
+    assert broken_links([forged]) == ["entry 1 is not an entry: its text is not in canonical form"]
     lines = tmp_path / "ledger.jsonl"
     lines.write_text(to_line(forged) + "\n")
     assert command("verify", str(lines)).exit_code == 1
@@ -87,7 +87,7 @@ def test_a_text_with_very_many_levels_is_refused() -> None:
     for depth in (12, 300, 700):
         text = '{"a":' * depth + "1" + "}" * depth
         (problem,) = broken_links([with_text(entry, text)])
-        assert problem.startswith("entry 1 is no entry: its text is ")
+        assert problem.startswith("entry 1 is not an entry: its text is ")
 
 
 @lie(
@@ -116,7 +116,7 @@ def more(kind: str, client: str | None = None) -> Callable[[Fact], Fact]:
 
 @lie(
     "the server",
-    "write more into an entry than belongs there",
+    "write additional keys into an entry",
     "verify knows the keys of every kind of entry",
 )
 @pytest.mark.parametrize(
@@ -138,18 +138,24 @@ def test_an_unknown_key_is_refused(
 
 @lie(
     "the server",
-    "write a value of another type or beyond all bounds, which later reads as something else",
+    "write a value of the wrong type or out of range, which is later read as something else",
     "verify knows the form of every value",
 )
 @pytest.mark.parametrize(
     "forge",
     [
         instead("round", 1, averaged=1),
-        instead("round", 1, digest="x"),
-        instead("round", 1, digest="A" * 64),
+        instead("round", 1, model="x"),
+        instead("round", 1, model="A" * 64),
         instead("contribution", 1, "a", update="not a digest"),
         instead("contribution", 1, "a", norm="1"),
-        instead("model", 0, digest=None),
+        instead("model", 0, model=None),
+        instead("terms", 0, format=1),
+        instead("terms", 0, format=2.0),
+        instead("report", 1, "a", discount_factor=None),
+        instead("report", 1, "a", ratio=10**4),
+        instead("report", 1, "a", client="a"),
+        instead("contribution", 1, "a", norm=1),
         instead("agreement", 1, exists=1),
         instead("agreement", 1, reason="because"),
         instead("told", 1, clients=["a", "a", "b", "c"]),
@@ -170,13 +176,13 @@ def test_a_value_of_another_form_is_refused(
 
 @lie(
     "whoever has the file",
-    "date entries back, or give them times that are none",
-    "times only go forward, in one form; the server's own do so even if its clock is put back",
+    "backdate entries, or give them invalid times",
+    "times have one form and never go back, even if the server's clock is set back",
 )
 @pytest.mark.parametrize(
     ("at", "problem"),
     [
-        ("2024-12-31T23:59:59+00:00", "entry 3 is of a time before that of the entry before it"),
+        ("2024-12-31T23:59:59+00:00", "entry 3 has an earlier time than the entry before it"),
         ("yesterday", "entry 3 has no time in UTC"),
         ("2025-13-01T12:00:00+00:00", "entry 3 has no time in UTC"),
         ("2025-01-01T12:00:01+02:00", "entry 3 has no time in UTC"),
@@ -193,7 +199,7 @@ def test_a_time_that_goes_back_is_refused(
     assert found.startswith(problem)
 
 
-def test_a_clock_that_is_put_back_breaks_no_ledger(tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_does_not_break_the_ledger(tmp_path: Path) -> None:
     times = iter(["2025-01-01T12:00:00+00:00", "2024-06-01T12:00:00+00:00", NOON])
     clients = Clients(TERMS, privates_of(NAMES))
     with open_ledger(tmp_path / "ledger.db", clock=lambda: next(times, NOON)) as ledger:
@@ -218,8 +224,8 @@ def in_training(*facts: Fact) -> Callable[[Fact], list[Fact]]:
 
 @lie(
     "the server",
-    "make up a fault, to give a client a bad name",
-    "verify knows every reason, and whom and when it can concern",
+    "make up a fault, to discredit a client",
+    "verify knows every reason, and which client and question it can concern",
 )
 @pytest.mark.parametrize(
     "wrong",
@@ -285,11 +291,11 @@ def test_a_fault_that_does_not_fit_the_answer_is_refused(tmp_path: Path) -> None
     assert problem.endswith("does not fit what was refused of this client")
 
 
-def test_every_reason_is_known_and_no_two_are_alike() -> None:
+def test_every_reason_is_recognised_and_unique() -> None:
     values: dict[str, Any] = {
         "code": 3,
         "client": "a",
-        "place": "round",
+        "place": "turn",
         "field": "samples",
         "least": "1e-100",
         "most": 40,
@@ -309,8 +315,8 @@ def test_every_reason_is_known_and_no_two_are_alike() -> None:
 
 @lie(
     "whoever has the file",
-    "change a client's copy: more keys, another client, older heads of the server's ledger",
-    "verify knows what a client writes down",
+    "change a client's copy: additional keys, another client, older heads of the server's ledger",
+    "verify knows what a client writes",
 )
 @pytest.mark.parametrize(
     "forge",
@@ -326,7 +332,7 @@ def test_every_reason_is_known_and_no_two_are_alike() -> None:
         lambda fact: fact._replace(kind="verdict") if fact.kind == "rank" else fact,
     ],
 )
-def test_what_no_client_writes_is_refused(
+def test_notes_that_no_client_writes_are_rejected(
     forge: Callable[[Fact], Fact], story: tuple[list[Entry], Clients]
 ) -> None:
     copy = story[1].copies["a"].written
@@ -344,10 +350,10 @@ EVIL = "\x1b[2J\x1b]0;pwned\x07\u202egnp.exe\u200b\x9b31m\r\n\u2028"
 @lie(
     "whoever has the file",
     "put control characters into a ledger, to rewrite an auditor's terminal",
-    "show, verify and every error spell out what cannot be printed",
+    "show, verify and all errors escape what cannot be printed",
 )
 @pytest.mark.parametrize("options", [[], ["--format", "json"]])
-def test_control_characters_are_spelt_out(options: list[str], tmp_path: Path) -> None:
+def test_control_characters_are_escaped(options: list[str], tmp_path: Path) -> None:
     facts = [
         Fact("terms", 0, None, {"terms": EVIL}),
         Fact(f"kind{EVIL}", 1, f"name{EVIL}", {f"key{EVIL}": [EVIL, {EVIL: EVIL}]}),
@@ -381,8 +387,8 @@ def compressed(megabytes: int) -> bytes:
 
 @lie(
     "whoever has the file",
-    "put a small compressed model beside a ledger that fills an auditor's memory",
-    "a model is stored as it is, and one that would grow is refused before it is unpacked",
+    "store a small compressed model with a ledger, to fill an auditor's memory",
+    "models are stored uncompressed, and one that would grow is rejected before it is unpacked",
 )
 def test_a_compressed_model_is_refused_before_it_is_inflated(
     story: tuple[list[Entry], Clients],
@@ -434,8 +440,8 @@ def content(path: Path) -> Any:
 
 @lie(
     "whoever has the file",
-    "flip a byte anywhere in a database or an exported file, indexes included",
-    "the chain, the models or SQLite's own check of its pages and indexes shows it",
+    "flip a byte anywhere in a database (including its indexes) or an exported file",
+    "the chain, the models or SQLite's own check of its pages and indexes reveals it",
 )
 @pytest.mark.parametrize("form", ["db", "jsonl"])
 def test_a_flipped_byte_is_found_or_does_not_matter(form: str, small: Path, tmp_path: Path) -> None:
@@ -474,7 +480,7 @@ def test_a_damaged_schema_is_a_sentence(text: bytes, other: bytes, small: Path) 
 
 @lie(
     "whoever has the file",
-    "change an index only, so that a search finds other entries than there are",
+    "change only an index, so that a search finds other entries",
     "SQLite's own check of its indexes is part of verify",
 )
 def test_a_changed_index_is_found(small: Path) -> None:

@@ -24,7 +24,7 @@ from fedaccord.ledger.lines import load_entries, read, to_line, to_lines
 from fedaccord.ledger.locks import LedgerInUse
 from fedaccord.ledger.schema import METADATA, VERSION_TABLE, configuration
 from fedaccord.ledger.store import Ledger, open_ledger, read_ledger, shown
-from tests.flower.postgresql import Databases
+from tests.ledger.postgresql import Databases
 
 FACTS = [Fact("report", 1, name, {"ratio": 2.5}) for name in ("a", "b")]
 
@@ -113,13 +113,13 @@ def test_a_model_that_comes_while_the_entries_are_read_is_that_of_the_last(
 
 
 @pytest.mark.parametrize("value", ["'x'", "1.5"])
-def test_a_model_that_is_none_is_refused(value: str, path: Path) -> None:
+def test_a_value_that_is_not_a_model_is_refused(value: str, path: Path) -> None:
     with open_ledger(path) as ledger:
         ledger.append(FACTS, b"model")
     with connected(str(path)) as connection:
         connection.execute(text(f"UPDATE checkpoints SET parameters = {value}"))
         connection.commit()
-    with read_ledger(path) as ledger, pytest.raises(FedaccordError, match="is no model"):
+    with read_ledger(path) as ledger, pytest.raises(FedaccordError, match="is not a model"):
         ledger.checkpoints()
 
 
@@ -140,7 +140,7 @@ def test_the_models_of_the_latest_slots_are_kept(place: str) -> None:
 def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
     with open_ledger(place) as ledger:
         ledger.append(FACTS)
-        with pytest.raises(LedgerInUse, match="another process writes this ledger"):
+        with pytest.raises(LedgerInUse, match="another process is writing to this ledger"):
             open_ledger(place)
         with read_ledger(place) as other:
             assert len(list(other.entries())) == 2
@@ -158,7 +158,7 @@ def test_a_second_writer_by_another_name_is_refused(other: str, path: Path) -> N
             open_ledger(second)
 
 
-def test_a_hard_link_is_no_way_to_write_either(path: Path) -> None:
+def test_a_ledger_with_a_hard_link_is_not_written(path: Path) -> None:
     """No path leads from one such name to the other: neither is written."""
     open_ledger(path).close()
     other = path.with_name("other.db")
@@ -227,11 +227,14 @@ def test_nothing_of_a_failed_append_is_kept(place: str) -> None:
     [
         ("nowhere/ledger.db", "cannot be opened: No such file or directory"),
         ("text.db", "file is not a database"),
-        ("other.db", "is no ledger of fedaccord, but a database of something else"),
+        ("other.db", "is not a ledger but a database of another program"),
         ("", "a ledger needs a file"),
         ("sqlite://", "a ledger needs a file"),
         ("sqlite:///file:ledger.db?uri=true", "name the ledger's file by its path"),
-        ("postgresql://me:secret@host:port/x", r"me:\*\*\*@host:port/x: is no URL of a database"),
+        (
+            "postgresql://me:secret@host:port/x",
+            r"me:\*\*\*@host:port/x: is not the URL",
+        ),
         ("nosuch://x", "a ledger is a SQLite file, or a PostgreSQL database by its URL"),
         ("mysql://me:secret@host/x", r"mysql://me:\*\*\*@host/x: a ledger is a SQLite file"),
         ("postgresql+nosuch://me:secret@host/x", r"me:\*\*\*@host"),
@@ -285,11 +288,11 @@ def _command(*words: str) -> str:
     return CliRunner().invoke(app, ["ledger", *words]).output
 
 
-def test_reading_makes_no_ledger(tmp_path: Path) -> None:
+def test_reading_does_not_create_a_ledger(tmp_path: Path) -> None:
     with pytest.raises(FedaccordError, match="there is no such ledger"):
         read_ledger(tmp_path / "none.db")
     (tmp_path / "empty.db").touch()
-    with pytest.raises(FedaccordError, match="is no ledger of fedaccord, but empty"):
+    with pytest.raises(FedaccordError, match="is empty, not a ledger"):
         read_ledger(tmp_path / "empty.db")
 
 
@@ -303,10 +306,10 @@ def test_lines_are_the_same_entries(path: Path) -> None:
     surrogate = json.dumps(entry._replace(client="\ud800")._asdict())
     twice = to_line(entry)[:-1] + f', "digest": "{entry.digest}"}}'
     for line, message in [
-        ("{}", "line 1 is no entry"),
-        ("[]", "line 1 is no entry"),
-        ("[" * 99_999, "line 1 is no entry"),
-        (to_line(entry)[:-1] + ', "more": 1}', "line 1 is no entry"),
+        ("{}", "line 1 is not an entry"),
+        ("[]", "line 1 is not an entry"),
+        ("[" * 99_999, "line 1 is not an entry"),
+        (to_line(entry)[:-1] + ', "more": 1}', "line 1 is not an entry"),
         (surrogate, "line 1 is not as export writes it"),
         (twice, "line 1 is not as export writes it"),
         (" " + to_line(entry), "line 1 is not as export writes it"),
@@ -341,5 +344,38 @@ def test_a_ledger_of_a_later_version_is_refused(place: str) -> None:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
         connection.commit()
     for opening in (open_ledger, read_ledger):
-        with pytest.raises(FedaccordError, match="version 9999, this fedaccord knows 0002"):
+        with pytest.raises(FedaccordError, match="version 9999, but this fedaccord knows"):
             opening(place)
+
+
+def _in_format_1(place: str) -> None:
+    """A ledger as an earlier fedaccord left it."""
+    with connected(place) as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
+        connection.commit()
+
+
+def test_a_ledger_of_format_1_is_shown_and_exported_but_not_continued(
+    place: str, tmp_path: Path
+) -> None:
+    terms = Fact("terms", 0, None, {"terms": {"name": "old"}})
+    with open_ledger(place) as ledger:
+        written = ledger.append([terms])
+    _in_format_1(place)
+    for _ in range(2):  # what is refused is left as it is
+        with pytest.raises(FedaccordError, match="its entries are in format 1"):
+            open_ledger(place)
+    with read_ledger(place) as ledger:
+        assert list(ledger.entries()) == written
+    assert _command("export", place, str(tmp_path / "old.jsonl")).startswith("Wrote 1 entries")
+    for ledger_or_lines in (place, str(tmp_path / "old.jsonl")):
+        verified = _command("verify", ledger_or_lines)
+        assert "Wrong: entry 1 (terms of slot 0) is not in format 2" in verified
+
+
+def test_a_ledger_of_an_earlier_version_without_entries_is_upgraded(place: str) -> None:
+    open_ledger(place).close()
+    _in_format_1(place)
+    with open_ledger(place) as ledger:
+        assert ledger.append(FACTS)
+    open_ledger(place).close()

@@ -11,9 +11,8 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.protocol.asked import Refusal
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import average, to_bytes
 from tests.flower.consortia import (
     START_MODEL,
@@ -27,6 +26,7 @@ from tests.flower.consortia import (
     terms_of,
     verdicts,
 )
+from tests.flower.stories import telling
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_all_keep_to_the_agreement(path: Path) -> None:
         assert kinds(ledger, 1) == [*once, *["verdict"] * 5, "settlement", "told"]
 
 
-def test_the_offers_are_the_agreement_of_those_who_know_all(path: Path) -> None:
+def test_the_offers_are_those_of_an_omniscient_solver(path: Path) -> None:
     """The server, which sees ratios only, offers what `solve_agreement` finds with everything."""
     privates = privates_of()
     consortium = fa.Consortium(
@@ -96,7 +96,7 @@ def test_for_ever_means_for_ever(path: Path) -> None:
         assert phases(ledger) == ["cooperating", *["punishing"] * 5]
 
 
-def test_a_slip_within_the_tolerance_is_put_up_with(path: Path) -> None:
+def test_a_slip_within_the_tolerance_is_not_punished(path: Path) -> None:
     privates = privates_of()
     privates[4] = replace(privates[4], slips={1: 76})  # of 80
     for tolerance, verdict in ((0.0, "deviation"), (0.06, "kept")):
@@ -140,7 +140,7 @@ def test_slipping_in_a_punishment_changes_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["report", "rank", "offer", "train"])
-def test_who_is_absent_is_no_deviator(stage: str, path: Path) -> None:
+def test_an_absent_client_is_not_a_deviator(stage: str, path: Path) -> None:
     clients = Clients(terms_of(), privates_of())
 
     def without_b(ask: Ask) -> list[Reply]:
@@ -219,7 +219,7 @@ def test_a_client_refuses_what_it_would_break_and_the_others_agree(path: Path) -
     with ledger_at(path) as ledger:
         run(Coordinator(terms_of(), ledger, START_MODEL), impatient(), 1)
         answers = [
-            (e.client, e.body["attempt"], e.body["accepts"]) for e in ledger.entries(kind="answer")
+            (e.client, e.body["turn"], e.body["accepts"]) for e in ledger.entries(kind="answer")
         ]
         assert ("b", 1, False) in answers
         assert [a for a in answers if a[1] == 2] == [(n, 2, True) for n in "acde"]
@@ -241,7 +241,7 @@ def test_with_a_refusal_the_slot_may_fall_back_to_the_equilibrium(path: Path) ->
         assert phases(ledger) == ["cooperating", "cooperating"]
 
 
-def test_a_slip_in_a_slot_without_an_agreement_is_no_deviation(path: Path) -> None:
+def test_without_an_agreement_there_is_no_deviation(path: Path) -> None:
     """Nobody agreed to anything: b refused, and all play the equilibrium, e less than that."""
     terms = terms_of(on_refusal="equilibrium")
     privates = privates_of()
@@ -255,7 +255,7 @@ def test_a_slip_in_a_slot_without_an_agreement_is_no_deviation(path: Path) -> No
         assert phases(ledger) == ["cooperating", "cooperating"]
 
 
-def test_absence_at_the_offer_is_no_refusal(path: Path) -> None:
+def test_absence_at_the_offer_is_not_a_refusal(path: Path) -> None:
     """The rule for refusals is the equilibrium, but nobody refused: the others agree anew."""
     terms = terms_of(on_refusal="equilibrium")
     clients = Clients(terms, privates_of())
@@ -266,7 +266,7 @@ def test_absence_at_the_offer_is_no_refusal(path: Path) -> None:
 
     with ledger_at(path) as ledger:
         run(Coordinator(terms, ledger, START_MODEL), without_b, 1)
-        assert [e.body["attempt"] for e in ledger.entries(kind="agreement")] == [1, 2]
+        assert [e.body["turn"] for e in ledger.entries(kind="agreement")] == [1, 2]
         (basis,) = ledger.entries(kind="basis")
         assert basis.body["basis"] == "agreement"
         assert set(basis.body["contributions"]) == set("acde")
@@ -298,7 +298,7 @@ def test_no_agreement_is_an_answer(path: Path) -> None:
 
 
 def changed(ask: Ask, **content: Any) -> Ask:
-    return replace(ask, bodies={n: {**b, **content} for n, b in ask.bodies.items()})
+    return telling(ask, *ask.contents, **content)
 
 
 def ask_of(path: Path, stage: str) -> tuple[Clients, Ask]:
@@ -321,7 +321,7 @@ def test_an_offer_that_is_not_as_signed_is_refused(content: dict[str, Any], path
     assert not clients.reply("c", changed(ask, **content)).body["accepts"]
 
 
-def test_two_offers_in_one_attempt_are_caught(path: Path) -> None:
+def test_two_offers_in_one_turn_are_refused(path: Path) -> None:
     clients, ask = ask_of(path, "offer")
     clients.reply("c", ask)
     with pytest.raises(Refusal, match="told something else before"):
@@ -347,9 +347,9 @@ def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
     "asked",
     [{}, {"stage": "bye", "slot": 1, "turn": 0}, {"stage": ["rank"], "slot": 1, "turn": 0}],
 )
-def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
+def test_something_else_than_a_question_is_refused(asked: dict[str, Any]) -> None:
     clients = Clients(terms_of(), privates_of())
-    with pytest.raises(Refusal, match="no question of the protocol"):
+    with pytest.raises(Refusal, match="not a question of the protocol"):
         clients.participants["a"].answer(asked, None)
 
 
@@ -366,7 +366,7 @@ def test_terms_may_change_between_slots_only(path: Path) -> None:
         assert [e.body["terms"]["tolerance"] for e in ledger.entries(kind="terms")] == [0, 0.5, 0]
         ask = coordinator.next_ask(2)
         assert ask is not None
-        with pytest.raises(InvalidInput, match="slot 2 was begun with other terms"):
+        with pytest.raises(InvalidInput, match="slot 2 was begun under other terms"):
             Coordinator(other, ledger, START_MODEL)
 
 
@@ -387,15 +387,15 @@ NUMBER = "(SELECT max(number) FROM entries WHERE kind = '{}')"
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE checkpoints SET parameters = :other", "is not the one that it speaks of"),
-        ("UPDATE checkpoints SET parameters = x'00'", "the model beside it cannot be read"),
-        ("DELETE FROM checkpoints", "the model that it speaks of is not beside it"),
+        ("UPDATE checkpoints SET parameters = :other", "is not the one that it names"),
+        ("UPDATE checkpoints SET parameters = x'00'", "the model stored with it cannot be read"),
+        ("DELETE FROM checkpoints", "the model that it names is not stored with it"),
         ("DELETE FROM entries", "it has no entries"),
         (
             "UPDATE entries SET text = replace(text, 'punishing', 'cooperating')",
             "its digest differs",
         ),
-        ("UPDATE entries SET slot = 'x' WHERE number = 5", "entry 5 is no entry: its slot"),
+        ("UPDATE entries SET slot = 'x' WHERE number = 5", "entry 5 is not an entry: its slot"),
         ("DELETE FROM entries WHERE number = 5", "entry 5 is missing"),
         (
             f"DELETE FROM entries WHERE number > {NUMBER.format('verdict')}",

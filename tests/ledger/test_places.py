@@ -66,7 +66,7 @@ def test_a_file_that_others_can_read_is_refused(mode: int, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("text", ["", "secret", f"{URL}\n{URL}"])
 def test_a_file_without_a_url_is_refused(text: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="must have one line in it") as refused:
+    with pytest.raises(InvalidInput, match="must contain one line") as refused:
         open_ledger(url_file(tmp_path, text))
     assert "secret" not in str(refused.value)
 

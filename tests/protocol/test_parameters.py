@@ -46,6 +46,6 @@ def test_an_array_is_read_as_numpy_reads_it(array: Any) -> None:
         saved(np.zeros(3)).replace(b"(3,)", b"(-3, -1)").replace(b"    \n", b"\n"),
     ],
 )
-def test_what_is_no_array_is_refused(content: bytes) -> None:
+def test_a_value_that_is_not_an_array_is_refused(content: bytes) -> None:
     with pytest.raises(FedaccordError, match="an array cannot be read"):
         array_from_bytes(content)

@@ -67,12 +67,12 @@ def test_an_entry_that_is_removed_or_moved_is_found(facts: list[Fact], data: st.
     assert broken_links(entries)
 
 
-def test_an_entry_that_is_made_anew_breaks_the_one_after_it() -> None:
+def test_a_rewritten_entry_breaks_the_next_one() -> None:
     facts = [Fact("slot", 1, None, {"n": n}) for n in range(3)]
     entries = chain(facts)
     (forged,) = extend(entries[0].head, [Fact("slot", 1, None, {"n": 9})], entries[1].at)
     problems = broken_links([entries[0], forged, entries[2]])
-    assert problems == ["entry 3 does not follow the one before it"]
+    assert problems == ["entry 3 does not follow the entry before it"]
 
 
 @pytest.mark.parametrize("field", Entry._fields)
@@ -87,12 +87,12 @@ def test_a_field_may_be_anything_in_a_file_that_was_edited(field: str, value: An
 @pytest.mark.parametrize(
     "text", ["", "{", "[1]", "1", "null", '"x"', "[" * 99_999, '{"a":' * 9_999]
 )
-def test_a_text_that_is_no_object_is_found_also_under_a_right_digest(text: str) -> None:
+def test_a_text_that_is_not_an_object_is_found_even_with_the_right_digest(text: str) -> None:
     (entry,) = chain([Fact("slot", 1, None, {})])
     content = entry._replace(text=text)[:-1]
     digest = hashlib.sha256(canonical(list(content)).encode()).hexdigest()
     (problem,) = broken_links([Entry(*content, digest=digest)])
-    assert problem.startswith("entry 1 is no entry: its text is no ")
+    assert problem.startswith("entry 1 is not an entry: its text is not ")
 
 
 @given(FACTS, st.data())

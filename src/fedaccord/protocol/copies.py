@@ -1,0 +1,307 @@
+"""What clients' copies prove: against the server's ledger, and against one another.
+
+A server that shows two clients different ledgers (a fork) can keep each of them content by itself.
+But it puts every question to all clients at once, from one ledger, and tells all of them the same
+about everything that concerns everyone. So two copies that disagree there prove that it lied to
+one of their clients, whatever its own ledger says.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+from fedaccord.ledger.chain import Entry, Head
+from fedaccord.protocol import facts, notes
+from fedaccord.protocol.auditor import ANSWERS, NONSENSE, in_brief, same
+from fedaccord.protocol.questions import offers_told, open_question
+from fedaccord.protocol.state import State
+
+EMPTY = "it has no entries"
+
+# --- Against the server's ledger -----------------------------------------------------------
+
+_Place: TypeAlias = tuple[str, int, str | None, int]
+"""What an entry is about (kind, slot, client, turn): no client says two things in one place."""
+
+_SAID = {
+    "report": ("ratio", "samples", "discount_factor"),
+    "answer": ("accepts",),
+    "contribution": ("samples", "update"),
+    "consent": ("agrees",),
+}
+"""What a client says itself, which both write down."""
+_TOLD = ("rank", "offer", "contribution", "settlement", "consent")
+"""Notes that contain everything that the client was told. Only the copy has all of it."""
+
+
+def contradictions(server: Iterable[Entry], copy: Iterable[Entry]) -> list[str]:
+    """Where a client's copy and the server's ledger disagree, in words.
+
+    Every head that the client was shown must be in the server's chain, what the client was told
+    must follow from the ledger up to there, and whatever both wrote down must be the same. An
+    answer that never arrived is only in the copy; but whatever the server claims to have been
+    told by the client, or to have told it, must be in the copy, too.
+    """
+    (found,) = contradictions_of_many(server, [copy])
+    return found
+
+
+def contradictions_of_many(
+    server: Iterable[Entry], copies: Iterable[Iterable[Entry]]
+) -> list[list[str]]:
+    """The same for several copies, in one pass over the server's ledger."""
+    witnesses = [_Witness(copy) for copy in copies]
+    if not witnesses:
+        return []
+    state, nonsense = State(), None
+    for last in server:
+        try:
+            fact = facts.read_fact(last.fact)
+            state.apply(fact)
+        except NONSENSE as error:
+            nonsense = f"cannot be compared: {in_brief(error)}"
+            break
+        for witness in witnesses:
+            witness.look_at(last, fact, state)
+    return [witness.end() if nonsense is None else [nonsense] for witness in witnesses]
+
+
+class _Noted(NamedTuple):
+    """A note, and the number of its entry."""
+
+    number: int
+    note: notes.Note
+
+    def __str__(self) -> str:
+        note = self.note
+        return f"{note.client}'s entry {self.number} ({note.kind} of slot {note.slot})"
+
+
+class _Witness:
+    """A client's copy, compared with the server's ledger entry by entry."""
+
+    def __init__(self, copy: Iterable[Entry]) -> None:
+        self._misled: list[str] = []
+        self._misquoted: list[str] = []
+        self._invented: list[str] = []
+        self._nonsense: str | None = EMPTY
+        self._shown: dict[int, list[_Noted]] = defaultdict(list)
+        """By the number of the server's entry that the client was shown."""
+        self._said: dict[_Place, list[_Noted]] = defaultdict(list)
+        self._clients: set[str] = set()
+        try:
+            for entry in copy:
+                if entry.client is None:
+                    self._nonsense = "is not a client's copy"
+                    break
+                self._nonsense = None
+                self._take(entry)
+        except facts.WrongForm as problem:
+            about = f"{entry.client}'s entry {entry.number} ({entry.kind} of slot {entry.slot})"
+            self._nonsense = f"{about} {problem}"
+        except NONSENSE as error:
+            self._nonsense = f"cannot be compared: {in_brief(error)}"
+
+    def _take(self, entry: Entry) -> None:
+        noted = _Noted(entry.number, note := notes.read_note(entry.fact))
+        self._shown[note.head.number].append(noted)
+        self._said[note.kind, note.slot, note.client, note.turn].append(noted)
+        self._clients.add(note.client)
+
+    def look_at(self, last: Entry, fact: facts.Record, state: State) -> None:
+        """Compare with one more entry of the server's; `state` is what it knows after it."""
+        if self._nonsense is not None:
+            return
+        try:
+            if last.number in self._shown:
+                self._look_at_shown(last, state)
+            self._look_at_said(last.number, fact)
+        except NONSENSE as error:
+            self._nonsense = f"cannot be compared: {in_brief(error)}"
+
+    def end(self) -> list[str]:
+        """Everything that was found."""
+        if self._nonsense is not None:
+            return [self._nonsense]
+        unseen = [
+            f"{noted}: entry {number} of the server's ledger was another one then"
+            for number, shown in self._shown.items()
+            for noted in shown
+        ]
+        return [*self._misled, *unseen, *self._misquoted, *self._invented]
+
+    def _look_at_shown(self, last: Entry, state: State) -> None:
+        """What the client was asked or told that does not follow from what it was shown."""
+        others = []
+        for noted in self._shown.pop(last.number):
+            if noted.note.head.digest != last.digest:
+                others.append(noted)
+            elif not _follows(noted.note, state):
+                self._misled.append(f"{noted}: the server told something else than its ledger says")
+        if others:
+            self._shown[last.number] = others
+
+    def _look_at_said(self, number: int, fact: facts.Record) -> None:
+        """What the server claims to have been told by the client, or to have told it."""
+        places: list[_Place] = []
+        if isinstance(fact, facts.Told):
+            names = [name for name in fact.clients if name in self._clients]
+            places = [("settlement", fact.slot, name, 0) for name in names]
+        elif fact.kind in ANSWERS and fact.whom in self._clients:  # a client notes it first
+            places = [(fact.kind, fact.slot, fact.whom, getattr(fact, "turn", 0))]
+        for place in places:
+            if place not in self._said:
+                about = f"entry {number} ({fact.kind} of slot {fact.slot})"
+                self._invented.append(f"{place[2]} knows nothing of the server's {about}")
+            for noted in self._said.get(place, ()):
+                if _misquoted(fact, noted.note):
+                    self._misquoted.append(f"{noted}: the server wrote down something else")
+
+
+def _misquoted(fact: facts.Record, note: notes.Note) -> bool:
+    """Whether the server wrote down something else than the client said."""
+    return any(getattr(fact, key) != getattr(note, key) for key in _SAID.get(fact.kind, ()))
+
+
+def _follows(note: notes.Note, state: State) -> bool:
+    """Whether a server that knows this would have asked and told the client what it wrote down."""
+    try:
+        question = open_question(state)
+    except NONSENSE:  # the client was shown a moment at which nothing was to be asked
+        return False
+    place = (notes.STAGES[note.kind], note.slot, note.turn)
+    if place != question[:3] or note.client not in question.contents:
+        return False
+    if isinstance(note, notes.Report) and note.terms != state.rules.digest:
+        return False
+    if note.kind not in _TOLD:
+        return True
+    told = question.contents[note.client]
+    keys = type(told).model_fields
+    return all(same(getattr(note, key), getattr(told, key)) for key in keys)
+
+
+# --- Against one another -------------------------------------------------------------------
+
+ALIKE = {
+    "report": {"terms": "terms"},
+    "rank": {"clients": "number of clients"},
+    "offer": {
+        "agreement": "kind of agreement",
+        "total": "total of the agreement",
+        "equilibrium_total": "total at the equilibrium",
+        "punishment_slots": "slots of punishment",
+        "tolerance": "tolerance",
+        "rounds": "rounds",
+        "clients": "number of clients",
+    },
+    "answer": {},
+    "contribution": {"basis": "basis", "model": "model", "clients": "number of clients"},
+    "settlement": {
+        "phase": "next phase",
+        "slots_left": "slots of punishment that are left",
+        "deviated": "clients that deviated",
+        "absent": "clients that were absent",
+        "model": "model",
+    },
+    "consent": {"to_slot": "slot to go back to", "model": "model", "reason": "reason"},
+}
+"""What all clients are told alike in each kind of note, and in words.
+
+A model is told only to clients that are sent one, a number of clients only along with ranks.
+"""
+UNSEEN = (
+    "a server that never put the same question of a slot to two of these clients, and never showed "
+    "two of them an entry with the same number; comparing each copy with the server's ledger does"
+)
+"""What comparing copies cannot find."""
+
+
+class _Alike(NamedTuple):
+    """A note, and what all clients were told alike in it."""
+
+    noted: _Noted
+    told: dict[str, Any]
+
+
+@dataclass
+class Comparison:
+    """The result of comparing copies."""
+
+    questions: int = 0
+    """How many questions two clients or more were asked."""
+    shown: int = 0
+    """Of how many entries of the server's ledger two clients or more were shown the digest."""
+    contradictions: list[str] = field(default_factory=list)
+
+
+def compare_copies(copies: Iterable[Iterable[Entry]]) -> Comparison:
+    """Where clients' copies contradict one another; each of them must be intact by itself."""
+    by_question: dict[tuple[str, int, int], _Alike] = {}
+    by_shown: dict[int, _Alike] = {}
+    questions, shown = set[tuple[str, int, int]](), set[int]()
+    found: dict[str, None] = {}  # in order, each once
+    for entry in chain.from_iterable(copies):
+        noted = _Noted(entry.number, note := notes.read_note(entry.fact))
+        number, digest = note.head
+
+        alike = _Alike(noted, {f"digest of entry {number} of the server's ledger": digest})
+        first = by_shown.setdefault(number, alike)
+        if first.noted.note.client != note.client:
+            shown.add(number)
+            found |= dict.fromkeys(_differences(first, alike))
+
+        alike = _Alike(noted, _told_alike(note) | {_LENGTH: number})
+        first = by_question.setdefault((note.kind, note.slot, note.turn), alike)
+        if first.noted.note.client != note.client:
+            questions.add((notes.STAGES[note.kind], note.slot, note.turn))
+            found |= dict.fromkeys(_differences(first, alike))
+    return Comparison(len(questions), len(shown), list(found))
+
+
+_LENGTH = "number of entries in the server's ledger"
+
+
+def _told_alike(note: notes.Note) -> dict[str, Any]:
+    """What all clients were told alike, in words, as far as this client was told it."""
+    told = {key: getattr(note, key) for key in ALIKE[note.kind]}
+    unsaid = [key for key in ("model", "clients") if told.get(key, 0) is None]
+    return {ALIKE[note.kind][key]: value for key, value in told.items() if key not in unsaid}
+
+
+def _differences(one: _Alike, other: _Alike) -> list[str]:
+    return [
+        f"{one.noted} and {other.noted} differ in the {what}: "
+        f"{_shortened(told)} and {_shortened(other.told[what])}"
+        for what, told in one.told.items()
+        if what in other.told and not same(told, other.told[what])
+    ]
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "nobody"
+    text = "none" if value is None else str(value)
+    return f"{text[:16]}..." if len(text) == 64 else text
+
+
+# --- From the server's ledger --------------------------------------------------------------
+
+
+def restored_notes(state: State, head: Head) -> dict[str, list[notes.Note]]:
+    """What clients must remember to train in a slot that was begun: the offers they accepted.
+
+    The copies of a simulation end with its process. Everything else a client says again as before.
+    """
+    if state.between_slots or state.current.basis != "agreement":
+        return {}
+    slot, found = state.current, dict[str, list[notes.Note]]()
+    for name, offer in offers_told(slot, state.rules).items():
+        at: dict[str, Any] = {"slot": slot.number, "client": name, "turn": slot.attempts}
+        found[name] = [
+            notes.Offer(**at, ledger=head, **dict(offer)),
+            notes.Answer(**at, ledger=head, accepts=True),
+        ]
+    return found
