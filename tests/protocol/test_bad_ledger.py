@@ -411,7 +411,7 @@ def test_a_model_whose_directory_lies_is_refused() -> None:
     tail = bytearray(model[end:])
     tail[8:12] = (26).to_bytes(2, "little") * 2
     tail[12:16] = len(many).to_bytes(4, "little")
-    with pytest.raises(FedaccordError, match="another size"):
+    with pytest.raises(FedaccordError, match="its size is not the one"):
         from_bytes(model[:start] + many + bytes(tail))
     assert from_bytes(model)["w"].sum() == 1_000
 
