@@ -197,7 +197,7 @@ def test_export_and_verify_the_export(story: Run) -> None:
     some = [json.loads(line)["client"] for line in Path("b.jsonl").read_text().splitlines()]
     assert set(some) == {None, "b"}
     assert len(some) < len(lines)
-    refused(story("ledger", "export", "b.jsonl", "b.jsonl", "--client", "a"), "is read from")
+    refused(story("ledger", "export", "b.jsonl", "b.jsonl", "--client", "a"), "is an input of")
     Path("all.jsonl").write_text("\n".join(lines).replace('"deviation', '"kept') + "\n")
     Path("all.jsonl").write_text(Path("all.jsonl").read_text().replace("deviation", "kept", 1))
     assert story("ledger", "verify", "all.jsonl").exit_code == 1

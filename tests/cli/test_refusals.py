@@ -335,7 +335,7 @@ def test_a_mistake_of_ours_refutes_nothing() -> None:
 def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text(HEAD + CLIENT.replace('"A"', '"Zürich 医院"'), encoding="utf-8")
-    for output_format, name in (("text", b"Z?rich ??"), ("json", rb"Z\u00fcrich \u533b\u9662")):
+    for output_format, name in (("text", b"Z?rich"), ("json", rb"Z\u00fcrich \u533b\u9662")):
         done = subprocess.run(
             [*FEDACCORD, "solve", str(file), "--format", output_format],
             env=os.environ | {"PYTHONIOENCODING": "ascii"},

@@ -44,7 +44,7 @@ def test_the_split_is_always_the_same() -> None:
 
 
 def test_an_unknown_dataset() -> None:
-    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': known are digits, "):
+    with pytest.raises(fa.InvalidInput, match="no dataset called 'cifar': choose one of digits, "):
         load_dataset("cifar")
 
 

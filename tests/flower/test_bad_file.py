@@ -248,7 +248,9 @@ def test_nul_in_a_name_in_a_task() -> None:
         module[1].register_parameter("w\0x", torch.nn.Parameter(torch.zeros(1)))
         return module
 
-    with pytest.raises(fa.InvalidInput, match="task mine: a parameter's name has a NUL in it"):
+    with pytest.raises(
+        fa.InvalidInput, match="task mine: a parameter's name contains a NUL character"
+    ):
         Model(Task("mine", build), load_dataset("digits"))
 
 

@@ -181,7 +181,7 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
     for heading in numbers:
         table.add_column(heading, justify="right", no_wrap=True)
     if words:
-        table.add_column(words, no_wrap=True)
+        table.add_column(words, min_width=11)  # a role wraps after a word in a narrow terminal
     return table
 
 
