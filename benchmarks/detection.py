@@ -31,7 +31,7 @@ def run() -> list[Row]:
 
 
 def _row(how: str, updates: Any, settings: dict[str, bool]) -> Row:
-    from fedaccord.mechanisms.detection.dagmm import Dagmm
+    from fedaccord.mechanisms.detection.methods import Dagmm
 
     detector = Dagmm(deviation=True, **settings)
     (ours,) = race(Contestant(lambda _: detector.fit(updates)), repeats=REPEATS)

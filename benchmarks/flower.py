@@ -17,7 +17,7 @@ from benchmarks.measure import Contestant, race
 from benchmarks.row import Row, slower
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.simulation import simulate, terms_for
 from fedaccord.ledger.lines import load_entries

@@ -5,7 +5,7 @@ from .agreement.batch import solve_batch as solve_batch
 from .agreement.certificate import Certificate as Certificate
 from .agreement.certificate import certify as certify
 from .agreement.file import load_agreement as load_agreement
-from .agreement.punishment import shortest_punishment as shortest_punishment
+from .agreement.solve import shortest_punishment as shortest_punishment
 from .agreement.solve import smallest_discount_factor as smallest_discount_factor
 from .agreement.solve import solve_agreement as solve_agreement
 from .errors import FedaccordError as FedaccordError
@@ -14,7 +14,7 @@ from .errors import NotConverged as NotConverged
 from .experiments.reproduction import Reproduction as Reproduction
 from .experiments.reproduction import reproduce as reproduce
 from .files.consortium import load_consortium as load_consortium
-from .files.profile import load_profile as load_profile
+from .files.tables import load_profile as load_profile
 from .game.algorithm1 import own_contribution as own_contribution
 from .game.algorithm1 import rank_clients as rank_clients
 from .game.consortium import Client as Client

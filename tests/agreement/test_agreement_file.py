@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.cli.records import solution_record, to_json
+from fedaccord.cli.outputs import solution_record, to_json
 from tests.consortia import FEW, consortia
 
 KINDS: list[dict[str, Any]] = [

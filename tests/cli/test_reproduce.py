@@ -11,7 +11,7 @@ import pytest
 
 from fedaccord.data import mnist
 from fedaccord.experiments import presets
-from fedaccord.experiments.figure_files import PartFile
+from fedaccord.experiments.figure_data import PartFile
 from fedaccord.experiments.presets import TrainingPreset, figure_titles
 from fedaccord.experiments.reproduction import trained_sections
 from tests.cli.conftest import Run

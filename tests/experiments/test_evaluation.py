@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 from fedaccord.experiments.claims import Claim, likely_part
-from fedaccord.experiments.evaluation import Section, section_names, section_of, summary
+from fedaccord.experiments.evaluation import (
+    Section,
+    render_markdown,
+    render_page,
+    section_names,
+    section_of,
+    summary,
+)
 from fedaccord.experiments.figure_data import FigureData
 from fedaccord.experiments.figures.shapes import all_contributed, within_a_stretch
-from fedaccord.experiments.page import render_markdown, render_page
 from fedaccord.experiments.presets import find_preset, sweeps
 from fedaccord.experiments.reproduction import trained_sections
 from fedaccord.experiments.standard import HOLDING, rank_correlation, steps_down, steps_up

@@ -10,7 +10,7 @@ import pytest
 import fedaccord as fa
 from fedaccord.files import reading as text_file
 from fedaccord.files.consortium import example_consortium, example_text
-from fedaccord.files.profile import load_profile
+from fedaccord.files.tables import load_profile
 
 HEAD = "rounds = 50\ndiscount_factor = 0.8\n"
 CLIENT = '[[clients]]\nname = "A"\nvaluation = 3.0\ncost_per_sample = 1e-6\nsamples = 500\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import fedaccord as fa
-from fedaccord.files.profile import load_profile
+from fedaccord.files.tables import load_profile
 
 THREE = fa.Consortium(
     valuation=[1, 2, 4],

@@ -7,7 +7,7 @@ from flwr.app import Context
 from flwr.clientapp import ClientApp
 
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.simulation import copy_of_node
 from fedaccord.ledger.lines import load_entries

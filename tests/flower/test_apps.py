@@ -17,7 +17,7 @@ from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import exchange
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import Directory, run_slots, server_app
 from fedaccord.flower.simulation import copy_of_node
 from fedaccord.flower.wire import Unreadable, pack, unpack

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from fedaccord.flower import exchange
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import check_inflated, room_for
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.lines import load_entries

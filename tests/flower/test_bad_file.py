@@ -22,12 +22,12 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.data.own import load_folder
 from fedaccord.errors import FedaccordError
 from fedaccord.files.consortium import load_consortium
-from fedaccord.files.profile import load_profile
 from fedaccord.files.reading import guarded, unguarded
+from fedaccord.files.tables import load_profile
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.client_file import FileClient, load_client_file
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import Directory
 from fedaccord.flower.wire import Unreadable, pack, unpack
 from fedaccord.ledger.chain import Fact

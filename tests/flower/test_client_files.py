@@ -16,7 +16,7 @@ from fedaccord.data.inputs import read_examples
 from fedaccord.flower.app_directory import terms_text, write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import load_client_file
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.ledger.chain import canonical
 from fedaccord.ledger.lines import load_entries

@@ -14,7 +14,7 @@ from flwr.common.serde import recorddict_to_proto
 from fedaccord.data.dataset import load_dataset
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import app_of_files
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.flower.wire import unpack

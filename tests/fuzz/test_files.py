@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from fedaccord.data.own import load_folder
 from fedaccord.errors import FedaccordError
 from fedaccord.files.consortium import example_text, load_consortium
-from fedaccord.files.profile import load_profile
 from fedaccord.files.reading import parse_toml
+from fedaccord.files.tables import load_profile
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.game.consortium import Consortium

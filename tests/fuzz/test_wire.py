@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from fedaccord.flower import exchange
 from fedaccord.flower.exchange import inflated, room_for
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import _reply
 from fedaccord.flower.wire import Unreadable
 from fedaccord.ledger.chain import START

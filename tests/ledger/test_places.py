@@ -7,7 +7,7 @@ from flwr.app import Context, RecordDict
 
 from fedaccord.errors import InvalidInput
 from fedaccord.flower.server_app import server_app
-from fedaccord.ledger.places import VARIABLE, server_place
+from fedaccord.ledger.access import VARIABLE, server_place
 from fedaccord.ledger.store import open_ledger, read_ledger
 from tests.flower.grids import grid_of
 from tests.lies import lie

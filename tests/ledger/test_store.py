@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from fedaccord.cli import app
 from fedaccord.errors import FedaccordError
+from fedaccord.ledger.access import LedgerInUse
 from fedaccord.ledger.chain import START, Checkpoint, Fact, broken_links
 from fedaccord.ledger.lines import load_entries, read, to_line, to_lines
-from fedaccord.ledger.locks import LedgerInUse
 from fedaccord.ledger.schema import METADATA, VERSION_TABLE, configuration
 from fedaccord.ledger.store import Ledger, open_ledger, read_ledger, shown
 from tests.ledger.postgresql import Databases

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition, SkewedPartition
-from fedaccord.protocol.rounds import FACTOR, Length, largest_norms
+from fedaccord.protocol.guards import FACTOR, Length, largest_norms
 from fedaccord.protocol.terms import Terms
 from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.training.task import Model, Parameters, find_task

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.repeated import DeviateOnce, play
-from fedaccord.repeated.discounting import power, worth
+from fedaccord.repeated.recorder import power, worth
 from tests.consortia import NEARLY_ONE, consortia, with_patience
 from tests.contracts.strategy_contract import small_agreement
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fedaccord.data.dataset import load_dataset
 from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
 from fedaccord.training.task import Model, find_task
-from fedaccord.training.vectorised.batches import draw_batches, split_clients, split_union
+from fedaccord.training.vectorised.engine import draw_batches, split_clients, split_union
 
 MODEL = Model(find_task("softmax"), load_dataset("digits"))
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=30).filter(any)

@@ -7,7 +7,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.files.consortium import example_text
-from fedaccord.summaries.calibration import calibration_sentences
+from fedaccord.summaries.training import calibration_sentences
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,11 @@ from math import isnan
 from pathlib import Path
 from typing import Any, get_args
 
-from fedaccord.agreement.agreement import (
-    Agreement,
-    FirstConverted,
-    Kind,
-    Objective,
-    agreement_on,
-)
+from fedaccord.agreement.agreement import Agreement, FirstConverted, Kind, Objective, agreement_on
 from fedaccord.checks import LARGEST_COUNT, shown, wrong_whole
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.profile import load_profile
 from fedaccord.files.reading import Mistakes, load_json
-from fedaccord.files.tables import finite_number
+from fedaccord.files.tables import finite_number, load_profile
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.numbers import count

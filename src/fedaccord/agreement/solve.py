@@ -18,7 +18,14 @@ import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
-from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale_one
+from fedaccord.agreement.certificate import TOLERANCE, certify
+from fedaccord.agreement.enforcement import (
+    SOLVED,
+    WORTHWHILE,
+    ScaledGame,
+    effective_patience,
+    scale_one,
+)
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.checks import check_choice
@@ -270,3 +277,28 @@ def _frozen(profile: FloatArray) -> FloatArray:
     result = np.ascontiguousarray(profile)
     result.flags.writeable = False
     return result
+
+
+def shortest_punishment(agreement: Agreement) -> int | None:
+    """The fewest slots of punishment that enforce the agreement; None if no number of them does.
+
+    An agreement without any slack (the most data, no margin) needs a punishment without end, so
+    the answer is None for it, too. The certificate's tolerance is not used to shorten the
+    punishment: where there is hardly any slack, `certify` may accept a few slots less.
+    """
+    if not certify(replace(agreement, punishment_slots=None)).holds:
+        return None
+    game = scale_one(agreement.equilibrium)
+    contribution, total = agreement.profile[np.newaxis], np.array([[agreement.total]])
+    gain, saving = game.gain(contribution, total), game.saving(contribution, total)
+    tempted = gain > TOLERANCE * (contribution + game.alone)
+    gain -= SOLVED * (contribution + game.alone)  # solved for T slots, it takes T and not T + 1
+    delta, gain, saving = game.patience[tempted], gain[tempted], saving[tempted]
+    if (saving <= 0).any() or (delta <= 0).any():
+        return None
+    # the condition above solved for T: delta (1 - delta^T) / (1 - delta) >= gain / saving
+    spare = 1.0 - (gain / saving) * (1.0 - delta) / delta
+    if (spare <= TOLERANCE).any():
+        return None
+    slots = np.log(spare) / np.log(delta)
+    return max(1, int(np.ceil(slots.max(initial=1.0))))

@@ -19,12 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.levels import (
-    Ladder,
-    Rung,
-    largest_enforceable_level,
-    largest_whole_level,
-)
+from fedaccord.agreement.levels import Ladder, Rung, largest_enforceable_level, largest_whole_level
 from fedaccord.game.filling import TIE
 from fedaccord.numbers import BoolArray, FloatArray
 

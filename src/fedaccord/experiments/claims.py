@@ -13,13 +13,7 @@ from dataclasses import dataclass
 
 from fedaccord.experiments.figure_data import Column, FigureData
 from fedaccord.experiments.presets import sweeps
-from fedaccord.experiments.standard import (
-    Finding,
-    Verdict,
-    over_choices,
-    printed_number,
-    undecided,
-)
+from fedaccord.experiments.standard import Finding, Verdict, over_choices, printed_number, undecided
 
 Check = Callable[[FigureData], Finding]
 """What the points of a sweep show about a statement."""

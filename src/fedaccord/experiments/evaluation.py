@@ -1,27 +1,31 @@
 """The whole evaluation: every statement of the paper with its verdict, figure by figure."""
 
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.experiments import figures
-from fedaccord.experiments.claims import Claim, found, written
+from fedaccord.experiments.claims import Claim, found, with_reason, written
 from fedaccord.experiments.figure_data import FigureData
 from fedaccord.experiments.presets import (
     SYMBOLS,
     TrainingPreset,
     figure_titles,
     find_preset,
+    paper_setting,
     sweeps,
+    unrounded_cost,
 )
-from fedaccord.experiments.standard import Verdict, fact
+from fedaccord.experiments.standard import HOLDING, RULES, Verdict, fact
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import best_response, solve_equilibrium
 from fedaccord.game.paper import paper_consortium
+from fedaccord.report.pages import environment
 
 _SIDE_BY_SIDE = ((100, 0.8), (181, 0.8), (200, 0.8), (100, 0.5))
 """Numbers of clients and discount factors for the table of both agreements."""
@@ -152,3 +156,80 @@ def ranges() -> list[dict[str, str]]:
         }
         rows.append(row | {"why": sweep["why"]} | shown)
     return rows
+
+
+def _badge(verdict: Verdict) -> str:
+    """The class that colours it on the page."""
+    return {"does not hold": "no"}.get(verdict, "yes" if verdict in HOLDING else "open")
+
+
+def render_markdown(sections: Sequence[Section], trained: Sequence[Section] = ()) -> str:
+    """The page for the documentation; `trained` has what was measured in training, if anything."""
+    setting = paper_setting()
+    return _fill(
+        "evaluation.md.j2",
+        sections,
+        trained,
+        setting=setting,
+        cost=f"{setting.cost_per_sample * 1e8:g}e-8",
+        unrounded=f"{unrounded_cost() * 1e8:g}e-8",
+        plain=written,
+    )
+
+
+def render_page(
+    sections: Sequence[Section],
+    trained: Sequence[Section],
+    pictures: Mapping[str, bytes],
+    notes: Sequence[str] = (),
+) -> str:
+    """The HTML page: each section with its picture (SVG, by section name) and its claims.
+
+    `notes` say what could not be trained, and why.
+    """
+    return _fill(
+        "evaluation.html.j2",
+        sections,
+        trained,
+        consortium={"name": "Enabling Long-Term Cooperation in Cross-Silo Federated Learning"},
+        title="The paper's evaluation, recomputed",
+        pictures={name: b64encode(svg).decode() for name, svg in pictures.items()},
+        notes=notes,
+        badge=_badge,
+    )
+
+
+def _fill(
+    template: str, sections: Sequence[Section], trained: Sequence[Section], **values: Any
+) -> str:
+    filling = environment("fedaccord.experiments")
+    filling.filters |= {"claim_row": _claim_row, "measured_row": _measured_row}
+    return filling.get_template(template).render(
+        sections=list(sections),
+        trained=list(trained),
+        summary=summary(claim for section in sections for claim in section.claims),
+        side_by_side=side_by_side(),
+        ranges=ranges(),
+        mechanisms_note=MECHANISMS_NOTE,
+        training_note=TRAINING_NOTE,
+        rules=RULES,
+        **values,
+    )
+
+
+def _claim_row(claim: Claim) -> dict[str, str]:
+    verdict, likely = (
+        f"**{one}**" if one == "does not hold" else one for one in (claim.verdict, claim.likely)
+    )
+    return {
+        "statement": claim.statement,
+        "paper": claim.paper,
+        "ours": claim.ours,
+        "verdict": with_reason(verdict, claim.why),
+        "within the paper's likely range": with_reason(likely, claim.likely_ours),
+    }
+
+
+def _measured_row(claim: Claim) -> dict[str, str]:
+    row = _claim_row(claim)
+    return {key: row[key] for key in ("statement", "ours", "verdict")}

@@ -11,18 +11,25 @@ from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.experiments import figures as kinds
 from fedaccord.experiments import presets
 from fedaccord.experiments.claims import Claim
-from fedaccord.experiments.evaluation import Section, section_names, section_of, training_section
-from fedaccord.experiments.figure_data import FigureData, read_figure_data
-from fedaccord.experiments.figure_files import (
+from fedaccord.experiments.evaluation import (
+    Section,
+    render_markdown,
+    render_page,
+    section_names,
+    section_of,
+    training_section,
+)
+from fedaccord.experiments.figure_data import (
+    FigureData,
     PartFile,
     is_current,
     make_directory,
     part_path,
+    read_figure_data,
     read_settings,
     write_figure,
     write_file,
 )
-from fedaccord.experiments.page import render_markdown, render_page
 from fedaccord.experiments.pictures import Width, save
 from fedaccord.experiments.presets import Preset, TrainingPreset
 

@@ -13,7 +13,7 @@ from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.exchange import exchange, room_for
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
-from fedaccord.ledger.places import server_place
+from fedaccord.ledger.access import server_place
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply

@@ -41,9 +41,8 @@ from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.app_directory import Slips, privates_of, shared_terms
 from fedaccord.flower.client_app import client_app
-from fedaccord.flower.grid import InProcessGrid
+from fedaccord.flower.grids import InProcessGrid, closed_cluster
 from fedaccord.flower.local import LocalTraining
-from fedaccord.flower.ray_cluster import closed_cluster
 from fedaccord.flower.server_app import run_slots
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.store import open_ledger

@@ -18,9 +18,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from fedaccord.atomic import create_private
 from fedaccord.errors import LISTED_PROBLEMS, FedaccordError
+from fedaccord.ledger.access import LedgerInUse, lock, resolved
 from fedaccord.ledger.chain import START, Checkpoint, Entry, Fact, extend
-from fedaccord.ledger.locks import LedgerInUse, lock
-from fedaccord.ledger.places import resolved
 from fedaccord.ledger.schema import CHECKPOINTS, ENTRIES, check_ours, check_revision, upgrade
 
 Clock = Callable[[], str]

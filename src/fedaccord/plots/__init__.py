@@ -8,10 +8,14 @@ they stop free-riding. Few are named, many become bars, very many areas. Hatches
 dashes tell everything apart without colour, too.
 """
 
-from fedaccord.plots.agreement import plot_contributions, plot_costs, plot_thresholds
+from fedaccord.plots.agreement import (
+    plot_contributions,
+    plot_costs,
+    plot_mechanisms,
+    plot_thresholds,
+)
 from fedaccord.plots.axes import BARS, DRAWN, NAMED
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
-from fedaccord.plots.mechanisms import plot_mechanisms
 from fedaccord.plots.training import plot_law, plot_learning
 
 __all__ = [

@@ -9,14 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedaccord.numbers import BoolArray, FloatArray
-from fedaccord.plots.axes import (
-    STEPS,
-    figure_and_axes,
-    finish_slots,
-    shade,
-    slot_axes,
-    with_commas,
-)
+from fedaccord.plots.axes import STEPS, figure_and_axes, finish_slots, shade, slot_axes, with_commas
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses

@@ -16,13 +16,12 @@ from fedaccord.protocol.conclusions import (
     equilibrium_of,
     find_offers,
 )
-from fedaccord.protocol.guards import Fault, check_equilibrium, check_report
+from fedaccord.protocol.guards import Fault, Length, check_equilibrium, check_report, largest_norms
 from fedaccord.protocol.messages import LONGEST_REASON, AskedRank, Stage, part
 from fedaccord.protocol.notes import STAGES
 from fedaccord.protocol.offers import flaw_in
 from fedaccord.protocol.questions import Contents, OpenQuestion, open_question
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
-from fedaccord.protocol.rounds import Length, largest_norms
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms

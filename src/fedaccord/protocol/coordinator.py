@@ -16,10 +16,10 @@ from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
 from fedaccord.protocol.audit import look_over_end
 from fedaccord.protocol.conclusions import due, enough_to_average, equilibrium_of
+from fedaccord.protocol.guards import take_round
 from fedaccord.protocol.messages import FORMAT, Ask, Reply, check_reason
 from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.protocol.questions import open_question
-from fedaccord.protocol.rounds import take_round
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 

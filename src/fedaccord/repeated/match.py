@@ -40,8 +40,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
 from fedaccord.repeated.recorder import Event, Recorder
-from fedaccord.repeated.rng import MatchRng
-from fedaccord.repeated.simulator import Simulator
+from fedaccord.repeated.simulator import MatchRng, Simulator
 from fedaccord.repeated.strategies import (
     AnyStrategy,
     DeviateOnce,

@@ -1,10 +1,4 @@
-"""The simulator: everyone's next contribution, what is observed of it, and everyone's phase.
-
-Each client has its own phase. If it observes a slip in a slot in which it cooperates, it punishes
-from the next slot on, for as long as the agreement (or its strategy, if that says so itself)
-prescribes; what it observes meanwhile makes no difference. So clients with the same strategy are
-always in the same phase.
-"""
+"""Random numbers of a match: who is absent from a slot, and the observation errors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,8 +12,57 @@ import numpy.typing as npt
 from fedaccord.agreement.agreement import KEPT, Agreement
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import BoolArray, FloatArray
-from fedaccord.repeated.rng import Block
 from fedaccord.repeated.strategies import Steady, Strategy, View
+
+_TOGETHER = 200_000
+"""How many numbers are drawn at once, so that memory does not grow with the slots."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The random numbers of some slots in a row."""
+
+    first: int
+    last: float
+    """The last of the slots; may be infinite if nothing is random."""
+    absent: BoolArray | None = None
+    """One row per slot: who is absent; None: nobody."""
+    error: FloatArray | None = None
+    """One row per slot: by what fraction each contribution is misread; None: by nothing."""
+
+    def rows(self, first: int, length: float) -> tuple[BoolArray | None, FloatArray | None]:
+        """The rows of `length` slots from `first` on."""
+
+        def part(values: Any) -> Any:
+            start = first - self.first
+            return None if values is None else values[start : start + int(length)]
+
+        return part(self.absent), part(self.error)
+
+
+class MatchRng:
+    """Draws the same numbers for the same seed, however the slots are cut into stretches."""
+
+    def __init__(self, size: int, slots: int, noise: float, dropout: float, seed: int) -> None:
+        self.size, self.slots, self.noise, self.dropout = size, slots, noise, dropout
+        absence, error = np.random.SeedSequence(seed).spawn(2)
+        self.absence, self.error = np.random.default_rng(absence), np.random.default_rng(error)
+        self.block = Block(first=0, last=0)
+
+    def block_of(self, slot: int) -> Block:
+        """The block that a slot is in; slots must be asked for in order."""
+        if slot > self.block.last:
+            height = self.slots if self.noise == self.dropout == 0 else _TOGETHER // self.size or 1
+            last = min(self.slots, slot + height - 1)
+            shape = (last - slot + 1, self.size)
+            self.block = Block(
+                first=slot,
+                last=last,
+                absent=self.absence.random(shape) < self.dropout if self.dropout else None,
+                error=self.error.normal(0.0, self.noise, shape) if self.noise else None,
+            )
+        return self.block
+
 
 _LOOK_AHEAD = 8
 """How many slots are searched for an alarm at first; then twice as many, and so on."""

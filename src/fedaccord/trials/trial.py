@@ -32,12 +32,7 @@ from fedaccord.trials.profiles import (
     play_profiles,
     read_profiles,
 )
-from fedaccord.trials.setting import (
-    Clients,
-    Progress,
-    build_course,
-    clients_of,
-)
+from fedaccord.trials.setting import Clients, Progress, build_course, clients_of
 
 if TYPE_CHECKING:
     from fedaccord.training.checkpoint import Checkpoint

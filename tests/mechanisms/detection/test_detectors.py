@@ -5,11 +5,9 @@ import pytest
 import torch
 
 import fedaccord as fa
-from fedaccord.mechanisms.detection.dagmm import Dagmm, Networks
 from fedaccord.mechanisms.detection.detector import Detector
-from fedaccord.mechanisms.detection.ecod import Ecod
 from fedaccord.mechanisms.detection.evaluation import DETECTORS, find_detector
-from fedaccord.mechanisms.detection.span import all_parameters, span_of
+from fedaccord.mechanisms.detection.methods import Dagmm, Ecod, Networks, all_parameters, span_of
 from tests.mechanisms.detection.detector_contract import DetectorContract, honest, strangers
 
 FEW, MANY = 30, 300

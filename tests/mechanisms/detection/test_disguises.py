@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.mechanisms.detection.disguises import (
+from fedaccord.mechanisms.detection.setting import (
     DISGUISES,
     DecayingNoise,
     DeltaWeights,

@@ -8,9 +8,14 @@ import numpy.typing as npt
 import pytest
 
 import fedaccord as fa
-from fedaccord.mechanisms.detection.disguises import DISGUISES, DeltaWeights, Nothing, read_disguise
 from fedaccord.mechanisms.detection.evaluation import DETECTORS, evaluate
-from fedaccord.mechanisms.detection.setting import DetectionSetting
+from fedaccord.mechanisms.detection.setting import (
+    DISGUISES,
+    DeltaWeights,
+    DetectionSetting,
+    Nothing,
+    read_disguise,
+)
 from fedaccord.numbers import FloatArray
 
 SMALL = DetectionSetting(task="softmax", clients=10, samples=20, round=3, reference=40)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from fedaccord.mechanisms.detection.dagmm import JITTER, fit_mixture
+from fedaccord.mechanisms.detection.methods import JITTER, fit_mixture
 
 
 def draw(n: int, k: int, d: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

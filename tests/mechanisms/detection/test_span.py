@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.mechanisms.detection.span import (
+from fedaccord.mechanisms.detection.methods import (
     SHORTEST,
     Seen,
     all_parameters,

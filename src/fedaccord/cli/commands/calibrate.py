@@ -117,7 +117,7 @@ def calibrate(
             "--out: there would be no number to write into the file: give a price "
             "(--price-per-second, or --chip and --hertz), or --value-of-loss"
         )
-    from fedaccord.summaries.calibration import calibration_sentences
+    from fedaccord.summaries.training import calibration_sentences
     from fedaccord.trials.calibration import calibrate as measure
 
     with flags_in_messages(), progress_bar() as progress:
@@ -138,7 +138,7 @@ def calibrate(
     if picture is not None:
         _draw(picture, result)
     if output_format == "json":
-        from fedaccord.cli.records import to_json
+        from fedaccord.cli.outputs import to_json
 
         typer.echo(to_json(result.to_dict(), 1))
     else:
@@ -166,7 +166,7 @@ def _consortium(file: Path | None, out: Path | None, clients: list[str]) -> "Con
 def _write(out: Path, result: "Calibration", file: Path, clients: list[str] | None) -> None:
     """Write the file with the new numbers, and say what becomes of clients in a CSV file."""
     from fedaccord.files.reading import load_toml
-    from fedaccord.summaries.calibration import calibration_sentences
+    from fedaccord.summaries.training import calibration_sentences
 
     table = load_toml(file)["clients"]
     write_file(out, result.written_into(file, clients, calibration_sentences(result)))

@@ -65,7 +65,7 @@ def certify(
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":
-        from fedaccord.cli.records import certificate_record, to_json
+        from fedaccord.cli.outputs import certificate_record, to_json
 
         typer.echo(to_json(certificate_record(certificate), consortium.size))
     else:

@@ -145,7 +145,7 @@ def compare(
     with working("Comparing"):
         comparison = compare_mechanisms(consortium, chosen)
     accuracy = _measure(comparison, dataset, seeds or 3, seed or 0) if dataset else {}
-    from fedaccord.cli.records import comparison_record, to_json
+    from fedaccord.cli.outputs import comparison_record, to_json
 
     record = comparison_record(comparison, accuracy)
     if csv is not None:

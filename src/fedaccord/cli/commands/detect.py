@@ -175,7 +175,7 @@ def _detect(
         results = _run(DetectionSetting(**{name: settings[name] for name in fields}), settings)
     records = [result.to_dict() for result in results]
     if output_format == "json":
-        from fedaccord.cli.records import to_json
+        from fedaccord.cli.outputs import to_json
 
         typer.echo(to_json({"settings": settings, "outcomes": records}, 0))
     elif output_format == "markdown":
@@ -189,8 +189,8 @@ def _detect(
 def _run(setting: "DetectionSetting", chosen: dict[str, Any]) -> "list[DetectionResult]":
     import torch
 
-    from fedaccord.mechanisms.detection.disguises import DISGUISES, read_disguise
     from fedaccord.mechanisms.detection.evaluation import detector_names, evaluate, find_detector
+    from fedaccord.mechanisms.detection.setting import DISGUISES, read_disguise
 
     torch.set_num_threads(1)  # the networks are small: more threads would be slower
     disguises = {text: read_disguise(text) for text in _all_or(chosen["disguise"], DISGUISES)}

@@ -57,7 +57,7 @@ def show(
     """
     from collections import deque
 
-    from fedaccord.cli.ledger_entries import Widths, print_json, print_table
+    from fedaccord.cli.tables import Widths, print_json, print_table
     from fedaccord.protocol.facts import KINDS
 
     if kind is not None and kind not in KINDS:

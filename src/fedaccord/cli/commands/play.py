@@ -19,10 +19,10 @@ from fedaccord.cli.options import (
     check_slots,
     choose_consortium,
     from_one,
+    read_strategies,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
-from fedaccord.cli.slips import read_strategies
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
@@ -142,7 +142,7 @@ def play(
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":
-        from fedaccord.cli.records import match_record, to_json
+        from fedaccord.cli.outputs import match_record, to_json
 
         exists_from = fa.smallest_discount_factor(
             equilibrium, agreement, margin=margin, punishment_slots=punishment_slots

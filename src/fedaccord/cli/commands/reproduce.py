@@ -60,7 +60,7 @@ def reproduce(
     figure that is there already, made with the same settings, is kept. Interrupted training
     resumes after the last finished run.
     """
-    from fedaccord.cli.records import to_json
+    from fedaccord.cli.outputs import to_json
     from fedaccord.experiments.reproduction import reproduce, reproducible
 
     if not figures:
@@ -76,7 +76,7 @@ def reproduce(
 
 def _list(titles: dict[str, str], output_format: str) -> None:
     if output_format == "json":
-        from fedaccord.cli.records import to_json
+        from fedaccord.cli.outputs import to_json
 
         figures = [{"figure": name, "title": title} for name, title in titles.items()]
         typer.echo(to_json({"figures": figures}, 0))

@@ -112,7 +112,7 @@ def solve(
     say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)
     if output_format == "json":
-        from fedaccord.cli.records import solution_record, to_json
+        from fedaccord.cli.outputs import solution_record, to_json
 
         record = solution_record(certificate, optimum, exists_from)
         typer.echo(to_json(record, consortium.size))

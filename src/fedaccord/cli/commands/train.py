@@ -142,7 +142,7 @@ def train(
     flower = _on_flower(flower, engine)
     consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
-    from fedaccord.cli.slips import read_strategies
+    from fedaccord.cli.options import read_strategies
     from fedaccord.trials.trial import train as train_profiles
 
     strategies = read_strategies(consortium, slots, deviate or [], [])
@@ -214,7 +214,7 @@ def _print(
     trial: "Trial", consortium: "Consortium", skew: float | None, output_format: str
 ) -> None:
     if output_format == "json":
-        from fedaccord.cli.records import to_json, training_record
+        from fedaccord.cli.outputs import to_json, training_record
 
         typer.echo(to_json(training_record(trial, skew), sum(len(run.slots) for run in trial.runs)))
     else:

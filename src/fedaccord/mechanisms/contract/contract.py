@@ -22,8 +22,12 @@ from fedaccord.checks import LARGEST_COUNT, check_choice, is_number, wrong_whole
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import accuracy_loss
-from fedaccord.mechanisms.contract.expected import best_expected_amounts
-from fedaccord.mechanisms.contract.known import Positions, best_amounts, rewards
+from fedaccord.mechanisms.contract.amounts import (
+    Positions,
+    best_amounts,
+    best_expected_amounts,
+    rewards,
+)
 from fedaccord.mechanisms.contract.model import (
     ContractModel,
     Information,

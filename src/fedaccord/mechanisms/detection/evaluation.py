@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeAlias
 
 from fedaccord.checks import unknown
 from fedaccord.errors import InvalidInput
-from fedaccord.mechanisms.detection.dagmm import Dagmm
 from fedaccord.mechanisms.detection.detector import (
     DetectionQuality,
     Detector,
@@ -26,9 +25,8 @@ from fedaccord.mechanisms.detection.detector import (
     fewest_scores,
     measure,
 )
-from fedaccord.mechanisms.detection.disguises import Disguise
-from fedaccord.mechanisms.detection.ecod import Ecod
-from fedaccord.mechanisms.detection.setting import DetectionSetting, ObservedRound
+from fedaccord.mechanisms.detection.methods import Dagmm, Ecod
+from fedaccord.mechanisms.detection.setting import DetectionSetting, Disguise, ObservedRound
 from fedaccord.plugins import find, names_in
 
 FittedOn = Literal["round", "reference"]

@@ -1,29 +1,142 @@
-"""What to ask of clients by a deadline if the server knows only the probabilities of types.
-
-N clients come, each of type i with probability q_i, and B = sum of n_i d_i is random. The expected
-accuracy loss is exact for any number of types: since
-1/sqrt(B) = 2/sqrt(pi) * integral of exp(-u^2 B) du over u > 0, and the N clients are identically
-distributed,
-
-    E[1/sqrt(B + b)] = 2/sqrt(pi) * integral of exp(-u^2 b) (sum q_i exp(-u^2 d_i))^N du,
-
-where b is the server's own samples. In v = log u the trapezoidal rule is exact up to rounding.
-
-The loss is convex in the amounts, rewards are linear in them, and incentive compatibility requires
-that amounts do not rise with theta: a small convex programme. The distance of its solution from the
-optimum can be bounded: the polytope has few corners, and a convex function lies above its tangents.
-"""
+"""What a server buys by a deadline, when it knows the number or the probability of each type."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput, NotConverged
-from fedaccord.game.filling import TIE
-from fedaccord.mechanisms.contract.known import Levels, levels_by_data, lots_for_sale
-from fedaccord.mechanisms.contract.model import ContractModel, MenuKind
+from fedaccord.game.filling import TIE, fill
+from fedaccord.mechanisms.contract.model import ContractModel, Information, MenuKind
 from fedaccord.numbers import BoolArray, FloatArray
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lots:
+    """Samples for sale by a deadline, in ascending order of price."""
+
+    price: FloatArray
+    clients: FloatArray
+    samples: FloatArray
+    """The samples of each client in a lot."""
+    of_type: Positions
+    """The lot of each type, -1 if it is not in time."""
+
+    @property
+    def size(self) -> FloatArray:
+        """All samples of each lot."""
+        return self.clients * self.samples
+
+    def amounts(self, each: FloatArray) -> FloatArray:
+        """The amount of each type, given that of each client of a lot."""
+        return np.where(self.of_type >= 0, np.append(each, 0.0)[self.of_type], 0.0)
+
+
+def best_amounts(
+    model: ContractModel, information: Information, kind: MenuKind, eligible: BoolArray
+) -> FloatArray:
+    """What the server asks of a client of each type that is in time."""
+    lots = lots_for_sale(model, information, eligible)
+    worth = model.worth_up_to(lots.price)
+    if kind == "all-or-nothing":
+        taken = np.logical_and.accumulate(lots.size.cumsum() <= worth * (1.0 + TIE))
+        return lots.amounts(np.where(taken, lots.samples, 0.0))
+    # no more of a lot is bought than is worth its price, so infinite lots become finite
+    size = np.minimum(lots.size, worth)
+    bought = fill(worth[np.newaxis], size[np.newaxis]).profile[0]
+    return lots.amounts(np.minimum(bought / lots.clients, lots.samples))
+
+
+def lots_for_sale(model: ContractModel, information: Information, eligible: BoolArray) -> Lots:
+    """The lots in ascending order of price; at the same price, the smaller delay comes first."""
+    if information == "complete":
+        at = np.flatnonzero(eligible)
+        at = at[np.lexsort((model.delay[at], model.cost_per_sample[at]))]
+        of_type = np.full(model.size, -1)
+        of_type[at] = np.arange(at.size)
+        return Lots(model.cost_per_sample[at], model.clients[at], model.samples[at], of_type)
+    price, clients, samples, members = [], [], [], []
+    for level in levels_by_data(model, eligible):
+        start = 0
+        for cost, number, end in _pooled(level.virtual_cost, level.clients):
+            price.append(cost)
+            clients.append(number)
+            samples.append(level.samples)
+            members.append(np.concatenate(level.members[start:end]))
+            start = end
+    order = np.argsort(price, kind="stable")
+    of_type = np.full(model.size, -1)
+    for lot, n in enumerate(order.tolist()):
+        of_type[members[n]] = lot
+    return Lots(np.array(price)[order], np.array(clients)[order], np.array(samples)[order], of_type)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Clients of the same data size that are in time, in ascending order of cost per sample.
+
+    Data sizes are not secret, so each size has its own menu.
+    """
+
+    cost: FloatArray
+    """The distinct theta, ascending."""
+    clients: FloatArray
+    """How many clients have each."""
+    samples: float
+    members: list[Positions]
+    """Positions of the types that have each."""
+
+    @property
+    def virtual_cost(self) -> FloatArray:
+        """phi_k: the cost of a sample of a level, including what it adds to the cheaper levels."""
+        cheaper = np.append(0.0, self.clients.cumsum()[:-1])
+        step = np.diff(self.cost, prepend=0.0)
+        return np.asarray(self.cost + step * cheaper / self.clients)
+
+
+def levels_by_data(model: ContractModel, eligible: BoolArray) -> list[Levels]:
+    """The levels of each data size."""
+    result = []
+    for samples in np.unique(model.samples[eligible]).tolist():
+        at = np.flatnonzero(eligible & (model.samples == samples))
+        cost, level = np.unique(model.cost_per_sample[at], return_inverse=True)
+        clients = np.bincount(level, model.clients[at], cost.size).astype(np.float64)
+        members = [at[level == k] for k in range(cost.size)]
+        result.append(Levels(cost, clients, samples, members))
+    return result
+
+
+def rewards(model: ContractModel, amounts: FloatArray, eligible: BoolArray) -> FloatArray:
+    """The least rewards at which every client in time takes its own item.
+
+    r_k = theta_k d_k + sum over j > k of (theta_j - theta_{j-1}) d_j: the most expensive type is
+    paid its cost, the others also what they would gain by posing as the next more expensive one.
+    """
+    result = np.zeros(model.size)
+    for level in levels_by_data(model, eligible):
+        asked = np.array([amounts[members[0]] for members in level.members])
+        rent = np.append(np.diff(level.cost) * asked[1:], 0.0)
+        paid = level.cost * asked + rent[::-1].cumsum()[::-1]
+        for members, reward in zip(level.members, paid.tolist(), strict=True):
+            result[members] = reward
+    return result
+
+
+def _pooled(price: FloatArray, clients: FloatArray) -> list[tuple[float, float, int]]:
+    """Price, clients and end of each lot, after pooling lots whose price falls."""
+    lots: list[tuple[float, float, int]] = []
+    for k, (cost, number) in enumerate(zip(price.tolist(), clients.tolist(), strict=True)):
+        lot = (cost, number, k + 1)
+        while lots and lots[-1][0] >= lot[0]:
+            before = lots.pop()
+            together = before[1] + lot[1]
+            lot = ((before[0] * before[1] + lot[0] * lot[1]) / together, together, k + 1)
+        lots.append(lot)
+    return lots
+
 
 GAP = 1e-7
 """How far from the optimum a solution may be, relative to the server's avoidable cost."""
