@@ -25,3 +25,13 @@ def test_every_page_is_in_the_navigation() -> None:
     }
 
     assert sorted(linked) == sorted(pages)
+
+
+def test_the_page_on_architecture_names_every_room_and_files_that_exist() -> None:
+    page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    house = Path(fedaccord.__file__).parent
+    rooms = {path.parent.name for path in house.glob("*/__init__.py")}
+    named = set(re.findall(r"`([a-z_0-9]+/[a-z_0-9/]*(?:\.[a-z]+)?)`", page))
+
+    assert rooms <= set(re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE))
+    assert not {place for place in named if not (house / place).exists()}

@@ -4,17 +4,35 @@ import sys
 
 NOW_IN = {
     "agreement.agreement_file": "agreement",
+    "agreement.punishment": "agreement.solve",
     "baselines": "mechanisms",
+    "experiments.accuracy": "experiments.figures",
+    "experiments.comparison": "experiments.figures",
+    "experiments.contributors": "experiments.figures",
+    "experiments.example": "experiments.evaluation",
+    "experiments.law": "experiments.figures",
+    "experiments.page": "experiments.evaluation",
+    "experiments.ratios": "experiments.figures",
+    "experiments.removed": "experiments.figures",
+    "experiments.shapes": "experiments.figures",
+    "experiments.table": "experiments.figure_data",
+    "experiments.totals": "experiments.figures",
+    "flower.engine": "flower.simulation",
+    "flower.grid": "flower.grids",
     "flower.ledger": "ledger",
+    "flower.memory": "protocol.notes",
+    "flower.nodes": "flower.server_app",
     "flower.protocol": "protocol",
     "flower.protocol.own_row": "agreement",
+    "flower.ray_cluster": "flower.grids",
+    "flower.rules": "flower.app_directory",
     "game.arrays": "numbers",
     "game.client_table": "files",
     "game.consortium_file": "files",
     "game.consortium_text": "files",
     "game.csv_cells": "files",
     "game.files": "files",
-    "game.matching": "checks",
+    "game.matching": "files",
     "game.mistakes": "files",
     "game.names": "checks",
     "game.profile_file": "files",
@@ -26,17 +44,20 @@ NOW_IN = {
     "play.account": "summaries.match",
     "plots.clients": "plots",
     "plots.labels": "plots",
+    "plots.mechanisms": "plots",
     "plots.slots": "plots",
     "plots.style": "plots",
     "report.agreement": "summaries.agreement",
     "report.match": "summaries.match",
     "report.mechanisms": "summaries.mechanisms",
+    "report.page": "report",
     "report.training": "summaries.training",
     "training.chain": "training.vectorised",
     "training.general": "training.vectorised",
     "training.groups": "training.vectorised",
     "training.plain": "training.engine",
-}
+    "training.union": "training.vectorised",
+} | {f"experiments.fig{number}": "experiments.figures" for number in range(3, 24)}
 """Old module (and everything below it) -> where to look now; both below `fedaccord`."""
 
 
@@ -48,8 +69,9 @@ class _Finder:
         """Raise an error that names the new place; find nothing for any other module."""
         package, _, name = fullname.partition(".")
         if package == "fedaccord" and name in NOW_IN:
+            command = "; its command is now `fedaccord detect`" if name == "baselines" else ""
             raise ModuleNotFoundError(
-                f"fedaccord.{name} has moved: use fedaccord.{NOW_IN[name]}", name=fullname
+                f"fedaccord.{name} has moved: use fedaccord.{NOW_IN[name]}{command}", name=fullname
             )
 
 

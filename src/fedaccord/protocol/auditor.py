@@ -70,7 +70,7 @@ class Auditor:
         """What is being answered, if some of it is answered already."""
         self.answered: OpenQuestion | None = None
         """What everyone has just answered; what strangers replied to it comes last."""
-        self.heard: dict[str, facts.Record] = {}
+        self.heard: dict[str, facts.TypedFact] = {}
         """What each client answered to it, or that it was absent."""
         self.refused: set[tuple[str | None, Reason]] = set()
         """Whose replies to it were refused, and why."""
@@ -79,7 +79,7 @@ class Auditor:
         self.claimed_total: int | None = None
         """The total of the agreement, as the server says."""
 
-    def look_at(self, fact: facts.Record) -> str | None:
+    def look_at(self, fact: facts.TypedFact) -> str | None:
         """What is wrong with one more fact, if anything."""
         if not self.expected and self.question is None and self.state.terms is not None:
             self.expected = due(self.state, _public_part)
@@ -104,7 +104,7 @@ class Auditor:
             return f"ends in the middle of the answers to {stage} of slot {slot}"
         return None if self.state.model is not None else "ends before the model to begin with"
 
-    def _take_note(self, fact: facts.Record) -> None:
+    def _take_note(self, fact: facts.TypedFact) -> None:
         if fact.kind == "agreement" and isinstance(fact, facts.Agreement):
             self._expect_offers(fact)
         if fact.kind in ("round", "told"):
@@ -121,7 +121,7 @@ class Auditor:
 
     # --- What the server worked out --------------------------------------------------------
 
-    def _conclusion(self, fact: facts.Record) -> str | None:
+    def _conclusion(self, fact: facts.TypedFact) -> str | None:
         """What is wrong with something that should follow from what is known."""
         wanted = self.expected.pop(0)
         if (fact.kind, fact.slot, fact.whom) != (wanted.kind, wanted.slot, wanted.whom):
@@ -170,7 +170,7 @@ class Auditor:
 
     # --- What happened ---------------------------------------------------------------------
 
-    def _event(self, fact: facts.Record) -> str | None:
+    def _event(self, fact: facts.TypedFact) -> str | None:
         """What is wrong with something that need not have happened."""
         state = self.state
         if state.terms is None and fact.kind != "terms":
@@ -257,7 +257,7 @@ class Auditor:
             return "names strangers, or somebody twice"
         return None
 
-    def _reply(self, fact: facts.Record) -> str | None:
+    def _reply(self, fact: facts.TypedFact) -> str | None:
         """What is wrong with what a client answered, or with its absence."""
         question = self.question or self._ask(open_question(self.state))
         absent = fact.kind == "absence"
@@ -287,7 +287,7 @@ class Auditor:
         self.question, self.heard, self.too_long, self.refused = question, {}, {}, set()
         return question
 
-    def _content(self, fact: facts.Record, contents: Contents) -> str | None:
+    def _content(self, fact: facts.TypedFact, contents: Contents) -> str | None:
         """What is wrong with the content of an answer: the server should have refused it."""
         reports = self.state.current.reports
         match fact:

@@ -16,7 +16,7 @@ from fedaccord.protocol.standing import Standing, standings_of
 from fedaccord.protocol.state import Pending, Slot, State
 from fedaccord.protocol.terms import SAME_CONTRIBUTION, Terms
 
-Facts: TypeAlias = list[facts.Record]
+Facts: TypeAlias = list[facts.TypedFact]
 Offers: TypeAlias = Callable[[Slot, Terms], Facts]
 """Finds what the agreement of those who are willing asks of each, if there is one."""
 

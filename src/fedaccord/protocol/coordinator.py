@@ -95,12 +95,12 @@ class Coordinator:
 
     # --- What was answered -----------------------------------------------------------------
 
-    def _reader(self, ask: Ask) -> Callable[[str, Reply], facts.ClientRecord]:
+    def _reader(self, ask: Ask) -> Callable[[str, Reply], facts.ClientFact]:
         """Reads a client's reply to this question into the fact that is written about it."""
         slot, turn = ask.slot, ask.turn
         expected = self._equilibrium(ask) if ask.stage == "rank" else {}
 
-        def read(name: str, reply: Reply) -> facts.ClientRecord:
+        def read(name: str, reply: Reply) -> facts.ClientFact:
             match ask.stage:
                 case "report":
                     report = guards.read_report(reply.body)
@@ -143,14 +143,14 @@ class Coordinator:
         self._write([*faults, facts.Told(slot=ask.slot, clients=told)])
 
     def _in_order(
-        self, ask: Ask, found: Mapping[str, facts.ClientRecord], faults: list[facts.Fault]
-    ) -> list[facts.Record]:
+        self, ask: Ask, found: Mapping[str, facts.ClientFact], faults: list[facts.Fault]
+    ) -> list[facts.TypedFact]:
         """Client by client in the order of the terms, so that a ledger is reproducible.
 
         A client without a valid reply is absent. Faults of clients that were not asked and of
         unknown nodes come last.
         """
-        result: list[facts.Record] = []
+        result: list[facts.TypedFact] = []
         for name in ask.contents:
             result += [fault for fault in faults if fault.client == name]
             absence = facts.Absence(slot=ask.slot, client=name, stage=ask.stage, turn=ask.turn)
@@ -160,9 +160,9 @@ class Coordinator:
 
     # --- What is written -------------------------------------------------------------------
 
-    def _write(self, new: Sequence[facts.Record], model: Arrays | None = None) -> None:
+    def _write(self, new: Sequence[facts.TypedFact], model: Arrays | None = None) -> None:
         """Write facts and everything that follows from them, in one transaction."""
-        written: list[facts.Record] = []
+        written: list[facts.TypedFact] = []
         while new:
             for fact in new:
                 self.state.apply(fact)

@@ -110,7 +110,7 @@ class _Witness:
         self._said[note.kind, note.slot, note.client, note.turn].append(noted)
         self._clients.add(note.client)
 
-    def look_at(self, last: Entry, fact: facts.Record, state: State) -> None:
+    def look_at(self, last: Entry, fact: facts.TypedFact, state: State) -> None:
         """Compare with one more entry of the server's; `state` is what it knows after it."""
         if self._nonsense is not None:
             return
@@ -143,7 +143,7 @@ class _Witness:
         if others:
             self._shown[last.number] = others
 
-    def _look_at_said(self, number: int, fact: facts.Record) -> None:
+    def _look_at_said(self, number: int, fact: facts.TypedFact) -> None:
         """What the server claims to have been told by the client, or to have told it."""
         places: list[_Place] = []
         if isinstance(fact, facts.Told):
@@ -160,7 +160,7 @@ class _Witness:
                     self._misquoted.append(f"{noted}: the server wrote down something else")
 
 
-def _misquoted(fact: facts.Record, note: notes.Note) -> bool:
+def _misquoted(fact: facts.TypedFact, note: notes.Note) -> bool:
     """Whether the server wrote down something else than the client said."""
     return any(getattr(fact, key) != getattr(note, key) for key in _SAID.get(fact.kind, ()))
 

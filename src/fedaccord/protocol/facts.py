@@ -51,7 +51,7 @@ class WrongForm(FedaccordError):
     """What is wrong with the form of an entry."""
 
 
-class Record(Content):
+class TypedFact(Content):
     """An entry. All its fields but `slot` and `client` are the body of what is written."""
 
     kind: ClassVar[str]
@@ -73,13 +73,13 @@ class Record(Content):
         return Fact(self.kind, self.slot, self.whom, self.body)
 
 
-class ClientRecord(Record):
+class ClientFact(TypedFact):
     """Something that happened to one client."""
 
     client: str
 
 
-class Terms(Record):
+class Terms(TypedFact):
     """The terms, from this slot on."""
 
     kind = "terms"
@@ -92,33 +92,33 @@ class Terms(Record):
         return {"format": self.format, "terms": self.terms.model_dump(mode="json")}
 
 
-class Model(Record):
+class Model(TypedFact):
     """The model to begin with."""
 
     kind = "model"
     model: Digest
 
 
-class Slot(Record):
+class Slot(TypedFact):
     """A slot begins."""
 
     kind = "slot"
     phase: Phase
 
 
-class Report(ClientRecord, ReportAnswer):
+class Report(ClientFact, ReportAnswer):
     """What a client reported."""
 
     kind = "report"
 
 
-class Rank(ClientRecord, Placed, RankAnswer):
+class Rank(ClientFact, Placed, RankAnswer):
     """A client's place, and the equilibrium contribution that follows from it."""
 
     kind = "rank"
 
 
-class Agreement(Record):
+class Agreement(TypedFact):
     """An attempt at an agreement between those who are willing."""
 
     kind = "agreement"
@@ -131,7 +131,7 @@ class Agreement(Record):
     punishment_slots: Count | None
 
 
-class Offer(ClientRecord):
+class Offer(ClientFact):
     """What the agreement asks of a client."""
 
     kind = "offer"
@@ -139,14 +139,14 @@ class Offer(ClientRecord):
     contribution: Samples
 
 
-class Answer(ClientRecord, OfferAnswer):
+class Answer(ClientFact, OfferAnswer):
     """A client's answer to its offer."""
 
     kind = "answer"
     turn: Count
 
 
-class Basis(Record):
+class Basis(TypedFact):
     """What is played in this slot, and why."""
 
     kind = "basis"
@@ -155,7 +155,7 @@ class Basis(Record):
     contributions: dict[str, Samples]
 
 
-class Contribution(ClientRecord, TrainingAnswer):
+class Contribution(ClientFact, TrainingAnswer):
     """What a client trained on in a round, and the digest and the norm of its update."""
 
     kind = "contribution"
@@ -164,7 +164,7 @@ class Contribution(ClientRecord, TrainingAnswer):
     update: Digest | None
 
 
-class Round(Record):
+class Round(TypedFact):
     """The end of a round."""
 
     kind = "round"
@@ -174,7 +174,7 @@ class Round(Record):
     model: Digest
 
 
-class Absence(ClientRecord):
+class Absence(ClientFact):
     """A client did not answer, or its reply was refused."""
 
     kind = "absence"
@@ -182,7 +182,7 @@ class Absence(ClientRecord):
     turn: Turn
 
 
-class Fault(Record):
+class Fault(TypedFact):
     """A reply was refused: of a client, or of a node that belongs to no client."""
 
     kind = "fault"
@@ -196,7 +196,7 @@ class Fault(Record):
     norm: Amount | None = None
 
 
-class Verdict(ClientRecord):
+class Verdict(ClientFact):
     """What a client contributed against what it was to contribute."""
 
     kind = "verdict"
@@ -206,7 +206,7 @@ class Verdict(ClientRecord):
     rounds_absent: Turn
 
 
-class Settlement(Record):
+class Settlement(TypedFact):
     """The end of a slot, and the phase of the next one."""
 
     kind = "settlement"
@@ -217,14 +217,14 @@ class Settlement(Record):
     slots_left: Turn | None
 
 
-class Told(Record):
+class Told(TypedFact):
     """Which clients received the settlement."""
 
     kind = "told"
     clients: list[str]
 
 
-class Proposal(Record):
+class Proposal(TypedFact):
     """A proposal to go back to the model of an earlier slot."""
 
     kind = "proposal"
@@ -234,14 +234,14 @@ class Proposal(Record):
     reason: Line
 
 
-class Consent(ClientRecord, ConsentAnswer):
+class Consent(ClientFact, ConsentAnswer):
     """A client's answer to a proposal."""
 
     kind = "consent"
     turn: Count
 
 
-class Rollback(Record):
+class Rollback(TypedFact):
     """What came of a proposal."""
 
     kind = "rollback"
@@ -251,7 +251,7 @@ class Rollback(Record):
     accepted: bool
 
 
-FORMS: dict[str, type[Record]] = {
+FORMS: dict[str, type[TypedFact]] = {
     form.kind: form
     for form in (
         *(Terms, Model, Slot, Report, Rank, Absence, Fault, Agreement, Offer, Answer, Basis),
@@ -262,10 +262,10 @@ FORMS: dict[str, type[Record]] = {
 KINDS = tuple(FORMS)
 
 
-_OF_CLIENTS = {kind for kind, form in FORMS.items() if issubclass(form, ClientRecord)}
+_OF_CLIENTS = {kind for kind, form in FORMS.items() if issubclass(form, ClientFact)}
 
 
-def read_fact(fact: Fact) -> Record:
+def read_fact(fact: Fact) -> TypedFact:
     """The record in an entry of a server's ledger."""
     kind, client = fact.kind, fact.client
     form = FORMS.get(kind)

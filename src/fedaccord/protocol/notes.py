@@ -14,7 +14,7 @@ from pydantic import Field
 
 from fedaccord.ledger.chain import START, Entry, Fact, Head, extend
 from fedaccord.ledger.store import open_ledger, wall_clock
-from fedaccord.protocol.facts import ClientRecord, WrongForm, check_format, read_as
+from fedaccord.protocol.facts import ClientFact, WrongForm, check_format, read_as
 from fedaccord.protocol.messages import (
     FORMAT,
     Amount,
@@ -37,7 +37,7 @@ from fedaccord.protocol.messages import (
 from fedaccord.protocol.terms import Count
 
 
-class Note(ClientRecord):
+class Note(ClientFact):
     """An entry of a copy."""
 
     turn: Turn

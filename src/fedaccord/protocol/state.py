@@ -89,7 +89,7 @@ class State:
         self.went_back = False
         """Whether the last of them was accepted."""
 
-    def apply(self, fact: facts.Record) -> None:
+    def apply(self, fact: facts.TypedFact) -> None:
         """Take note of one more fact."""
         _NOTE[type(fact)](self, fact)
 
@@ -216,11 +216,11 @@ def _pending(state: State) -> Pending:
     return state.pending
 
 
-def _nothing(state: State, fact: facts.Record) -> None:
+def _nothing(state: State, fact: facts.TypedFact) -> None:
     """A fault or a verdict changes nothing that the settlement does not."""
 
 
-_NOTE: dict[type[facts.Record], Callable[[State, Any], None]] = {
+_NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Terms: _terms,
     facts.Model: _model,
     facts.Slot: _slot,
