@@ -114,7 +114,7 @@ def test_a_cluster_of_the_user_is_left_alone() -> None:
     script = """
 import os, ray
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.ray_cluster import closed_cluster
+from fedaccord.flower.grids import closed_cluster
 os.environ["RAY_ADDRESS"] = "192.0.2.1:6379"
 os.environ["RAY_AUTH_MODE"] = "disabled"
 before = dict(os.environ)
