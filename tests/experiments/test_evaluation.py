@@ -231,7 +231,7 @@ def test_more_data_never_hurts_is_not_refuted_by_noise() -> None:
     [_, law] = trained_sections(PAGE.parent)
     [claim] = [claim for claim in law.claims if claim.statement.startswith("More data never")]
     assert claim.verdict == "not decided"
-    assert "0 up by more than their interval" in claim.ours
+    assert "0 raise the loss by more than their interval" in claim.ours
     assert "0.00062 ±" in claim.ours
 
 
