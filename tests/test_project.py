@@ -35,3 +35,17 @@ def test_the_architecture_page_names_every_package_and_only_existing_files() -> 
 
     assert rooms <= set(re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE))
     assert not {place for place in named if not (house / place).exists()}
+
+
+def test_pages_name_modules_that_exist() -> None:
+    house = Path(fedaccord.__file__).parent
+    modules = {
+        path.relative_to(house).with_suffix("").as_posix().replace("/", ".")
+        for path in house.rglob("*.py")
+    }
+    rooms = "|".join(sorted({path.parent.name for path in house.glob("*/__init__.py")}))
+    named = re.compile(rf"`(?:fedaccord\.)?((?:{rooms})(?:\.[a-z_0-9]+)+)\.[A-Za-z_]+[`(]")
+
+    for page in DOCS.glob("decisions/*.md"):
+        for module in named.findall(page.read_text(encoding="utf-8")):
+            assert module in modules or f"{module}.__init__" in modules, f"{page.name}: {module}"

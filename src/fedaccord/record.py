@@ -155,11 +155,15 @@ def _words(name: str) -> str:
 def _html_table(name: str, columns: Columns) -> str:
     """The first rows of a table; a line below says how many there are in all."""
     length = max((len(column) for column in columns.values()), default=0)
-    shown = [_cells(list(islice(column, SHOWN_ROWS))) for column in columns.values()]
-    head = "".join(f"<th>{escape(_words(column))}</th>" for column in columns)
+    first = [list(islice(column, SHOWN_ROWS)) for column in columns.values()]
+    sides = ["right" if _all_numbers(values) else "left" for values in first]
+    head = "".join(
+        f'<th style="text-align: {side}">{escape(_words(column))}</th>'
+        for column, side in zip(columns, sides, strict=True)
+    )
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in zip(*shown, strict=True)
+        f"<tr>{''.join(_html_cell(cell, side) for cell, side in zip(row, sides, strict=True))}</tr>"
+        for row in zip(*map(_cells, first), strict=True)
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     if length <= SHOWN_ROWS:
@@ -168,12 +172,20 @@ def _html_table(name: str, columns: Columns) -> str:
     return f"{table}<p>{escape(rest)}</p>"
 
 
+def _html_cell(text: str, side: str) -> str:
+    return f'<td style="text-align: {side}">{escape(text)}</td>'
+
+
 def _cells(values: Sequence[Any]) -> list[str]:
     """The values of one column as text; numbers have the same number of decimals."""
-    numbers = [isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values]
-    if values and all(numbers):
+    if _all_numbers(values):
         return write([float(value) for value in values])
     return [_cell(value) for value in values]
+
+
+def _all_numbers(values: Sequence[Any]) -> bool:
+    numbers = [isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values]
+    return bool(values) and all(numbers)
 
 
 def _cell(value: Any) -> str:

@@ -72,7 +72,7 @@ def test_markdown_has_two_tables(run: Run) -> None:
     ("arguments", "message"),
     [
         ("--disguise deltas", "no disguise called 'deltas': did you mean 'delta'?"),
-        ("--detector x", "no detector called 'x': known are dagmm, std-dagmm, ecod"),
+        ("--detector x", "no detector called 'x': choose one of dagmm, std-dagmm, ecod"),
         ("--free-riders 12", "--free-riders: must be from 1 to 11 of 12 clients, got 12"),
         ("--free-riders -1", "--free-riders: must be from 1 to 11 of 12 clients, got -1"),
         ("--free-riders 1 many", "'many' is not a valid integer"),
