@@ -17,13 +17,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # $(call new_environment,DIRECTORY)
 define new_environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "fedaccord needs Python 3.11 or newer, which '$(PYTHON)' is not: name another, as in 'make PYTHON=python3.12'." >&2; \
+	  echo "fedaccord needs Python 3.11 or newer, and '$(PYTHON)' is older or not found: choose another, as in 'make PYTHON=python3.12'." >&2; \
 	  exit 1; }
 	@$(PYTHON) -m venv $(1) || { rm -rf $(1); exit 1; }
 endef
 
-# Pytest exits with 5 when it found no test: for an empty group that is well.
-none_is_well = || [ $$? -eq 5 ]
+# Pytest exits with 5 if it collects no tests, which is fine for an empty group.
+allow_no_tests = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -42,9 +42,9 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests
-	@$(BIN)/python -m pytest -q -m slow $(ARGS) $(none_is_well)
+	@$(BIN)/python -m pytest -q -m slow $(ARGS) $(allow_no_tests)
 
-test-oracle: $(ORACLE_VENV)/.installed ## Compare with a solver that nobody here wrote (a large install)
+test-oracle: $(ORACLE_VENV)/.installed ## Compare with an independent solver (a large install)
 	@$(ORACLE_VENV)/bin/python -m pytest -q -m slow tests/reference/test_nashopt.py $(ARGS)
 
 check: lint types imports doctests pages docs ## Check style, types, imports, doctests, the pages' code and the site
@@ -64,11 +64,11 @@ imports: $(VENV)/.installed-test
 
 doctests: $(VENV)/.installed-test
 	@echo "== Doctests"
-	@$(BIN)/python -m pytest -q --doctest-modules src $(none_is_well)
+	@$(BIN)/python -m pytest -q --doctest-modules src $(allow_no_tests)
 
 pages: $(VENV)/.installed-test
 	@echo "== Code in the pages"
-	@$(BIN)/python -m pytest -q $(PAGES) $(none_is_well)
+	@$(BIN)/python -m pytest -q $(PAGES) $(allow_no_tests)
 
 docs: $(VENV)/.installed-docs ## Build the documentation site into build/site
 	@echo "== Site"
@@ -82,20 +82,20 @@ else
 BENCH_VENV  := $(VENV)
 BENCH_STAMP := $(VENV)/.installed-test
 endif
-bench: $(BENCH_STAMP) ## Run the benchmarks into build/bench.json (PEERS=1: against peers)
+bench: $(BENCH_STAMP) ## Run the benchmarks into build/bench.json (PEERS=1: also against peers)
 	@mkdir -p build
 	@$(BENCH_VENV)/bin/python -m benchmarks --output build/bench.json $(ARGS)
 
-format: $(VENV)/.installed-test ## Put the code into its form
+format: $(VENV)/.installed-test ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-clean: ## Remove everything that make made
+clean: ## Remove everything that make created
 	@rm -rf $(VENV) $(PEERS_VENV) $(ORACLE_VENV) build dist .mypy_cache .pytest_cache .ruff_cache \
 	  .import_linter_cache .hypothesis
 	@find src tests $(wildcard benchmarks) -name __pycache__ -prune -exec rm -rf {} +
 
-# --- Environments: a stamp file inside says what is installed ------------------------------
+# --- Environments: a stamp file in each records what is installed ------------------------------
 
 $(VENV)/pyvenv.cfg:
 	$(call new_environment,$(VENV))
@@ -112,7 +112,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@touch $@
 
 $(VENV)/.installed-train: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
-	@echo "Installing fedaccord and what it trains with into $(VENV) (once) ..."
+	@echo "Installing fedaccord and its training dependencies into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[train]'
 	@touch $(VENV)/.installed $@
 
@@ -121,9 +121,9 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt Makefile | $(VENV)/pyven
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[$(TEST_EXTRAS)]'
 	@touch $(VENV)/.installed $(VENV)/.installed-train $@
 
-# With every extra, since the notebooks on the site are executed.
+# With every extra, because the notebooks on the site are executed.
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
-	@echo "Installing fedaccord and what builds its site into $(VENV) (once) ..."
+	@echo "Installing fedaccord and the documentation tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[all,docs]'
 	@touch $(VENV)/.installed $(VENV)/.installed-train $@
 

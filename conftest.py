@@ -1,13 +1,14 @@
 """Runs the code in the pages: README.md and docs/ (`make pages`).
 
-A page is a story. Its blocks run from top to bottom, in one temporary directory:
+The blocks of a page run from top to bottom, in one temporary directory:
 
 - A block marked `python` is executed; its names stay for the page's next blocks. If it starts with
   `>>>`, it is a doctest.
 - In a block marked `console`, each line `$ command` is run if its first word is in RUN, and what it
   prints (errors too) must be the lines that follow. A line `...` stands for any number of lines.
-  A command may go on after a backslash. It must succeed, unless `$ echo $?` follows.
-- `<!-- skip: next -->` before a block leaves it out.
+  A backslash continues a command on the next line. A command must succeed, unless
+  `$ echo $?` follows.
+- `<!-- skip: next -->` before a block skips it.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ def enter_directory(namespace: dict[str, Any]) -> None:
 
 
 def leave_directory(namespace: dict[str, Any]) -> None:
-    """Goes back, and removes the page's directory."""
+    """Leaves the page's directory and removes it."""
     namespace["_page"].close()
 
 
@@ -50,7 +51,7 @@ def read_commands(block: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def run(command: str) -> tuple[list[str], int]:
-    """Runs a command as a shell beside this Python would: what it prints, and its exit code."""
+    """Runs a shell command, with this Python first on the path; its output and exit code."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     done = subprocess.run(
         command,
@@ -66,7 +67,7 @@ def run(command: str) -> tuple[list[str], int]:
 
 
 def matches(expected: list[str], printed: list[str]) -> bool:
-    """Whether the lines are the expected ones, `...` being any number of lines."""
+    """Whether the lines match the expected ones, where `...` stands for any number of lines."""
     pattern = "".join(
         r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in expected
     )
@@ -74,7 +75,7 @@ def matches(expected: list[str], printed: list[str]) -> bool:
 
 
 def check_console(example: Example) -> str | None:
-    """Runs the commands of a console block; says what is wrong, if anything."""
+    """Runs the commands of a console block; returns what is wrong, if anything."""
     commands = list(read_commands(example.parsed))
     following = [command for command, _ in commands[1:]] + [""]
     code = 0

@@ -1,5 +1,5 @@
-"""How quick fedaccord is, as ratios: both contestants run side by side, in one run.
+"""How fast fedaccord is, as ratios: both contestants run side by side, in one run.
 
-`make bench` runs them all; `make bench ARGS="--only batch"` runs one. To add one, write a module
-here with `run() -> list[Row]` and name it in `registry.py`.
+`make bench` runs all of them; `make bench ARGS="--only batch"` runs one. To add one, write a module
+here with a function `run() -> list[Row]` and list it in `registry.py`.
 """

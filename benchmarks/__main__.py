@@ -19,12 +19,14 @@ from benchmarks.registry import NAMES, find
 from benchmarks.row import Row
 
 _PIPED_WIDTH = 140
-"""Columns of the table where no terminal says how many there are."""
+"""Width of the table in characters if the output is not a terminal."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--only", metavar="NAME", action="append", choices=NAMES, help="just this")
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", choices=NAMES, help="run only this one"
+    )
     parser.add_argument("--output", metavar="FILE", type=Path, help="the JSON file to write")
     options = parser.parse_args()
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
@@ -38,7 +40,7 @@ def main() -> None:
             console.print(f"{row.benchmark}: {row.what}: {row.note}.", highlight=False)
     missed = sum(row.met is False for row in rows)
     judged = sum(row.met is not None for row in rows)
-    console.print(f"{judged - missed} of {judged} bars are met.", highlight=False)
+    console.print(f"{judged - missed} of {judged} targets are met.", highlight=False)
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         report = {"machine": machine(), "rows": [row.as_json() for row in rows]}
@@ -46,7 +48,7 @@ def main() -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on, and nothing that says whose machine it is."""
+    """What the numbers depend on; nothing that identifies the machine."""
     return {
         "cores": os.cpu_count(),
         "architecture": platform.machine(),
@@ -64,7 +66,7 @@ def _table(rows: list[Row]) -> Table:
     table = Table(title="Side by side, in one run", caption=caption, show_lines=True)
     for heading in ("What", "Against"):
         table.add_column(heading, ratio=2)
-    for heading in ("Ours", "Theirs", "Wall", "CPU", "Bar", "Met"):
+    for heading in ("Ours", "Theirs", "Wall", "CPU", "Target", "Met"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
@@ -74,7 +76,7 @@ def _table(rows: list[Row]) -> Table:
             _time(row.theirs),
             _number(row.value, row.unit),
             _number(row.cpu_ratio, row.unit),
-            f"{row.sense}\n{_number(row.bar, row.unit)}" if row.bar else "–",
+            f"{row.sense}\n{_number(row.target, row.unit)}" if row.target else "–",
             {True: "yes", False: "NO", None: "–"}[row.met],
         )
     return table
@@ -88,7 +90,7 @@ def _number(value: float | None, unit: str) -> str:
 
 
 def _time(timing: Timing | None) -> str:
-    """In the unit that suits it, and which of the repeats it is."""
+    """The time in a suitable unit, and whether it is the minimum or the median of the repeats."""
     if timing is None:
         return "–"
     units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))

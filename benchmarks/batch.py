@@ -5,12 +5,12 @@ import numpy as np
 import fedaccord as fa
 from benchmarks.consortia import Fields, random_fields
 from benchmarks.measure import Contestant, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 from fedaccord.agreement.solve import SolvedKind
 
 CONSORTIA, CLIENTS = 10_000, 100
 ONE_BY_ONE = 200
-"""Of them are solved one by one; the time of all is extrapolated."""
+"""How many of them are solved one by one; the time for all is extrapolated."""
 
 
 def run() -> list[Row]:
@@ -30,15 +30,15 @@ def _compare(kind: SolvedKind) -> Row:
     ours, theirs = race(Contestant(all_at_once), Contestant(one_by_one), repeats=5)
     totals = fa.solve_batch(**fields, kind=kind).total[:ONE_BY_ONE]
     apart = float(np.abs(totals / one_by_one() - 1.0).max())
-    return quicker(
+    return faster(
         "batch",
         f"{CONSORTIA:,} {kind} agreements of {CLIENTS} clients in one call",
         "one call each",
         ours,
         theirs.extrapolated(ONE_BY_ONE / CONSORTIA),
-        bar=30.0,
+        target=30.0,
         note=f"both from the same arrays; {ONE_BY_ONE} solved one by one, extrapolated; "
-        f"totals differ by {apart:.0e} at most",
+        f"totals differ by at most {apart:.0e}",
     )
 
 

@@ -11,10 +11,10 @@ Fields = dict[str, Any]
 
 
 def random_fields(seed: int, *shape: int) -> Fields:
-    """Clients like the paper's, but all different: in data, costs, valuations and patience.
+    """Clients like the paper's, but each with its own data, costs, valuation and patience.
 
-    With more clients, each wants more: the ratio grows with N^1.5, as the equilibrium's total
-    does with N, so that about half of the clients free-ride however many they are.
+    The ratios grow with N^1.5, so that the equilibrium's total grows with N and about half of the
+    clients free-ride, whatever their number.
     """
     rng = np.random.default_rng(seed)
     clients = shape[-1]
@@ -28,12 +28,12 @@ def random_fields(seed: int, *shape: int) -> Fields:
 
 
 def random_consortium(seed: int, clients: int) -> fa.Consortium:
-    """One of them, nothing worked out yet."""
+    """One random consortium, with nothing computed yet."""
     return fa.Consortium(**random_fields(seed, clients))
 
 
 def fresh(consortium: fa.Consortium) -> fa.Consortium:
-    """The same consortium with nothing worked out yet."""
+    """The same consortium with nothing computed yet."""
     return fa.Consortium(
         valuation=consortium.valuation,
         cost_per_sample=consortium.cost_per_sample,

@@ -9,7 +9,7 @@ from benchmarks.row import Row
 
 CLIENTS, PARAMETERS = 100, 10_000
 REPEATS = 3
-BAR = 20.0
+TARGET = 20.0
 """Seconds, on two cores."""
 
 
@@ -17,10 +17,10 @@ def run() -> list[Row]:
     try:
         import torch
     except ImportError:
-        return [Row("detection", _what(""), "–", note="left out: PyTorch is not installed")]
+        return [Row("detection", _what(""), "–", note="skipped: PyTorch is not installed")]
     updates = _updates()
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the processor's seconds are then the clock's on a machine at rest
+    torch.set_num_threads(1)  # CPU time then equals wall time on an idle machine
     try:
         return [
             _row("", updates, {}),
@@ -40,7 +40,7 @@ def _row(how: str, updates: Any, settings: dict[str, bool]) -> Row:
         _what(how),
         "the clock",
         value=ours.cpu,
-        bar=BAR if not how else None,
+        target=TARGET if not how else None,
         unit="s",
         ours=ours,
         note=f"seconds of one core, {detector.steps:,} steps",
@@ -52,7 +52,7 @@ def _what(how: str) -> str:
 
 
 def _updates() -> Any:
-    """A direction that all share, and as much of each one's own."""
+    """A direction that all clients share, plus noise of the same size for each client."""
     chance = np.random.default_rng(0)
     common = chance.standard_normal(PARAMETERS)
     return 0.01 * (common + chance.standard_normal((CLIENTS, PARAMETERS)))

@@ -1,4 +1,4 @@
-"""The equilibrium of a million clients against sorting as many numbers."""
+"""The equilibrium of a million clients against sorting a million numbers."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def run() -> list[Row]:
         repeats=REPEATS,
     )
     equilibrium = fa.solve_equilibrium(consortium)
-    note = f"{equilibrium.free_riders:,} free riders; the consortium is built outside of the timing"
+    note = f"{equilibrium.free_riders:,} free riders; building the consortium is not timed"
     return [
         slower(
             "equilibrium",
@@ -28,7 +28,7 @@ def run() -> list[Row]:
             "numpy.sort of as many floats",
             ours,
             sort,
-            bar=3.0,
+            target=3.0,
             note=note,
         )
     ]

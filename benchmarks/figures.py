@@ -1,25 +1,25 @@
-"""The paper's figures by the batch interface against solving every point by itself."""
+"""The paper's figures by the batch interface against solving every point separately."""
 
 from dataclasses import asdict
 
 import fedaccord as fa
 from benchmarks.measure import Contestant, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 from fedaccord.experiments.presets import Preset, find_preset
 from fedaccord.experiments.sweep import solve_sweep
 
 ONE_IN = 20
-"""Of the points are solved by themselves; the time of all is extrapolated."""
+"""How many points are solved separately; the time for all is extrapolated."""
 
 
 def run() -> list[Row]:
     return [
-        _compare("D, G, E and δ", ("fig5", "fig11", "fig13", "fig15"), bar=15.0),
-        _compare("N (all as large as the largest)", ("fig3",), bar=None),
+        _compare("D, G, E and δ", ("fig5", "fig11", "fig13", "fig15"), target=15.0),
+        _compare("N (all as large as the largest)", ("fig3",), target=None),
     ]
 
 
-def _compare(swept: str, names: tuple[str, ...], bar: float | None) -> Row:
+def _compare(swept: str, names: tuple[str, ...], target: float | None) -> Row:
     """One figure of each sweep: the others show the same points."""
     presets = [find_preset(name) for name in names]
     points = sum(len(preset.values) for preset in presets)
@@ -32,13 +32,13 @@ def _compare(swept: str, names: tuple[str, ...], bar: float | None) -> Row:
         return [_solve(preset, value) for preset, value in some]
 
     ours, theirs = race(Contestant(by_batch), Contestant(by_itself), repeats=3)
-    return quicker(
+    return faster(
         "figures",
         f"{points:,} points of the paper's figures, over {swept}",
         "one call each",
         ours,
         theirs.extrapolated(len(some) / points),
-        bar=bar,
+        target=target,
         note=f"equilibrium and both agreements; {len(some)} solved one by one, extrapolated",
     )
 

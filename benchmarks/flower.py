@@ -1,4 +1,4 @@
-"""What the protocol and the ledger add to a plain Flower FedAvg of the same rounds."""
+"""The overhead of the protocol and the ledger over plain Flower FedAvg with the same rounds."""
 
 import logging
 from pathlib import Path
@@ -28,9 +28,10 @@ from fedaccord.training.task import Model, find_task
 
 CLIENTS, SAMPLES, ROUNDS = 100, 400, 20
 CLOSE = 1e-4
-"""How far the two models may be apart, relative to the largest parameter. Models that are not alike
-were not trained alike, and their times mean nothing. Flower adds up in float32, in the order in
-which it drew its nodes: 1e-5 to 3e-5, from run to run. One sample less at one client is 2e-4."""
+"""How far the two models may differ, relative to the largest parameter. If they differ by more,
+they were not trained on the same data, and their times cannot be compared. Flower sums in float32,
+in the order in which it sampled its nodes: 1e-5 to 3e-5, from run to run. One sample less at one
+client makes 2e-4."""
 LOCAL = LocalEpochs(rate=0.05, batch=32)
 
 
@@ -52,9 +53,9 @@ def run() -> list[Row]:
             "Flower's FedAvg of the same rounds",
             ours,
             theirs,
-            bar=1.10,
+            target=1.10,
             note=f"{int(sum(amounts)):,} samples, mlp on digits, one process; "
-            f"models differ by {apart:.0e} at most",
+            f"models differ by at most {apart:.0e}",
         )
     ]
 
@@ -80,7 +81,7 @@ def _ours(consortium: fa.Consortium, course: Course, ledger: Path | None = None)
 
 
 def _amounts(consortium: fa.Consortium, course: Course) -> list[int]:
-    """What everyone contributes under the agreement, if all of them did."""
+    """Each client's contribution under the agreement; an error if any client did not take part."""
     with TemporaryDirectory() as folder:
         place = Path(folder, "ledger.db")
         _ours(consortium, course, place)
@@ -91,7 +92,7 @@ def _amounts(consortium: fa.Consortium, course: Course) -> list[int]:
 
 
 def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
-    """The same rounds as one would write them with Flower alone."""
+    """The same rounds, written with Flower alone."""
     partition = course.partition(0)
     clients = [
         LocalTraining(course.model, course.local, partition, position=n, drawn=n)
@@ -127,7 +128,7 @@ def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
         loss, accuracy = course.model.evaluate(given, data.test_inputs, data.test_labels)
         return MetricRecord({"loss": loss, "accuracy": accuracy})
 
-    # FedAvg goes on with those that answer, and with nobody: a client that fails must end it here
+    # FedAvg continues without clients that fail, so failures must be detected here
     result = strategy.start(grid, ArrayRecord(start), num_rounds=ROUNDS, evaluate_fn=measure)
     if answered != CLIENTS * ROUNDS:
         raise RuntimeError(f"{answered} of {CLIENTS * ROUNDS} updates came back")
@@ -135,12 +136,14 @@ def plain_fedavg(course: Course, amounts: list[int]) -> Arrays:
 
 
 def _apart(consortium: fa.Consortium, course: Course, amounts: list[int]) -> float:
-    """By how much the two models differ, relative to the largest parameter; not much, or else."""
+    """How far the two models differ, relative to the largest parameter; an error if too far."""
     ours, theirs = _ours(consortium, course).parameters, plain_fedavg(course, amounts)
     apart = max(
         float(np.abs(ours[name].numpy() - theirs[name]).max() / np.abs(theirs[name]).max())
         for name in theirs
     )
     if not apart <= CLOSE:
-        raise RuntimeError(f"the two models differ by {apart:.0e}: this is no comparison")
+        raise RuntimeError(
+            f"the two models differ by {apart:.0e}, so their times cannot be compared"
+        )
     return apart

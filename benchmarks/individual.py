@@ -23,24 +23,24 @@ def run() -> list[Row]:
     )
     what = f"individual agreement of {CLIENTS:,} clients"
     agreement = fa.solve_agreement(consortium)
-    note = f"{agreement.ratio:.2f} times the equilibrium's data; the equilibrium is in the timing"
+    note = f"{agreement.ratio:.2f} times the equilibrium's data; the time includes the equilibrium"
     against = "numpy.sort of as many floats"
     return [
-        slower("individual", what, against, ours, sort, bar=60.0, note=note),
+        slower("individual", what, against, ours, sort, target=60.0, note=note),
         Row(
             "individual",
             f"{what}, memory",
             "one array of as many floats",
             value=peak_memory(fresh(consortium)) / numbers.nbytes,
-            bar=20.0,
+            target=20.0,
             unit="arrays",
-            note="peak of what is allocated while solving (tracemalloc)",
+            note="peak allocation while solving (tracemalloc)",
         ),
     ]
 
 
 def peak_memory(consortium: fa.Consortium) -> int:
-    """Bytes allocated at once, at most, while the agreement is worked out."""
+    """Peak number of bytes allocated while the agreement is computed."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""Timing contestants side by side: a slow moment of the machine hits both."""
+"""Time contestants in turn, so that a slow moment of the machine affects both."""
 
 import gc
 import resource
@@ -19,43 +19,43 @@ _TAKE: dict[Take, Callable[[list[float]], float]] = {
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds that one run takes."""
+    """How many seconds one run takes."""
 
     wall: float
     cpu: float | None
-    """Of the processor; None where it can't be told."""
+    """CPU time; None if unknown."""
     repeats: int
     take: Take
-    """Which of the repeats it is: what else goes on only ever adds time, so the minimum says most
-    about the code, the median about what to expect."""
+    """Which of the repeats it is. Other load only ever adds time, so the minimum says most about
+    the code, and the median about what to expect."""
     measured: float = 1.0
-    """The part of the work that was run; the rest was extrapolated linearly."""
+    """The fraction of the work that was run; the time for the rest is extrapolated linearly."""
 
     def each(self, times: int) -> "Timing":
-        """One of `times` that were run one after another."""
+        """The time of one of `times` runs that were timed together."""
         cpu = None if self.cpu is None else self.cpu / times
         return replace(self, wall=self.wall / times, cpu=cpu)
 
     def extrapolated(self, measured: float) -> "Timing":
-        """The whole, of which this timing measured only a part."""
+        """The time for the whole work, of which only this fraction was measured."""
         cpu = None if self.cpu is None else self.cpu / measured
         return replace(self, wall=self.wall / measured, cpu=cpu, measured=measured)
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something to time: `run` is timed, and given what `prepare` made, which is not."""
+    """Something to time: `run` is timed; `prepare`, whose result it is passed, is not."""
 
     run: Callable[..., object]
     prepare: Callable[[], object] = lambda: None
     cpu_clock: Callable[[], float] = process_time
-    """Processor time; another clock when the work is done by child processes."""
+    """CPU time; a different clock if the work is done by child processes."""
 
 
 def race(
     *contestants: Contestant, repeats: int, take: Take = "minimum", warm_up: bool = True
 ) -> list[Timing]:
-    """Run the contestants in turn, `repeats` times, after one turn that doesn't count."""
+    """Run the contestants in turn, `repeats` times, after one warm-up run each."""
     walls: list[list[float]] = [[] for _ in contestants]
     cpus: list[list[float]] = [[] for _ in contestants]
     for turn in range(-1 if warm_up else 0, repeats):
@@ -81,7 +81,7 @@ def _once(contestant: Contestant) -> tuple[float, float]:
 
 
 def peak_memory() -> int:
-    """Bytes of this process at most. Linux's `ru_maxrss` would start with those of its parent."""
+    """Peak memory of this process, in bytes. Linux's `ru_maxrss` would include its parent's."""
     status = Path("/proc/self/status")
     if status.exists():
         [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]

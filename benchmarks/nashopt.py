@@ -1,8 +1,8 @@
-"""The equilibrium against a general solver of Nash equilibria, NashOpt.
+"""The equilibrium against NashOpt, a general solver for Nash equilibria.
 
-It is given the costs in units of all that a client has, x in [0, 1], and a start inside. It
-compiles the game anew at each call; that time, as it reports it, is taken off. Garbage collection
-is off, as in all timings here, which helps it a lot.
+NashOpt gets the contributions as fractions of each client's data, x in [0, 1], and an interior
+starting point. It recompiles the game at each call; that time, as it reports it, is subtracted.
+Garbage collection is off, as in all timings here, which makes NashOpt much faster.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ import numpy as np
 import fedaccord as fa
 from benchmarks.consortia import fresh
 from benchmarks.measure import Contestant, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 
 CLIENTS, SAMPLES = 20, 50_000.0
 AT_ONCE = 50
@@ -25,7 +25,7 @@ WHAT, AGAINST = f"equilibrium of {CLIENTS} clients", "NashOpt"
 
 def run() -> list[Row]:
     if find_spec("nashopt") is None or find_spec("jax") is None:
-        return [Row("nashopt", WHAT, AGAINST, note="left out: it takes `make bench PEERS=1`")]
+        return [Row("nashopt", WHAT, AGAINST, note="skipped: needs `make bench PEERS=1`")]
     consortium = fa.paper_consortium(clients=CLIENTS, samples=SAMPLES)
     game = _general_game(consortium)
     start = np.full(CLIENTS, 0.5)
@@ -48,20 +48,20 @@ def run() -> list[Row]:
     profile = fa.solve_equilibrium(consortium).profile
     apart = float(np.abs(answers[-1].x * SAMPLES - profile).max())
     return [
-        quicker(
+        faster(
             "nashopt",
             WHAT,
             AGAINST,
             ours.each(AT_ONCE),
             replace(whole, wall=solving, cpu=None),
-            note=f"the answers differ by {apart:.0e} samples at most; with its compiling, which is "
-            f"taken off by its own account, it takes {whole.wall:.1f} s",
+            note=f"the answers differ by at most {apart:.0e} samples; with compilation, whose "
+            f"reported time is subtracted, NashOpt takes {whole.wall:.1f} s",
         )
     ]
 
 
 def _general_game(consortium: fa.Consortium) -> Any:
-    """The stage game as NashOpt takes it: one JAX function a client."""
+    """The stage game in NashOpt's form: one JAX function per client."""
     jax, numpy, nashopt = map(import_module, ("jax", "jax.numpy", "nashopt"))
     pull = consortium.ratio / np.sqrt(consortium.rounds) / SAMPLES**1.5
 

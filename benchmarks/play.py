@@ -9,12 +9,12 @@ import numpy as np
 import fedaccord as fa
 from benchmarks.consortia import random_consortium
 from benchmarks.measure import Contestant, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 from fedaccord.repeated import DeviateOnce, Match, play
 
 CLIENTS, SLOTS = 1_000, 10_000
 LOOPED = 100
-"""Slots that the loop plays; the time of all is extrapolated."""
+"""How many slots the loop plays; the time for all is extrapolated."""
 NOISE, TOLERANCE = 0.01, 0.07
 SLIP = 40
 """The slot in which the first client slips."""
@@ -24,12 +24,12 @@ def run() -> list[Row]:
     consortium = random_consortium(4, CLIENTS)
     agreement = fa.solve_agreement(consortium, margin=0.05, punishment_slots=10)
     return [
-        _compare(agreement, 0.0, "", bar=50.0),
-        _compare(agreement, NOISE, f", misread by {NOISE:.0%}", bar=None),
+        _compare(agreement, 0.0, "", target=50.0),
+        _compare(agreement, NOISE, f", misread by {NOISE:.0%}", target=None),
     ]
 
 
-def _compare(agreement: fa.Agreement, noise: float, how: str, bar: float | None) -> Row:
+def _compare(agreement: fa.Agreement, noise: float, how: str, target: float | None) -> Row:
     def in_one_call(slots: int) -> Match:
         slip = {agreement.consortium.names[0]: DeviateOnce(SLIP, amount=0.0)}
         return play(agreement, slip, slots, noise=noise, tolerance=TOLERANCE, history=False)
@@ -39,20 +39,20 @@ def _compare(agreement: fa.Agreement, noise: float, how: str, bar: float | None)
         Contestant(lambda _: ask_each_client(agreement, LOOPED, noise)),
         repeats=3,
     )
-    return quicker(
+    return faster(
         "play",
         f"{CLIENTS:,} clients for {SLOTS:,} slots{how}",
         "a loop that asks each client in every slot",
         ours,
         theirs.extrapolated(LOOPED / SLOTS),
-        bar=bar,
+        target=target,
         note=f"the loop played {LOOPED} slots, extrapolated; discounted costs of those differ by "
         f"{_apart(in_one_call(LOOPED), agreement, noise):.0e} at most",
     )
 
 
 def _apart(match: Match, agreement: fa.Agreement, noise: float) -> float:
-    """By how much the two disagree on the slots that both played, relative."""
+    """The relative difference of the two on the slots that both played."""
     delta = agreement.consortium.discount_factor
     ours = match.discounted_cost - delta**LOOPED * match.cost_after
     return float(np.abs(ours / ask_each_client(agreement, LOOPED, noise) - 1.0).max())
@@ -100,7 +100,7 @@ def ask_each_client(agreement: fa.Agreement, slots: int, noise: float) -> list[f
 
 
 def keep_and_punish(agreed: float, alone: float) -> Ask:
-    def ask(slot: int, punishing: bool) -> float:  # noqa: ARG001  others look at the slot
+    def ask(slot: int, punishing: bool) -> float:  # noqa: ARG001  other strategies use the slot
         return alone if punishing else agreed
 
     return ask

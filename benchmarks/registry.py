@@ -24,6 +24,6 @@ NAMES = (
 
 
 def find(name: str) -> Callable[[], list[Row]]:
-    """The `run` of a benchmark."""
+    """The `run` function of a benchmark."""
     run: Callable[[], list[Row]] = import_module(f"benchmarks.{name}").run
     return run

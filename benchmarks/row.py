@@ -1,4 +1,4 @@
-"""What a benchmark found: one number, the bar that it should clear, and how it was measured."""
+"""A result: one number, the target that it should meet, and how it was measured."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -18,9 +18,9 @@ class Row:
     against: str
     """What it was measured against."""
     value: float | None = None
-    """The ratio (or other number) that the bar is about; None: left out, `note` says why."""
+    """The ratio (or other number) to compare with the target; None: skipped, `note` says why."""
     sense: Sense = "at most"
-    bar: float | None = None
+    target: float | None = None
     unit: str = "x"
     ours: Timing | None = None
     theirs: Timing | None = None
@@ -29,20 +29,20 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the bar is cleared; None without a number or a bar."""
-        if self.value is None or self.bar is None:
+        """Whether the target is met; None without a number or a target."""
+        if self.value is None or self.target is None:
             return None
-        return self.value <= self.bar if self.sense == "at most" else self.value >= self.bar
+        return self.value <= self.target if self.sense == "at most" else self.value >= self.target
 
     def as_json(self) -> dict[str, Any]:
-        """For the file."""
+        """The row as it is written to the JSON file."""
         return asdict(self) | {"met": self.met}
 
 
 def slower(
     benchmark: str, what: str, against: str, ours: Timing, theirs: Timing, **rest: Any
 ) -> Row:
-    """How many times as long as theirs ours takes: less is better."""
+    """The ratio of our time to theirs: lower is better."""
     return Row(
         benchmark,
         what,
@@ -56,10 +56,10 @@ def slower(
     )
 
 
-def quicker(
+def faster(
     benchmark: str, what: str, against: str, ours: Timing, theirs: Timing, **rest: Any
 ) -> Row:
-    """How many times as long as ours theirs takes: more is better."""
+    """The ratio of their time to ours: higher is better."""
     return Row(
         benchmark,
         what,
@@ -74,5 +74,5 @@ def quicker(
 
 
 def _ratio(cpu: float | None, other: float | None) -> float | None:
-    """None where processor time isn't known, or too short for its clock."""
+    """None if CPU time is unknown, or too short for its clock."""
     return cpu / other if cpu is not None and other else None

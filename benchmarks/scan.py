@@ -1,7 +1,7 @@
-"""The paper's way to the uniform agreement: Algorithm 2 as it is described, O(D).
+"""The uniform agreement as the paper computes it: Algorithm 2 as described, O(D).
 
 Written for speed as far as the method allows: the thresholds of all clients at a level are
-worked out in one go, with Lemma 1's deviation in closed form.
+computed in one call, with Lemma 1's deviation in closed form.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ import fedaccord as fa
 
 
 def scan_levels(equilibrium: fa.Equilibrium, start: int = 1, step: int = 1) -> tuple[int, int]:
-    """Algorithm 2: the largest whole level that all keep to, and how many levels it looked at.
+    """Algorithm 2: the largest whole level that all keep to, and how many levels were checked.
 
-    With another `start` or `step` it looks at some of the levels only.
+    With another `start` or `step` only some of the levels are checked.
     """
     consortium = equilibrium.consortium
     ratio, samples, alone = consortium.ratio, consortium.samples, equilibrium.profile

@@ -1,4 +1,4 @@
-"""How soon the command line answers, against importing the library it is made with."""
+"""How fast the command line starts, against importing the library that it is built on."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ WHAT, AGAINST = "`fedaccord --help`", 'python -c "import typer"'
 def run() -> list[Row]:
     command = Path(sys.executable).parent / "fedaccord"
     if not command.exists() or not _runs([str(command), "--help"]):
-        return [Row("start_up", WHAT, AGAINST, note=f"left out: {WHAT} does not run here")]
+        return [Row("start_up", WHAT, AGAINST, note=f"skipped: {WHAT} does not run here")]
     ours, theirs = race(
         Contestant(lambda _: _run([str(command), "--help"]), cpu_clock=_children),
         Contestant(lambda _: _run([sys.executable, "-c", "import typer"]), cpu_clock=_children),
         repeats=REPEATS,
         take="median",
     )
-    return [slower("start_up", WHAT, AGAINST, ours, theirs, bar=2.0)]
+    return [slower("start_up", WHAT, AGAINST, ours, theirs, target=2.0)]
 
 
 def _run(command: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The vectorised engine against plain loops, as a share of the processor's best, and its memory."""
+"""The vectorised engine against plain loops, as a share of peak performance, and its memory."""
 
 from importlib.util import find_spec
 
@@ -7,7 +7,7 @@ from benchmarks.row import Row
 
 def run() -> list[Row]:
     if find_spec("torch") is None:
-        note = "left out: it takes PyTorch, pip install 'fedaccord[train]' brings it"
+        note = "skipped: needs PyTorch, pip install 'fedaccord[train]'"
         return [Row("training", "training", "plain loops", note=note)]
     from benchmarks import training_engines, training_memory
 

@@ -1,8 +1,8 @@
-"""The vectorised engine against two plain loops, and against what the processor can do at best.
+"""The vectorised engine against two plain loops, and as a share of the CPU's peak performance.
 
-Ours works on all processors. The plain engine keeps to one thread, whatever PyTorch is told; the
-other loop runs with one and with all, and the better time counts: PyTorch's threads wait for one
-another, and two can be slower than one, by far if others need the processors, too.
+Ours uses all cores. The plain engine always uses one thread, whatever PyTorch is set to; the other
+loop runs with one thread and with one per core, and the better time counts: PyTorch's threads wait
+for one another, so that two can be slower than one, especially on a busy machine.
 """
 
 import numpy as np
@@ -10,33 +10,33 @@ import torch
 
 from benchmarks import training_setting as setting
 from benchmarks.measure import Contestant, Timing, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 from benchmarks.training_loop import torch_loop
 from fedaccord.training.engine import GradientStep, PlainEngine, TrainingPlan
 from fedaccord.training.vectorised.engine import VectorisedEngine
 
 PLAIN, LOOP = "the plain engine", "a loop with nn.Module and SGD"
 GEMM = 2_048
-"""Rows and columns of the product of matrices that shows the processor at its best."""
+"""Rows and columns of the matrix product that measures peak performance."""
 
 
 def run() -> list[Row]:
     rows = []
     for task in setting.TASKS:
         what = f"{task}, mini-batches, {setting.CLIENTS} clients x {setting.MINI_BATCH_SAMPLES:,}"
-        rows += _compare(what, setting.mini_batch_plan(task), bar=3.0)
+        rows += _compare(what, setting.mini_batch_plan(task), target=3.0)
     ragged = np.random.default_rng(0).integers(1, 99, setting.CLIENTS, endpoint=True).tolist()
     for task in setting.TASKS:
         what = f"{task}, one gradient, {setting.CLIENTS} clients x 1 to 99"
-        rows += _compare(what, setting.plan(task, ragged, GradientStep(0.5), rounds=10), bar=6.0)
+        rows += _compare(what, setting.plan(task, ragged, GradientStep(0.5), rounds=10), target=6.0)
     for task in setting.TASKS:
         what = f"{task}, one gradient, {setting.CLIENTS} clients x 10,000 (the paper's)"
-        rows += _compare(what, setting.paper_plan(task), bar=10.0, repeats=1)
+        rows += _compare(what, setting.paper_plan(task), target=10.0, repeats=1)
     return rows
 
 
-def _compare(what: str, plan: TrainingPlan, bar: float, repeats: int = 3) -> list[Row]:
-    """A round of ours against one of both loops, and as a share of the processor's best."""
+def _compare(what: str, plan: TrainingPlan, target: float, repeats: int = 3) -> list[Row]:
+    """One of our rounds against one of each loop, and as a share of peak performance."""
     matrix = torch.rand(GEMM, GEMM)
     ours, product, plain, *loop = race(
         setting.our_engine(plan),
@@ -52,14 +52,14 @@ def _compare(what: str, plan: TrainingPlan, bar: float, repeats: int = 3) -> lis
     rows = []
     for against, tried in ((PLAIN, [plain]), (LOOP, loop)):
         theirs, threads = setting.better(tried)
-        note = f"{threads}; parameters differ by {apart:.0e} at most"
+        note = f"{threads}; parameters differ by at most {apart:.0e}"
         each = theirs.each(plan.rounds)
-        rows.append(quicker("training", what, against, ours, each, bar=bar, note=note))
+        rows.append(faster("training", what, against, ours, each, target=target, note=note))
     return [*rows, _share(what, plan, ours, product)]
 
 
 def _share(what: str, plan: TrainingPlan, ours: Timing, product: Timing) -> Row:
-    """Operations in a second of processor time, against those of one large product of matrices."""
+    """Operations per second of CPU time, against those of one large matrix product."""
     distinct = isinstance(plan.local, GradientStep)
     samples = len(np.unique(np.concatenate(plan.shares))) if distinct else plan.total
     done = setting.operations(plan.model.start(seed=0), samples) / (ours.cpu or ours.wall)

@@ -1,8 +1,8 @@
 """Mini-batches against Flower's simulation, in which each client is a message to a Ray actor.
 
-It runs in a process of its own, with as many actors at once as there are processors. Its rounds
-are timed from the end of one to the end of the next, the first left out: in that the actors start
-and load the images. What starting and ending takes is said in the note.
+It runs in a separate process, with one actor per core. Rounds are timed from the end of one to the
+end of the next, without the first, in which the actors start and load the images. The note gives
+the time with starting and stopping.
 """
 
 import json
@@ -15,18 +15,18 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.measure import Timing, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 
 AGAINST = "Flower's simulation"
 TIMED_ROUNDS = 3
 _AGREE = 1e-4
-"""Parameters after a round differ by no more, unless clients failed, which Flower goes on with."""
+"""How far parameters may differ after a round; more means that clients failed unnoticed."""
 _PARTS = ("torch", "flwr", "ray")
 
 
 def run() -> list[Row]:
     if any(find_spec(part) is None for part in _PARTS):
-        note = "left out: it takes `make bench PEERS=1`"
+        note = "skipped: needs `make bench PEERS=1`"
         return [Row("training_flower", "mini-batches", AGAINST, note=note)]
     from benchmarks import training_setting as setting
 
@@ -43,20 +43,20 @@ def _compare(task: str) -> Row:
     if report["apart"] > _AGREE:
         raise RuntimeError(f"Flower trained something else: {report['apart']:.0e} apart")
     theirs = Timing(min(report["wall"]), min(report["cpu"]), TIMED_ROUNDS, "minimum")
-    return quicker(
+    return faster(
         "training_flower",
         f"{task}, mini-batches, {setting.CLIENTS} clients x {setting.MINI_BATCH_SAMPLES:,}",
         AGAINST,
         ours,
         theirs,
-        bar=6.0,
-        note=f"a round; all {TIMED_ROUNDS + 1} rounds with starting and ending take {whole:.0f} s; "
-        f"after the first round the parameters differ by {report['apart']:.0e} at most",
+        target=6.0,
+        note=f"one round; all {TIMED_ROUNDS + 1} with starting and stopping take {whole:.0f} s; "
+        f"after the first round the parameters differ by at most {report['apart']:.0e}",
     )
 
 
 def _simulate(task: str) -> dict[str, Any]:
-    """Seconds of each timed round, as the process of its own reports them on its last line."""
+    """Seconds of each timed round, as the separate process reports them on its last line."""
     command = [sys.executable, "-m", "benchmarks.training_flower_rounds", task, str(TIMED_ROUNDS)]
     with tempfile.TemporaryDirectory() as home:
         quiet = {

@@ -1,4 +1,4 @@
-"""A client in Flower's simulation: its own module and optimiser, as Flower's examples have them."""
+"""A client in Flower's simulation: its own module and optimiser, as in Flower's examples."""
 
 from functools import cache
 from importlib import import_module
@@ -15,7 +15,7 @@ _app, _clientapp = map(import_module, ("flwr.app", "flwr.clientapp"))
 
 @cache
 def plan_of(task: str) -> TrainingPlan:
-    """Once in each process."""
+    """The plan, built once per process."""
     return setting.mini_batch_plan(task)
 
 

@@ -1,6 +1,6 @@
 """The process in which Flower's simulation runs: it prints how long each round took, as JSON.
 
-Processor time is that of this process and of all that it started, directly or not: Ray's actors.
+CPU time is that of this process and of all its descendants, such as Ray's actors.
 """
 
 import json
@@ -22,7 +22,7 @@ _app, _serverapp, _strategy, _simulation = map(
 
 
 def server_app(task: str, rounds: int, report: dict[str, Any]) -> Any:
-    """FedAvg of everyone, which notes the time after each round."""
+    """FedAvg of all clients that records the time after each round."""
     app = _serverapp.ServerApp()
     marks: list[tuple[float, float]] = []
 

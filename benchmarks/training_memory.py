@@ -1,6 +1,6 @@
-"""The memory of training at the paper's scale, in a process of its own.
+"""The memory of training at the paper's scale, in a separate process.
 
-`python -m benchmarks.training_memory` is that process: it prints the bytes that it took at most.
+`python -m benchmarks.training_memory` is that process: it prints its peak memory in bytes.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ def run() -> Row:
         "softmax and mlp, 100 clients x 10,000 of 60,000 images, memory",
         "–",
         value=int(result.stdout) / GIGABYTE,
-        bar=1.5,
+        target=1.5,
         unit="GB",
         note="peak of the whole process, PyTorch and the images included, after two rounds of one "
         "gradient and one of mini-batches",

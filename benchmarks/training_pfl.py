@@ -1,8 +1,7 @@
-"""Mini-batches against pfl, a simulator of federated learning, on its PyTorch side.
+"""Mini-batches against pfl, a federated learning simulator, with its PyTorch backend.
 
-When a client's turn comes, its images are put together in the order that the plan draws for the
-round, as in the other loops; pfl goes through them in that order. Nothing is evaluated in the
-rounds that are timed.
+When a client's turn comes, its images are gathered in the order that the plan draws for the round,
+as in the other loops; pfl uses them in that order. Nothing is evaluated in the timed rounds.
 """
 
 from collections.abc import Callable
@@ -12,14 +11,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.measure import race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 
 AGAINST = "pfl"
 
 
 def run() -> list[Row]:
     if find_spec("pfl") is None or find_spec("torch") is None:
-        note = "left out: it takes `make bench PEERS=1`"
+        note = "skipped: needs `make bench PEERS=1`"
         return [Row("training_pfl", "mini-batches", AGAINST, note=note)]
     from benchmarks import training_setting as setting
 
@@ -40,14 +39,14 @@ def _compare(task: str) -> Row:
         repeats=3,
     )
     theirs, threads = setting.better(tried)
-    return quicker(
+    return faster(
         "training_pfl",
         f"{task}, mini-batches, {setting.CLIENTS} clients x {setting.MINI_BATCH_SAMPLES:,}",
         AGAINST,
         ours,
         theirs,
-        bar=4.0,
-        note=f"{threads}; after the first round the parameters differ by {apart:.0e} at most",
+        target=4.0,
+        note=f"{threads}; after the first round the parameters differ by at most {apart:.0e}",
     )
 
 
@@ -57,7 +56,7 @@ class Simulation:
     def __init__(self, plan: Any) -> None:
         import torch
 
-        # its PyTorch side must be there before anything else of it
+        # its PyTorch backend must be imported before anything else of it
         models = import_module("pfl.model.pytorch")
         algorithm, base = import_module("pfl.algorithm"), import_module("pfl.algorithm.base")
         module = _module(plan)
@@ -79,7 +78,7 @@ class Simulation:
         )
 
     def round(self) -> None:
-        """One more."""
+        """Run one more round."""
         done = self.settings.central_num_iterations
         self.settings = replace(self.settings, central_num_iterations=done + 1)
         self.algorithm.run(
@@ -87,13 +86,13 @@ class Simulation:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """The global ones."""
+        """The global parameters."""
         values = self.model.pytorch_model.named_parameters()
         return {name: value.detach().clone() for name, value in values}
 
 
 def _module(plan: Any) -> Any:
-    """The plan's model with the two methods that pfl asks for."""
+    """The plan's model with the two methods that pfl requires."""
     from torch.nn.functional import cross_entropy
 
     weighted = import_module("pfl.metrics").Weighted
@@ -107,7 +106,7 @@ def _module(plan: Any) -> Any:
 
 
 def _backend(plan: Any, turn: Callable[[], int]) -> Any:
-    """All clients, each with its images as tensors, weighted by how many they are."""
+    """All clients, each with its images as tensors, weighted by their number."""
     import torch
 
     data = import_module("pfl.data.pytorch")

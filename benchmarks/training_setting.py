@@ -21,12 +21,12 @@ MINI_BATCHES = LocalEpochs(rate=0.05, batch=64, epochs=1)
 MINI_BATCH_SAMPLES = 1_000
 PAPER_SAMPLES = 10_000
 THREADS = sorted({1, os.cpu_count() or 1})
-"""One, and one for each processor."""
+"""One thread, and one per core."""
 
 
 @cache
 def images() -> Dataset:
-    """MNIST where `FEDACCORD_DATA` says it is, else noise of the same shape."""
+    """MNIST if `FEDACCORD_DATA` is set, otherwise noise of the same shape."""
     if "FEDACCORD_DATA" in os.environ:
         return load_dataset("mnist")
     rng = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def final(engine: Engine, given: TrainingPlan) -> Parameters:
 
 
 def apart(here: Parameters, there: Parameters) -> float:
-    """How far parameters differ, at most, as a part of the largest of each tensor."""
+    """The largest difference of parameters, relative to the largest in each tensor."""
     return max(
         float((value - there[name]).abs().max() / there[name].abs().max())
         for name, value in here.items()
@@ -69,15 +69,15 @@ def apart(here: Parameters, there: Parameters) -> float:
 def operations(parameters: Parameters, samples: int) -> float:
     """Additions and multiplications of a forward and a backward pass through linear layers.
 
-    Two for each weight and sample forward, two for the weight's slope, and two for the slope of
-    what goes into the layer, which the first layer doesn't need.
+    Per weight and sample: two forward, two for the gradient of the weight, and two for the gradient
+    of the layer's input, which the first layer does not need.
     """
     weights = [prod(value.shape) for value in parameters.values() if value.ndim == 2]
     return samples * (6.0 * sum(weights) - 2.0 * weights[0])
 
 
 def with_threads(threads: int, run: Callable[[], object]) -> Callable[[object], None]:
-    """For a contestant: with so many threads of PyTorch's."""
+    """A function for a contestant, run with this number of PyTorch threads."""
 
     def timed(_: object) -> None:
         before = torch.get_num_threads()
@@ -91,16 +91,16 @@ def with_threads(threads: int, run: Callable[[], object]) -> Callable[[object], 
 
 
 def our_engine(given: TrainingPlan) -> Contestant:
-    """The vectorised engine, on all processors."""
+    """The vectorised engine, on all cores."""
     return Contestant(with_threads(THREADS[-1], lambda: final(VectorisedEngine(), given)))
 
 
 def with_one_and_all_threads(loop: Callable[[], object]) -> list[Contestant]:
-    """A loop of somebody else's, with each number of threads."""
+    """Another loop, with each number of threads."""
     return [Contestant(with_threads(threads, loop)) for threads in THREADS]
 
 
 def better(timings: Sequence[Timing]) -> tuple[Timing, str]:
-    """The shortest of its times, and with how many threads that was, in words."""
+    """The shortest time, and its number of threads as text."""
     n = min(range(len(timings)), key=lambda n: timings[n].wall)
     return timings[n], f"threads: ours {THREADS[-1]}, theirs {THREADS[n]}"

@@ -1,16 +1,16 @@
-"""Algorithm 2 against the paper's own scan over all levels."""
+"""The uniform agreement against the paper's scan over all levels (Algorithm 2)."""
 
 import fedaccord as fa
 from benchmarks.consortia import fresh
 from benchmarks.measure import Contestant, race
-from benchmarks.row import Row, quicker
+from benchmarks.row import Row, faster
 from benchmarks.scan import scan_levels
 
 CLIENTS = 100
 AT_ONCE = 20
-"""Times that ours is solved in one timed run: once is too short to time well."""
+"""How often ours is solved in one timed run: once is too short to time accurately."""
 ONE_IN = 50
-"""Of so many levels the scan looks at one, where all would take long."""
+"""The scan checks one in this many levels, since all of them would take too long."""
 
 
 def run() -> list[Row]:
@@ -20,7 +20,7 @@ def run() -> list[Row]:
     return [_compare(small, 1, 100.0), _compare(large, ONE_IN, 10_000.0)]
 
 
-def _compare(consortium: fa.Consortium, step: int, bar: float) -> Row:
+def _compare(consortium: fa.Consortium, step: int, target: float) -> Row:
     def solve(prepared: list[fa.Consortium]) -> None:
         for one in prepared:
             fa.solve_agreement(one, kind="uniform")
@@ -42,14 +42,14 @@ def _compare(consortium: fa.Consortium, step: int, bar: float) -> Row:
         note += ": they do NOT agree"
     if step > 1:
         theirs = theirs.extrapolated(1 / step)
-        note += f"; its time is of one level in {step}, extrapolated"
+        note += f"; its time is extrapolated from one level in {step}"
     samples = f"{consortium.samples[0]:,.0f}"
-    return quicker(
+    return faster(
         "uniform",
         f"uniform agreement, {CLIENTS} clients of {samples} samples",
         "the paper's scan of all levels",
         ours.each(AT_ONCE),
         theirs,
-        bar=bar,
+        target=target,
         note=note,
     )

@@ -1,6 +1,6 @@
 """How long it takes to verify a long ledger, and how much memory.
 
-`python -m benchmarks.verify ENTRIES SLOTS` does it for a ledger of about so many entries.
+`python -m benchmarks.verify ENTRIES SLOTS` does it for a ledger of about that many entries.
 """
 
 import resource
@@ -25,7 +25,7 @@ CLIENTS, ENTRIES, SLOTS = 100, 100_000, (3, 67)
 START: Arrays = {"w": np.zeros(3, np.float32)}
 SAMPLES = {f"client-{n}": 100 + n % 7 for n in range(CLIENTS)}
 _BESIDE = 6 * CLIENTS
-"""Entries of a slot beside its rounds, about."""
+"""Roughly how many entries a slot has besides those of its rounds."""
 
 
 def run() -> list[Row]:
@@ -33,7 +33,7 @@ def run() -> list[Row]:
 
 
 def measure(entries: int, slots: int) -> Row:
-    """Make such a ledger, and verify it in a process of its own."""
+    """Write such a ledger, and verify it in a separate process."""
     rounds = max(1, (entries // slots - _BESIDE) // (CLIENTS + 1))
     with TemporaryDirectory() as folder:
         place = Path(folder, "ledger.db")
@@ -52,13 +52,13 @@ def measure(entries: int, slots: int) -> Row:
         value=count / wall,
         unit="entries/s",
         ours=Timing(wall, cpu, 1, "minimum"),
-        note=f"{count:,} entries, {peak / 1e6:.0f} MB at most; the processor's time is that of the "
+        note=f"{count:,} entries, peak memory {peak / 1e6:.0f} MB; CPU time is that of the "
         "whole process",
     )
 
 
 def write_ledger(place: Path, rounds: int, slots: int) -> int:
-    """Play slots in which everyone keeps to the agreement; how many entries that makes."""
+    """Play slots in which everyone keeps to the agreement; returns the number of entries."""
     terms = _terms(rounds)
     with open_ledger(place) as ledger:
         coordinator = Coordinator(terms, ledger, START)
@@ -81,13 +81,13 @@ def _terms(rounds: int) -> Terms:
 
 
 def _ratio(name: str, rounds: int) -> float:
-    """Such that the one which cares most stops at half of all data (eq. 10)."""
+    """Chosen so that the client with the largest ratio is satiated at half of all data (eq. 10)."""
     most: float = 2.0 * (0.5 * sum(SAMPLES.values())) ** 1.5 * rounds**0.5
     return most * (10 + int(name.removeprefix("client-"))) / (10 + CLIENTS)
 
 
 def _reply(name: str, ask: Ask, rounds: int) -> Reply:
-    """An honest client's, which keeps no copy and trains in no time."""
+    """The reply of an honest client that keeps no copy and does not really train."""
     body, content, trained = ask.body(name), dict[str, object](), None
     match ask.stage:
         case "report":
@@ -107,7 +107,7 @@ def _reply(name: str, ask: Ask, rounds: int) -> Reply:
 
 
 def verify_and_tell() -> None:
-    """Verify the ledger that is named; print the seconds, and the bytes of this process at most."""
+    """Verify the ledger named in the arguments; print the seconds and the peak memory in bytes."""
     from time import perf_counter
 
     from benchmarks.measure import peak_memory

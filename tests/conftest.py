@@ -1,4 +1,4 @@
-"""Hypothesis as the tests want it: the same examples every time, unless asked to explore.
+"""Hypothesis settings: the same examples every time, unless asked to explore.
 
 `make test ARGS="--hypothesis-profile=explore"` draws new ones, and more of them.
 """

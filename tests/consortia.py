@@ -1,4 +1,4 @@
-"""Consortia for the tests: some fixed ones, and Hypothesis strategies for all others."""
+"""Consortia for the tests: some fixed ones, and Hypothesis strategies for others."""
 
 from collections.abc import Callable
 
@@ -88,7 +88,7 @@ def permuted(consortium: Consortium, order: npt.NDArray[np.int64]) -> Consortium
 
 
 def changed(consortium: Consortium, change: Callable[[FloatArray], FloatArray]) -> Consortium:
-    """The consortium with `change` made to each of its clients' arrays."""
+    """The consortium with `change` applied to each of its clients' arrays."""
     return Consortium(
         valuation=change(consortium.valuation),
         cost_per_sample=change(consortium.cost_per_sample),

@@ -1,4 +1,4 @@
-"""Who can lie how, and what shows it: each row of the page's table is a test that performs it.
+"""The table of attacks on the page about threats: a test performs the attack of each row.
 
 `python -m tests.lies` writes the table into the page.
 """
@@ -36,7 +36,7 @@ class Lie(NamedTuple):
     who: Who
     does: str
     shown: str
-    """What comes of it, and where it shows."""
+    """The outcome, and where it can be seen."""
     module: str
     test: str
 
@@ -45,7 +45,7 @@ _LIES: list[Lie] = []
 
 
 def lie(who: Who, does: str, shown: str) -> Callable[[Test], Test]:
-    """Mark a test that performs a lie, or an attack."""
+    """Mark a test that performs a lie or an attack."""
 
     def mark(test: Test) -> Test:
         _LIES.append(Lie(who, does, shown, test.__module__, test.__name__))
@@ -56,7 +56,7 @@ def lie(who: Who, does: str, shown: str) -> Callable[[Test], Test]:
 
 
 def table() -> str:
-    """The rows in the order of who lies, then of the modules."""
+    """The rows, ordered by attacker and then by module."""
     for module in MODULES:
         import_module(module)
     found = list(dict.fromkeys(_LIES))
@@ -73,6 +73,6 @@ def page_with(rows: str) -> str:
 
 
 if __name__ == "__main__":
-    from tests import lies  # the one that the tests import: this one is called __main__
+    from tests import lies  # the module that the tests import: this one is __main__
 
     PAGE.write_text(page_with(lies.table()), "utf-8")

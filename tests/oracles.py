@@ -1,7 +1,7 @@
 """A slow implementation of the game, straight from the paper, for tests to compare with.
 
 Nothing here calls a solver or shares a formula with one. Amounts and costs are in units of a
-client's own cost per sample: F_n / E_n = r_n / sqrt(X G) + x_n, less what cancels (eq. 5).
+client's own cost per sample: F_n / E_n = r_n / sqrt(X G) + x_n, without common terms (eq. 5).
 """
 
 import itertools
@@ -44,7 +44,7 @@ def slip_gain(
 def best_slip_gain(pull: FloatArray, amount: FloatArray, others: FloatArray) -> FloatArray:
     """The most that contributing less than `amount` saves in one slot.
 
-    A cost that is convex in the slip is least at 0, at `amount`, or where its slope is 0.
+    A cost that is convex in the slip is lowest at 0, at `amount`, or where its derivative is 0.
     """
     flat = (pull / 2.0) ** (2.0 / 3.0) - others
     slips = (np.zeros_like(amount), np.clip(flat, 0.0, amount))
@@ -63,8 +63,9 @@ def gain_by_more(
 def excess(consortium: Consortium, profile: FloatArray, alone: FloatArray) -> FloatArray:
     """(1 - delta) gain - delta saving: positive for clients that would deviate (Theorem 5).
 
-    What giving more gains counts in full, for it is had in every slot; and who gives nothing has
-    nothing to slip from. `profile` may be many profiles, one a row; `alone` is the punishment.
+    The gain from contributing more counts in full, since it is made in every slot; a client that
+    contributes nothing cannot slip. `profile` may be many profiles, one per row; `alone` is the
+    punishment.
     """
     pull, delta = pulls(consortium), consortium.discount_factor
     total = profile.sum(axis=-1, keepdims=True)

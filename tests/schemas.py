@@ -28,7 +28,7 @@ from fedaccord.protocol.terms import Terms
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "schemas"
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
-"""Of files: the newest draft that the TOML plug-ins of editors have in common."""
+"""For files: the newest draft that the TOML plug-ins of all common editors support."""
 NEWEST = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
@@ -47,7 +47,7 @@ def schemas() -> dict[str, Schema]:
 
 
 def main() -> None:
-    """Write them all."""
+    """Write all schemas."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, schema in schemas().items():
         (FOLDER / f"{name}.json").write_text(text_of(schema), encoding="utf-8")
@@ -77,7 +77,7 @@ def consortium_file() -> Schema:
     client = schema["$defs"]["Client"]
     client["properties"]["samples"]["multipleOf"] = 1
     client["oneOf"] = [{"required": ["cost_per_sample"]}, {"required": ["cpu"]}]
-    each_its_own = {"items": {"required": ["discount_factor"]}}  # says nothing about a CSV file
+    each_its_own = {"items": {"required": ["discount_factor"]}}  # does not apply to a CSV file
     schema["anyOf"] = [
         {"required": ["discount_factor"]},
         {"properties": {"clients": each_its_own}},
@@ -86,7 +86,7 @@ def consortium_file() -> Schema:
 
 
 def _range(field: str) -> Schema:
-    """The numbers that a field of a client may have; none are named for other fields."""
+    """The numbers that a field of a client may have; empty for other fields."""
     keywords: dict[np.ufunc, str] = {
         np.greater: "exclusiveMinimum",
         np.greater_equal: "minimum",

@@ -52,7 +52,7 @@ def test_bounds_in_words() -> None:
     assert wrong_number("x") == "must be a number, got 'x'"
 
 
-def test_a_choice_that_was_misspelt() -> None:
+def test_a_misspelt_choice() -> None:
     with pytest.raises(fa.InvalidInput) as refused:
         check_choice("kind", "unifrom", ("individual", "uniform"))
     assert str(refused.value) == (
@@ -66,7 +66,7 @@ def test_a_client_that_does_not_exist() -> None:
     assert no_such_client("client 1x", many).endswith("; the first is 'client 0'")
 
 
-def test_everything_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("torch", "flwr"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(fa.FedaccordError) as refused:

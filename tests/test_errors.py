@@ -18,7 +18,7 @@ def test_a_problem_names_its_place_if_it_has_one() -> None:
     assert str(Problem("", "is empty").inside("a.csv")) == "a.csv: is empty"
 
 
-def test_text_is_a_problem_of_no_field_and_is_not_parsed() -> None:
+def test_text_is_a_problem_without_a_field_and_is_not_parsed() -> None:
     assert fa.InvalidInput("rounds: what is that?").problems == (
         Problem("", "rounds: what is that?"),
     )
@@ -30,7 +30,7 @@ def test_several_problems_are_a_list() -> None:
     assert error.problems == (Problem("", "one"), Problem("", "two"))
 
 
-def test_very_many_problems_are_counted_only() -> None:
+def test_very_many_problems_are_only_counted() -> None:
     error = fa.InvalidInput([f"mistake {n}" for n in range(1, 63)])
     first, *lines = str(error).splitlines()
     assert first == "62 mistakes:"

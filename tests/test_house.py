@@ -74,7 +74,7 @@ def test_old_modules_say_where_they_are_now(old: str) -> None:
         import_module(f"fedaccord.{old}")
 
 
-def test_modules_below_an_old_package_say_it_as_well() -> None:
+def test_modules_below_an_old_package_say_so_too() -> None:
     with pytest.raises(ModuleNotFoundError) as moved:
         import_module("fedaccord.baselines.contract")
     assert str(moved.value) == "fedaccord.baselines has moved: use fedaccord.mechanisms"

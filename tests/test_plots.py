@@ -1,4 +1,4 @@
-"""The pictures draw for one client and for thousands, and show what they are given."""
+"""Plots work for one client and for thousands, and show the right numbers."""
 
 import io
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_profiles_that_do_not_hold(
     picture(certificate).savefig(io.BytesIO(), format="png", dpi=40)
 
 
-def test_few_clients_stand_under_their_names_by_ratio() -> None:
+def test_few_clients_are_labelled_and_sorted_by_ratio() -> None:
     consortium = some_consortium(6)
     figure = plots.plot_contributions(fa.solve_agreement(consortium))
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
@@ -74,10 +74,10 @@ LONG = "University Hospital of the North, Department of Diagnostic and Intervent
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("picture", PICTURES, ids=["contributions", "costs", "thresholds"])
-def test_long_names_are_shortened_and_stay_apart(
+def test_long_names_are_shortened_and_stay_distinct(
     picture: Callable[[fa.Certificate], Figure],
 ) -> None:
-    short = "University Hospital of…al Radiology"  # what comes of LONG, and someone's own name
+    short = "University Hospital of…al Radiology"  # LONG shortened, and a name
     names = (LONG, f"{LONG[:50]} and {LONG[50:]}", short, f"{LONG} II", "x" * 400, "St Mary")
     consortium = fa.Consortium(
         valuation=np.arange(1.0, 7.0),
@@ -101,7 +101,7 @@ def test_long_names_are_shortened_and_stay_apart(
     assert max(map(len, labels)) == 36
 
 
-def test_without_an_agreement_contributions_are_the_equilibrium_s() -> None:
+def test_without_an_agreement_contributions_are_those_of_the_equilibrium() -> None:
     none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.5), "uniform")
     figure = plots.plot_contributions(none)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -112,7 +112,7 @@ def test_without_an_agreement_contributions_are_the_equilibrium_s() -> None:
     ]
 
 
-def test_bars_are_as_long_as_contributions() -> None:
+def test_bars_have_the_height_of_the_contributions() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(clients=100), "uniform")
     axes = plots.plot_contributions(agreement).axes[0]
     bars = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
@@ -122,7 +122,7 @@ def test_bars_are_as_long_as_contributions() -> None:
     assert 1 not in drawn
 
 
-def test_the_legend_names_the_roles_there_are() -> None:
+def test_the_legend_lists_only_roles_that_occur() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(), "uniform")
     legend = plots.plot_contributions(agreement).legends[0]
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -159,7 +159,7 @@ def test_matches_of_any_length(slots: int, chance: dict[str, float]) -> None:
         labels_of(plots.plot_slip(deviator))
 
 
-def test_punishments_are_shaded_where_they_were() -> None:
+def test_punishments_are_shaded() -> None:
     match = some_match(50)
     figure = plots.plot_totals(match)
     assert labels_of(figure) == ["punishing", "agreement", "equilibrium", "trained on"]
@@ -170,13 +170,13 @@ def test_punishments_are_shaded_where_they_were() -> None:
     assert [label.get_text() for label in strip.axes[0].get_yticklabels()] == ["phase", "deviation"]
 
 
-def test_the_totals_are_drawn_as_they_are() -> None:
+def test_the_totals_are_drawn_unchanged() -> None:
     match = some_match(50)
     stairs = plots.plot_totals(match).axes[0].patches[-1]
     np.testing.assert_array_equal(stairs.get_data().values, match.totals)  # type: ignore[attr-defined]
 
 
-def test_a_slip_s_costs_with_and_without() -> None:
+def test_costs_with_and_without_a_slip() -> None:
     [deviator] = account_of(some_match(50)).deviators
     figure = plots.plot_slip(deviator)
     assert labels_of(figure) == [
@@ -189,7 +189,7 @@ def test_a_slip_s_costs_with_and_without() -> None:
     assert extra[0] < 0 < deviator.extra_for_ever
 
 
-def test_costs_without_end_are_left_out() -> None:
+def test_infinite_costs_are_left_out() -> None:
     agreement = fa.solve_agreement(example_consortium())
     everyone = dict.fromkeys(agreement.consortium.names, FreeRide())
     match = play(agreement, everyone, 10)
@@ -201,7 +201,7 @@ def test_costs_without_end_are_left_out() -> None:
     ]
 
 
-def test_the_tolerances_and_the_best_of_them() -> None:
+def test_the_best_tolerance_is_marked() -> None:
     best = find_tolerance(some_match(1).agreement, 0.05)
     assert labels_of(plots.plot_tolerance(best, best.tolerance)) == ["cost", "least"]
     assert labels_of(plots.plot_tolerance(best, 0.1)) == ["cost", "least", "in use"]
@@ -212,7 +212,7 @@ def test_without_an_agreement_there_is_one_level() -> None:
     assert labels_of(plots.plot_totals(play(none, {}, 5))) == ["equilibrium", "trained on"]
 
 
-# --- In a notebook, and in axes of one's own ------------------------------------------------
+# --- In a notebook, and in the caller's own axes --------------------------------------------
 
 
 def test_a_notebook_shows_the_figure() -> None:
@@ -235,7 +235,7 @@ ONE_PANEL: dict[str, Callable[[Axes], Figure]] = {
 
 
 @pytest.mark.parametrize("draw", ONE_PANEL.values(), ids=ONE_PANEL.keys())
-def test_it_draws_into_given_axes(draw: Callable[[Axes], Figure]) -> None:
+def test_plots_draw_into_given_axes(draw: Callable[[Axes], Figure]) -> None:
     figure = Figure(figsize=(12.0, 5.0), layout="constrained")
     left, right = figure.subplots(1, 2)
     assert draw(right) is figure

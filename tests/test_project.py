@@ -1,4 +1,4 @@
-"""Files about the project agree with the project."""
+"""Files about the project are up to date."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(linked) == sorted(pages)
 
 
-def test_the_page_on_architecture_names_every_room_and_files_that_exist() -> None:
+def test_the_architecture_page_names_every_package_and_only_existing_files() -> None:
     page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
     house = Path(fedaccord.__file__).parent
     rooms = {path.parent.name for path in house.glob("*/__init__.py")}

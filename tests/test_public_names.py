@@ -32,7 +32,7 @@ def test_each_name_is_declared_where_it_is_defined() -> None:
 
 @pytest.mark.parametrize("name", fedaccord.__all__)
 def test_help_shows_short_types(name: str) -> None:
-    """`help(fa.solve_batch)` says npt.ArrayLike, not the union of 300 characters behind it."""
+    """`help(fa.solve_batch)` shows npt.ArrayLike, not the 300-character union behind it."""
     value = getattr(fedaccord, name)
     functions = [value, *vars(value).values()] if isinstance(value, type) else [value]
     for function in functions:
@@ -47,8 +47,8 @@ def test_unknown_names_raise() -> None:
     assert set(dir(fedaccord)) == set(fedaccord.__all__)
 
 
-def test_importing_the_package_alone_imports_no_numpy() -> None:
-    """Nor anything else of weight: `fedaccord --help` waits for none of it."""
+def test_importing_the_package_does_not_import_numpy() -> None:
+    """Nor any other heavy library, so that `fedaccord --help` is fast."""
     code = "import sys, fedaccord; print([m for m in ('numpy', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Records show themselves: short reprs, safe HTML, strict JSON, data frames."""
+"""Records in notebooks and programs: short reprs, safe HTML, strict JSON, data frames."""
 
 import builtins
 import json
@@ -148,7 +148,7 @@ def test_without_a_table_the_facts_are_one_row() -> None:
     assert len(frame) == 1
 
 
-def test_a_frame_keeps_infinity_and_the_dict_has_none() -> None:
+def test_infinity_is_kept_in_a_frame_and_is_none_in_a_dict() -> None:
     certificate = fa.certify(fa.agreement_on(fa.paper_consortium(), 10_000))
     assert np.isinf(certificate.to_frame()["threshold"]).any()
     assert None in [row["threshold"] for row in certificate.to_dict()["clients"]]
@@ -218,7 +218,7 @@ def test_html_is_escaped() -> None:
 
 
 def test_a_table_is_computed_only_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What clients would have paid without their slips takes a match for each of them."""
+    """The costs without slips take one match per client, so they are computed on demand."""
     match = play(agreement(), {"client-7": DeviateOnce(slot=3)}, slots=20)
     monkeypatch.delattr(type(match), "without_slips")
     assert repr(match)
@@ -241,7 +241,7 @@ def test_values_that_json_can_have(value: Any, expected: Any) -> None:
     assert type(jsonable(value)) is type(expected)
 
 
-def test_columns_of_no_rows() -> None:
+def test_a_table_without_rows_has_columns() -> None:
     assert columns_of([]) == {}
 
 

@@ -1,4 +1,4 @@
-"""The HTML page: self-contained, harmless whatever the names, and right."""
+"""The HTML page: self-contained, correct, and safe with any names."""
 
 import re
 from html.parser import HTMLParser
@@ -68,7 +68,7 @@ def test_the_story_of_the_example() -> None:
         assert words in " ".join(text.split())
 
 
-def test_it_needs_nothing_but_itself() -> None:
+def test_the_page_is_self_contained() -> None:
     page = page_of(fa.solve_agreement(example_consortium()))
     tags = Tags(page)
     assert tags.opened["svg"] == 3
@@ -85,7 +85,7 @@ def test_the_pictures_do_not_share_identifiers() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_names_are_harmless_and_unharmed() -> None:
+def test_names_are_escaped_and_shown_in_full() -> None:
     consortium = fa.Consortium(
         valuation=np.linspace(1, 3, len(NASTY)),
         cost_per_sample=1e-6,
@@ -123,9 +123,9 @@ def test_no_agreement() -> None:
     assert "Proved" not in text
 
 
-def test_without_an_agreement_the_page_speaks_of_none() -> None:
+def test_without_an_agreement_the_page_does_not_mention_one() -> None:
     consortium = fa.paper_consortium(discount_factor=0.5)
-    assert fa.solve_agreement(consortium, "individual").exists  # so much for "none is better"
+    assert fa.solve_agreement(consortium, "individual").exists  # so one exists
     page = page_of(fa.solve_agreement(consortium, "uniform"))
     tags = Tags(page)
     assert tags.opened["svg"] == 1
@@ -154,7 +154,7 @@ def test_a_hundred_thousand_clients_fit_on_a_small_page() -> None:
     assert f"{100_000 - int(listed):,} are left out" in page
 
 
-def test_the_clients_that_matter_are_chosen() -> None:
+def test_the_most_relevant_clients_are_listed() -> None:
     consortium = fa.paper_consortium(clients=1000)
     agreement = fa.solve_agreement(consortium, "uniform")
     certificate = fa.certify(agreement)
@@ -251,7 +251,7 @@ def test_titles_of_matches() -> None:
     assert "There is nothing to keep to" in page
 
 
-def test_a_slip_into_a_punishment_that_comes_anyway_gains() -> None:
+def test_a_slip_just_before_another_punishment_gains() -> None:
     agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
     unseen: dict[str, AnyStrategy] = {"Lakeside Clinic": DeviateOnce(5, amount=10_000.0)}
     page = match_page(agreement, unseen, tolerance=0.1)

@@ -1,4 +1,4 @@
-"""The schemas are current, and describe what fedaccord reads and prints: no less and no more."""
+"""The schemas are up to date, and describe exactly what fedaccord reads and prints."""
 
 import json
 import tomllib
@@ -36,12 +36,12 @@ def test_schemas_are_current(name: str) -> None:
     assert current == text_of(SCHEMAS[name]), "run: python -m tests.schemas"
 
 
-def test_there_is_no_other_schema() -> None:
+def test_there_are_no_other_schema_files() -> None:
     assert {path.stem for path in FOLDER.iterdir()} == set(SCHEMAS)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_schemas(name: str) -> None:
+def test_schemas_are_valid(name: str) -> None:
     schema = SCHEMAS[name]
     validator = validators.validator_for(schema)
     validator.check_schema(schema)
@@ -66,7 +66,7 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
     return data
 
 
-def test_the_example_has_the_form_of_a_consortium_file() -> None:
+def test_the_example_matches_the_schema() -> None:
     check("consortium", example())
     check("consortium", change(["clients"], "clients.csv"))
 
@@ -94,7 +94,7 @@ def test_the_example_has_the_form_of_a_consortium_file() -> None:
         change(["clients", 0, "communication_cost"], "much"),
     ],
 )
-def test_what_the_reader_rejects_the_schema_rejects(data: dict[str, Any]) -> None:
+def test_the_schema_rejects_what_the_reader_rejects(data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         check("consortium", data)
     with pytest.raises(InvalidInput):
@@ -108,7 +108,7 @@ def test_each_client_may_have_its_own_discount_factor() -> None:
     check("consortium", data)
 
 
-def test_terms_as_they_are_written() -> None:
+def test_written_terms_match_the_schema() -> None:
     data = tomllib.loads(terms_text(TERMS))
     check("terms", data)
     for wrong in ({"rounds": 0}, {"agreement": "unanimous"}, {"note": "hello"}):
@@ -145,7 +145,7 @@ def test_every_form_of_a_profile() -> None:
 
 @pytest.mark.parametrize("amount", [0, 5_000])
 def test_certify(amount: int, tmp_path: Path) -> None:
-    """A profile under which nobody trains has infinite costs: null."""
+    """If nobody trains, costs are infinite, which is null in JSON."""
     profile = tmp_path / "profile.json"
     profile.write_text(json.dumps({f"client-{n}": amount for n in range(1, 4)}))
     check("certify", printed("certify", "--paper", "--clients", "3", str(profile)))

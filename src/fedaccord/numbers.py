@@ -15,7 +15,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 SUMS_DIFFER = 1e-12
 """Relative: two sums of the same numbers, added in different orders, may differ by this much. A
-sum of a million numbers is off by some 1e-13 at worst, and numbers worked out of it by little
+sum of a million numbers has an error of about 1e-13 at worst, and numbers computed from it little
 more."""
 
 

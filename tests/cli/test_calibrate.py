@@ -1,4 +1,4 @@
-"""`fedaccord calibrate`: measured numbers, in words, as JSON and in a file."""
+"""`fedaccord calibrate`: measured numbers as text, as JSON and in a file."""
 
 import json
 from pathlib import Path
@@ -34,14 +34,14 @@ def test_the_record(run: Run) -> None:
 
 
 def test_equation_4(run: Run) -> None:
-    """Chip / 2 x cycles x hertz^2, the cycles being seconds x hertz."""
+    """Chip / 2 x cycles x hertz^2, where cycles = seconds x hertz."""
     answer = calibrate_json(run, *QUICK, "--chip", "2e-28", "--hertz", "2e9")
     cycles = 6 * answer["seconds_per_sample"] * 2e9
     assert answer["cost_per_sample"] == pytest.approx(2e-28 / 2 * cycles * 2e9**2)
     assert answer["valuation"] is None
 
 
-def test_into_a_file(run: Run) -> None:
+def test_numbers_are_written_into_a_file(run: Run) -> None:
     run("init", "mine.toml")
     Path("few.toml").write_text(
         Path("mine.toml").read_text(encoding="utf-8").replace("rounds = 50", "rounds = 6"),
@@ -103,7 +103,7 @@ def test_text_and_picture(run: Run, suffix: str) -> None:
         (("--rate", "1e300"), "rate: must be more than 0 and fit 32 bits, got 1e+300"),
     ],
 )
-def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
+def test_rejected(run: Run, words: tuple[str, ...], message: str) -> None:
     result = run("calibrate", *words)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -125,7 +125,7 @@ def test_nothing_to_write(run: Run) -> None:
     assert not Path("new.toml").exists()
 
 
-def test_no_valuation_is_written_if_data_is_worth_nothing(
+def test_no_valuation_is_written_if_data_does_not_help(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loss rises with data, so there is no valuation, and no price was given."""
@@ -142,7 +142,7 @@ def test_no_valuation_is_written_if_data_is_worth_nothing(
     assert Path("new.toml").exists()
 
 
-def test_refusals_with_a_file(run: Run) -> None:
+def test_rejected_with_a_file(run: Run) -> None:
     run("init", "mine.toml")
     result = run("calibrate", "mine.toml", "--client", "St Mark")
     assert result.exit_code == 2
@@ -156,7 +156,7 @@ def test_refusals_with_a_file(run: Run) -> None:
 
 
 def test_clients_in_a_csv_file(run: Run) -> None:
-    """The CSV file is not touched: the new file has the clients itself, and that is said."""
+    """The CSV file is unchanged: the new file lists the clients itself, and a note says so."""
     table = "name,valuation,cost_per_sample,samples\nNorth,1,2,400\nSouth,2,3,400\n"
     Path("clients.csv").write_text(table, encoding="utf-8")
     Path("mine.toml").write_text(

@@ -1,4 +1,4 @@
-"""`fedaccord certify`: proved is 0, refuted is 1, and both say why."""
+"""`fedaccord certify`: exit code 0 if proved and 1 if refuted, with the reason."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ GREEDY = {
 
 
 @pytest.mark.parametrize("kind", ["individual", "uniform"])
-def test_what_solve_writes_is_proved(run: Run, kind: str) -> None:
+def test_profiles_written_by_solve_are_proved(run: Run, kind: str) -> None:
     run("init")
     words = ("solve", "consortium.toml", "--agreement", kind)
     answer = run(*words, "--profile-out", "p.csv", "--format", "json").stdout
@@ -71,7 +71,7 @@ def test_infinite_is_null(run: Run) -> None:
     assert run("certify", "consortium.toml", "p.json").exit_code == 1
 
 
-def test_the_paper_s_setting_needs_only_a_profile(run: Run) -> None:
+def test_the_papers_setting_needs_only_a_profile(run: Run) -> None:
     Path("p.csv").write_text("name,contribution\nclient-1,0\nclient-2,10000\n")
     for words in (["--paper", "--clients", "2"], ["--clients", "2"]):
         result = run("certify", "p.csv", *words, "--format", "json")
@@ -93,7 +93,7 @@ def test_the_profile_is_missing(run: Run) -> None:
 
 
 def test_the_file_is_missing(run: Run) -> None:
-    """The mistakes begin with whose clients the profile was held against."""
+    """The message begins with the consortium that the profile was compared with."""
     Path("p.json").write_text(json.dumps(GREEDY))
     result = run("certify", "p.json")
     assert result.exit_code == 2
@@ -104,7 +104,7 @@ def test_the_file_is_missing(run: Run) -> None:
 
 
 def test_an_agreement_is_proved_with_its_own_punishment(run: Run) -> None:
-    """What `solve` found for two slots holds with two, and is not proved with any other number."""
+    """An agreement found for two slots is proved for two, and rejected for any other number."""
     solved = run("solve", "--paper", "--punishment-slots", "2", "--format", "json")
     Path("a.json").write_text(solved.stdout)
     proved = run("certify", "a.json", "--paper", "--format", "json")
@@ -117,7 +117,7 @@ def test_an_agreement_is_proved_with_its_own_punishment(run: Run) -> None:
     assert "its agreement punishes a slip for 2 slots, and not for 5 slots" in refused.stderr
 
 
-def test_who_would_contribute_more_is_listed_apart(run: Run) -> None:
+def test_clients_that_would_contribute_more_are_listed_separately(run: Run) -> None:
     Path("c.toml").write_text(
         "rounds = 1\ndiscount_factor = 0.9\n"
         + "".join(

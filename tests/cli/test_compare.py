@@ -1,4 +1,4 @@
-"""`fedaccord compare`: the JSON contract, the table, the page, and what is refused."""
+"""`fedaccord compare`: the JSON contract, the table, the page, and invalid input."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Run
 
-CONTRACT = [  # of DESIGN.md, in its order; * marks what was added since
+CONTRACT = [  # the fields in their order; * marks later additions
     *("name", "contributors", "partial_contributors", "free_riders", "total", "total_cost"),
     "payments",
     *("paid_from_outside", "worst_client", "worst_saving"),  # *
@@ -51,7 +51,7 @@ def test_the_json_contract(run: Run) -> None:
     assert by_name["contract"]["accuracy"] is None
 
 
-def test_nobody_trains_under_one_of_them(run: Run) -> None:
+def test_nobody_trains_under_one_mechanism(run: Run) -> None:
     answer = compare_json(run, "--paper", "--cost-per-sample", "7.91e-8", "--mechanism", "contract")
     [contract] = answer["mechanisms"]
     assert (contract["contributors"], contract["total"]) == (0, 0.0)
@@ -75,7 +75,7 @@ def test_small_amounts_leave_room_for_the_names(run: Run) -> None:
     assert any(line.startswith("social optimum ") for line in done.stdout.splitlines())
 
 
-def test_only_some_in_the_order_given(run: Run) -> None:
+def test_chosen_mechanisms_are_in_the_given_order(run: Run) -> None:
     answer = compare_json(run, "--mechanism", "social-optimum", "--mechanism", "equilibrium")
     assert [m["name"] for m in answer["mechanisms"]] == ["social optimum", "equilibrium"]
 
@@ -107,7 +107,7 @@ Riverside,3,0.004
 
 
 def test_the_types_of_the_contract_from_a_file(run: Run) -> None:
-    """Lots go by ascending price among those in time, and are paid the prices in the file."""
+    """The cheapest lots in time are bought first, at the prices in the file."""
     run("init")
     Path("types.csv").write_text(TYPES)
     words = ("consortium.toml", "--mechanism", "contract", "--contract-types", "types.csv")
@@ -122,13 +122,13 @@ def test_a_file_of_types_may_give_costs_or_delays_alone(run: Run) -> None:
     words = ("consortium.toml", "--mechanism", "contract", "--contract-types", "types.csv")
 
     Path("types.csv").write_text("".join(f"{name},{cost}\n" for name, _, cost in rows))
-    classes = ("--contract-classes", "1")  # all in time, so the three cheapest lots and no more
+    classes = ("--contract-classes", "1")  # all in time, so only the three cheapest lots
     [contract] = compare_json(run, *words, *classes)["mechanisms"]
     assert contract["total"] == 18_000 + 12_000 + 16_000
 
     Path("types.csv").write_text("".join(f"{name},{delay}\n" for name, delay, _ in rows))
     [contract] = compare_json(run, *words)["mechanisms"]
-    # Of the four in time the three cheapest by the consortium's costs: St Mary, Northern General,
+    # The three cheapest of the four in time, by the consortium's costs: St Mary, Northern General,
     # Children's Hospital.
     assert contract["total"] == 18_000 + 20_000 + 12_000
 
@@ -146,7 +146,7 @@ def test_a_file_of_types_may_give_costs_or_delays_alone(run: Run) -> None:
         (TYPES, ["--mechanism", "uniform"], "--contract-types: goes with --mechanism contract"),
     ],
 )
-def test_types_that_are_refused(run: Run, text: str, more: list[str], said: str) -> None:
+def test_invalid_types_are_rejected(run: Run, text: str, more: list[str], said: str) -> None:
     run("init")
     Path("types.csv").write_text(text)
     result = run("compare", "consortium.toml", "--contract-types", "types.csv", *more)
@@ -205,7 +205,7 @@ def test_the_files_it_writes(run: Run) -> None:
         (["--csv", "missing/m.csv"], "cannot be written"),
     ],
 )
-def test_what_is_refused(run: Run, words: list[str], said: str) -> None:
+def test_rejected(run: Run, words: list[str], said: str) -> None:
     result = run("compare", *words, *(["--report", "m.html"] if "--csv" not in words else []))
     assert result.exit_code == 2
     assert said in result.stderr
@@ -214,7 +214,7 @@ def test_what_is_refused(run: Run, words: list[str], said: str) -> None:
 
 
 def test_measured_accuracy(run: Run) -> None:
-    """Of a real, small training: digits have ten classes, so 50 % is far from guessing."""
+    """From real training on little data: digits have ten classes, so 50 % is far from guessing."""
     words = ("--clients", "5", "--rounds", "20", "--train", "digits", "--seeds", "2")
     chosen = ("--mechanism", "equilibrium", "--mechanism", "contract")
     answer = compare_json(run, *words, *chosen)

@@ -1,4 +1,4 @@
-"""`fedaccord detect`: the JSON contract, the table, and what is refused."""
+"""`fedaccord detect`: the JSON contract, the table, and invalid input."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,9 @@ def test_markdown_has_two_tables(run: Run) -> None:
         ("--round 0 --seed -1", "2 mistakes"),
     ],
 )
-def test_invalid_options_are_refused_in_a_sentence(run: Run, arguments: str, message: str) -> None:
+def test_invalid_options_are_rejected_with_one_sentence(
+    run: Run, arguments: str, message: str
+) -> None:
     words = SMALL[:-2] if "--detector" in arguments else SMALL
     result = run(*words, *arguments.split())
     assert (result.exit_code, result.stdout) == (2, "")
@@ -99,7 +101,7 @@ def test_without_pytorch(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_the_stored_outcomes_can_be_reproduced(run: Run) -> None:
-    """ECOD only, which is quick. Another processor may swap a few pairs of close scores."""
+    """ECOD only, which is fast. Another CPU may swap a few pairs of close scores."""
     chosen = ["--free-riders", "49", "--disguise", "noisy-delta", "--detector", "ecod"]
     result = run("detect", *chosen, "--repeats", "3", "--format", "json")
     today = json.loads(result.stdout)["outcomes"]

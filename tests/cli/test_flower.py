@@ -73,7 +73,7 @@ def test_new_writes_an_app(three: Run) -> None:
     files = {f.name: f for f in map(load_client_file, Path("app").glob("clients/*/client.toml"))}
     for path in Path("app").glob("clients/*/client.toml"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert load_terms(path.with_name("terms.toml")) == terms  # what the client signs
+        assert load_terms(path.with_name("terms.toml")) == terms  # the terms that the client signs
     assert files["St Mary"].private.valuation == 20.5
     assert files["Łódź"].private.communication_cost == 0.25
     assert [f.tell_discount_factor for f in files.values()].count(True) == 1
@@ -82,7 +82,7 @@ def test_new_writes_an_app(three: Run) -> None:
         assert held["inputs"].shape == (200, 8, 8)
 
 
-def test_new_fills_an_empty_directory_that_is_in_use(
+def test_new_accepts_an_empty_directory_that_is_in_use(
     three: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -92,7 +92,7 @@ def test_new_fills_an_empty_directory_that_is_in_use(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "three.toml"]
 
 
-def test_any_name_gives_an_app_that_can_be_imported(three: Run, tmp_path: Path) -> None:
+def test_an_app_of_any_name_can_be_imported(three: Run, tmp_path: Path) -> None:
     odd = CONSORTIUM.replace('"Three hospitals"', '\'\\ """ $x\'')
     (tmp_path / "odd.toml").write_text(odd, encoding="utf-8")
     assert three("flower", "new", "app", "odd.toml", "--dataset", "digits").exit_code == 0
@@ -142,7 +142,7 @@ def test_keys(three: Run) -> None:
         assert key.curve.name == "secp384r1"
         public = load_ssh_public_key(path.with_suffix(".pub").read_bytes())
         assert public == key.public_key()
-    # a second time: new certificates, but a client keeps its key
+    # the second time there are new certificates, but clients keep their keys
     before = [path.read_bytes() for path in secrets]
     assert three("flower", "keys", "app", "--host", "other.example").exit_code == 0
     after = [path.read_bytes() for path in secrets]
@@ -150,8 +150,8 @@ def test_keys(three: Run) -> None:
     assert after[1:] == before[1:]
 
 
-def test_new_certificates_when_the_clients_are_elsewhere(three: Run) -> None:
-    """Their directories were handed out, and the server kept none."""
+def test_new_certificates_after_the_client_directories_were_moved(three: Run) -> None:
+    """The clients have their directories, and the server kept none."""
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     shutil.rmtree("app/clients")
     made = three("flower", "keys", "app", "--host", "server.example")
@@ -175,7 +175,7 @@ def test_creating_one_key_at_a_client(three: Run) -> None:
         refused = three("flower", "key", place)
         assert refused.exit_code == 2
         assert refused.stderr == f"Error: {place}: is a directory; a key goes into a file\n"
-    for place in ("x" * 300, "x" * 254):  # with .pub the second is too long as well
+    for place in ("x" * 300, "x" * 254):  # with .pub the second is too long, too
         refused = three("flower", "key", place)
         assert refused.exit_code == 2
         assert "cannot be written: File name too long" in refused.stderr
@@ -216,7 +216,7 @@ def test_creating_one_key_at_a_client(three: Run) -> None:
         ),
     ],
 )
-def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path) -> None:
+def test_new_rejects(words: list[str], message: str, three: Run, tmp_path: Path) -> None:
     result = three("flower", "new", "app", *words)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -225,7 +225,7 @@ def test_new_refuses(words: list[str], message: str, three: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("example", [("--dataset", "digits"), ("--shape", "8", "--classes", "2")])
-def test_no_client_has_the_name_of_the_test_examples(
+def test_no_client_may_have_the_name_of_the_test_examples(
     example: tuple[str, ...], three: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "three.toml").write_text(CONSORTIUM.replace("St Mary", "test"), encoding="utf-8")
@@ -265,7 +265,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
 HOSTS = ("sérver", "", " ", "https://server:8000", "server:8000", "a..b", "10.0.0.256", "-x", "a/b")
 
 
-def test_invalid_hosts_are_refused(three: Run) -> None:
+def test_invalid_hosts_are_rejected(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     for host in HOSTS:
         result = three("flower", "keys", "app", "--host", "good.example", "--host", host)

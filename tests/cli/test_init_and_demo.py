@@ -1,4 +1,4 @@
-"""`fedaccord init` and `fedaccord demo`: the first things that anyone runs."""
+"""`fedaccord init` and `fedaccord demo`: the first commands that anyone runs."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from fedaccord.files.consortium import example_text
 from tests.cli.conftest import Run
 
 
-def test_init_writes_a_file_that_every_command_takes(run: Run) -> None:
+def test_init_writes_a_file_that_every_command_accepts(run: Run) -> None:
     result = run("init")
     assert result.exit_code == 0
     assert Path("consortium.toml").read_text() == example_text()
     assert "fedaccord solve consortium.toml" in result.stdout
 
 
-def test_init_overwrites_only_when_told_to(run: Run) -> None:
+def test_init_overwrites_only_with_force(run: Run) -> None:
     Path("mine.toml").write_text("precious")
     result = run("init", "mine.toml")
     assert result.exit_code == 2
@@ -25,7 +25,7 @@ def test_init_overwrites_only_when_told_to(run: Run) -> None:
     assert Path("mine.toml").read_text() == example_text()
 
 
-def test_demo_tells_the_whole_story(run: Run) -> None:
+def test_demo_shows_every_step(run: Run) -> None:
     result = run("demo")
     assert result.exit_code == 0
     for words in (
@@ -40,7 +40,7 @@ def test_demo_tells_the_whole_story(run: Run) -> None:
 
 
 def test_demo_shows_that_accuracy_is_gained(run: Run) -> None:
-    """Ten seeds, 222 images against 101: the gain was 3.5 points, give or take 2.2."""
+    """Ten seeds, 222 images against 101: the gain was 3.5 ± 2.2 points."""
     [line] = [line for line in run("demo").stdout.splitlines() if "against equilibrium" in line]
     assert "points of accuracy" in line
     assert "chance" not in line
@@ -60,6 +60,6 @@ def test_demo_without_pytorch_leaves_that_step_out(
     assert "training needs PyTorch" in refused.stderr
 
 
-def test_demo_writes_its_page_where_it_is_told(run: Run) -> None:
+def test_demo_writes_its_page_to_the_given_file(run: Run) -> None:
     assert run("demo", "--report", "page.html").exit_code == 0
     assert [path.name for path in Path().iterdir()] == ["page.html"]

@@ -32,7 +32,7 @@ def story(run: Run, tmp_path: Path) -> Run:
 
 
 def edit(path: Path, statement: str) -> None:
-    """Change a row as someone with the file in hand would."""
+    """Change a row as someone with access to the file could."""
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DROP TRIGGER entries_no_update")
         raw.execute("DROP TRIGGER entries_no_delete")
@@ -126,7 +126,7 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
         ),
     ],
 )
-def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story: Run) -> None:
+def test_verify_reports_any_edit_in_one_sentence(statement: str, problem: str, story: Run) -> None:
     edit(Path("ledger.db"), statement)
     for options in ([], ["--against", "copy.db"], ["--format", "json"]):
         result = story("ledger", "verify", "ledger.db", *options)
@@ -135,15 +135,15 @@ def test_verify_has_a_sentence_for_any_edit(statement: str, problem: str, story:
         assert problem in result.stdout
 
 
-def test_what_cannot_be_read_is_not_shown(story: Run) -> None:
+def test_unreadable_entries_are_not_shown(story: Run) -> None:
     edit(Path("ledger.db"), "UPDATE entries SET text = '{' WHERE number = 18")
     message = "ledger.db: entry 18 cannot be read: its text is not JSON"
     refused(story("ledger", "show", "ledger.db"), message)
     refused(story("ledger", "export", "ledger.db", "all.jsonl"), message)
 
 
-def test_verify_a_part_of_a_ledger(story: Run) -> None:
-    """What `export --client` writes is no chain: that is said, and not that it was edited."""
+def test_verify_part_of_a_ledger(story: Run) -> None:
+    """`export --client` does not write a chain: verify says so, not that it was edited."""
     story("ledger", "export", "ledger.db", "b.jsonl", "--client", "b")
     result = story("ledger", "verify", "b.jsonl")
     assert result.exit_code == 1
@@ -157,7 +157,7 @@ def test_verify_a_part_of_a_ledger(story: Run) -> None:
     assert "is not what was written: its digest differs." in result.stdout
 
 
-def test_verify_against_an_empty_or_a_cut_copy(story: Run) -> None:
+def test_verify_against_an_empty_or_truncated_copy(story: Run) -> None:
     open_ledger("empty.db").close()
     result = story("ledger", "verify", "ledger.db", "--against", "empty.db")
     assert result.exit_code == 1
@@ -169,7 +169,7 @@ def test_verify_against_an_empty_or_a_cut_copy(story: Run) -> None:
     assert "Wrong: copy.db: b knows nothing of the server's entry 48 (told" in result.stdout
 
 
-def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run) -> None:
+def test_verify_detects_truncation_by_the_model_or_a_copy(story: Run) -> None:
     edit(Path("ledger.db"), "DELETE FROM entries WHERE slot = 2")
     result = story("ledger", "verify", "ledger.db")
     assert result.exit_code == 1
@@ -181,7 +181,7 @@ def test_verify_finds_an_end_that_was_cut_off_by_the_model_or_a_copy(story: Run)
     assert "Wrong: copy.db: b's entry" in result.stdout
 
 
-def test_verify_against_something_else_than_a_copy(story: Run) -> None:
+def test_verify_against_something_other_than_a_copy(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "ledger.db")
     assert result.exit_code == 1
     assert result.stdout.endswith("Wrong: ledger.db: is not a client's copy.\n")
@@ -203,7 +203,7 @@ def test_export_and_verify_the_export(story: Run) -> None:
     assert story("ledger", "verify", "all.jsonl").exit_code == 1
 
 
-def test_wrong_input(story: Run) -> None:
+def test_invalid_input(story: Run) -> None:
     refused(story("ledger", "show", "none.db"), "none.db: there is no such ledger")
     Path("junk.db").write_text("hello" * 99)
     refused(story("ledger", "verify", "junk.db"), "junk.db: file is not a database")
@@ -251,7 +251,7 @@ def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
     assert run("ledger", "verify", "ledger.db").exit_code == 0
 
 
-def test_rollback_with_wrong_input(story: Run) -> None:
+def test_rollback_with_invalid_input(story: Run) -> None:
     slot_2 = ("--to-slot", "2", "--reason", "x")
     refused(story("ledger", "rollback", "ledger.db", *slot_2), "those of these slots are: 0, 1")
     refused(story("ledger", "rollback", "none.db", *slot_2), "none.db: there is no such ledger")
@@ -262,7 +262,7 @@ def test_rollback_with_wrong_input(story: Run) -> None:
     refused(story("ledger", "rollback", "copy.db", *slot_2), "a server adds nothing to a ledger")
 
 
-def test_a_client_s_name_in_another_spelling(run: Run, tmp_path: Path) -> None:
+def test_a_client_name_in_another_unicode_form(run: Run, tmp_path: Path) -> None:
     names = ("Am\u00e9lie", "b", "c")
     terms = terms_of(names)
     with ledger_at(tmp_path / "ledger.db") as ledger:

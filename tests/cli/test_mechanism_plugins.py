@@ -1,4 +1,4 @@
-"""Mechanisms and detectors of other packages, found by their entry points."""
+"""Mechanisms and detectors from other packages, found by their entry points."""
 
 import json
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     def install(source: str, **groups: str) -> None:
         nonlocal number
         number += 1
-        module = f"{site.name.replace('-', '_')}_{number}"  # never imported before
+        module = f"{site.name.replace('-', '_')}_{number}"  # a name that was never imported
         (site / f"{module}.py").write_text(source)
         info = site / f"{module}-1.0.dist-info"
         info.mkdir()
@@ -81,7 +81,7 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("declared", ["Lottery", "ready"])
-def test_a_mechanism_of_another_package_is_compared(
+def test_a_mechanism_from_another_package_is_compared(
     install: Install, run: Run, declared: str
 ) -> None:
     install(LOTTERY, mechanisms=f"fair-lottery = {{module}}:{declared}")
@@ -117,7 +117,7 @@ def test_names_of_mechanisms_in_python(install: Install) -> None:
         ("fair-lottery = {module}:Forgetful", "'fair lottery': outcome() must return an Outcome"),
     ],
 )
-def test_a_broken_mechanism_is_named_in_a_sentence(
+def test_a_broken_mechanism_is_named_in_one_sentence(
     install: Install, run: Run, declared: str, message: str
 ) -> None:
     install(LOTTERY, mechanisms=declared)
@@ -134,7 +134,7 @@ def test_a_built_in_mechanism_cannot_be_replaced(install: Install) -> None:
     assert find_mechanism("uniform").name == "uniform"
 
 
-def test_a_detector_of_another_package_is_measured(install: Install, run: Run) -> None:
+def test_a_detector_from_another_package_is_measured(install: Install, run: Run) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
     install(LENGTH, detectors="length = {module}:Length")

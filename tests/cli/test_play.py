@@ -1,4 +1,4 @@
-"""`fedaccord play`: the JSON contract, the account, the files, and what it refuses."""
+"""`fedaccord play`: the JSON contract, the text, the files, and invalid input."""
 
 import csv
 import json
@@ -26,7 +26,7 @@ def test_the_json_contract(run: Run) -> None:
     answer = play_json(run, *ONE_SLIP)
     assert list(answer) == [
         *("agreement", "slots", "phases", "totals", "events", "clients"),
-        *("noise", "dropout", "tolerance", "seed"),  # from here on what was added since
+        *("noise", "dropout", "tolerance", "seed"),  # later additions
         *("false_alarms", "missed_deviations", "absences"),
         *("false_alarm_cost", "missed_deviation_cost", "shortest_punishment"),
     ]
@@ -74,7 +74,7 @@ def test_infinite_costs_are_null(run: Run) -> None:
     assert answer["clients"][0]["discounted_cost"] is None
 
 
-def test_chance_is_repeatable_and_counted(run: Run) -> None:
+def test_random_events_are_reproducible_and_counted(run: Run) -> None:
     first, again = (play_json(run, *ONE_SLIP, *CHANCE, "--slots", "30") for _ in range(2))
     assert first == again
     assert (first["noise"], first["dropout"], first["seed"]) == (0.05, 0.02, 3)
@@ -85,7 +85,7 @@ def test_chance_is_repeatable_and_counted(run: Run) -> None:
     assert another["totals"] != first["totals"]
 
 
-def test_a_tolerance_is_taken_as_given(run: Run) -> None:
+def test_a_given_tolerance_is_used(run: Run) -> None:
     assert play_json(run, "--paper", "--noise", "0.05", "--tolerance", "0.3")["tolerance"] == 0.3
     assert play_json(run, "--paper")["tolerance"] == 0
 
@@ -93,7 +93,7 @@ def test_a_tolerance_is_taken_as_given(run: Run) -> None:
 # --- Text ----------------------------------------------------------------------------------
 
 
-def test_the_account(run: Run) -> None:
+def test_the_text(run: Run) -> None:
     result = run("play", *ONE_SLIP)
     assert result.exit_code == 0
     for words in (
@@ -108,7 +108,7 @@ def test_the_account(run: Run) -> None:
         assert words in result.stdout
 
 
-def test_nobody_slips_unless_told(run: Run) -> None:
+def test_nobody_slips_by_default(run: Run) -> None:
     result = run("play", "--slots", "9")
     assert result.stdout.startswith("No file given, so this is the paper's setting")
     assert "Slots 1-9 cooperating." in result.stdout
@@ -116,14 +116,14 @@ def test_nobody_slips_unless_told(run: Run) -> None:
     assert "--deviate NAME@SLOT" in result.stdout
 
 
-def test_the_tolerance_chosen_is_said(run: Run) -> None:
+def test_the_chosen_tolerance_is_printed(run: Run) -> None:
     said = " ".join(run("play", *ONE_SLIP, *CHANCE).stdout.split())
     assert "Contributions are observed with an error of 5 % (standard deviation)" in said
     assert "is tolerated, which costs least." in said
     assert "Absences: " in said
 
 
-def test_no_agreement_is_an_answer(run: Run) -> None:
+def test_no_agreement_is_not_an_error(run: Run) -> None:
     words = ("--paper", "--discount-factor", "0.3", "--agreement", "uniform")
     result = run("play", *words, "--noise", "0.1", "--deviate", "client-80@2:5")
     assert result.exit_code == 0
@@ -141,7 +141,7 @@ def test_the_uniform_agreement(run: Run) -> None:
     assert "A uniform agreement on " in result.stdout
 
 
-def test_a_long_list_is_cut_unless_all_is_wanted(run: Run) -> None:
+def test_long_lists_are_shortened_without_all(run: Run) -> None:
     words = ("play", "--paper", "--slots", "5", "--strategy", "all=selfish")
     short, long = run(*words).stdout, run(*words, "--all").stdout
     assert "... and 30 more; --all lists every one." in short
@@ -172,7 +172,7 @@ samples = 35000
 """
 
 
-def test_names_with_signs_in_them(run: Run) -> None:
+def test_names_with_special_characters(run: Run) -> None:
     Path("odd.toml").write_text(ODD)
     words = ("--deviate", "a@b:c=d@4:10", "--strategy", "a@b:c=d=forgiving:4")
     answer = play_json(run, "odd.toml", *words)
@@ -187,7 +187,7 @@ def test_a_client_called_all_is_one_client(run: Run) -> None:
     assert "Strategies: a@b:c=d, x@5:3 grim-trigger; all selfish." in said
 
 
-def test_a_client_s_own_strategy_goes_before_everyone_s(run: Run) -> None:
+def test_a_clients_own_strategy_overrides_the_one_for_all(run: Run) -> None:
     words = (
         "--strategy",
         "client-9=keep",
@@ -202,7 +202,7 @@ def test_a_client_s_own_strategy_goes_before_everyone_s(run: Run) -> None:
     )
 
 
-def test_slips_and_a_strategy_go_together(run: Run) -> None:
+def test_slips_and_a_strategy_can_be_combined(run: Run) -> None:
     words = (
         "--strategy",
         "*=forgiving:2",
@@ -237,7 +237,7 @@ def test_the_files(run: Run) -> None:
     assert all(float(row[2]) > 0 for row in rows[1:])
 
 
-# --- What is refused -----------------------------------------------------------------------
+# --- Invalid input -------------------------------------------------------------------------
 
 REFUSED = {
     "an unknown client": (
@@ -251,7 +251,10 @@ REFUSED = {
     "no slot": (["--deviate", "client-7"], "must be NAME@SLOT or NAME@SLOT:AMOUNT, for instance"),
     "no name": (["--deviate", "@5"], "must be NAME@SLOT"),
     "no amount": (["--deviate", "client-7@5:"], "must be NAME@SLOT"),
-    "a slot in words": (["--deviate", "client-7@x"], "the slot must be a whole number, got 'x'"),
+    "a slot that is not a number": (
+        ["--deviate", "client-7@x"],
+        "the slot must be a whole number, got 'x'",
+    ),
     "the slot before the first": (["--deviate", "client-7@0"], "must be from 1 to 50, got 0"),
     "a slot after the last": (["--deviate", "client-7@51"], "must be from 1 to 50, got 51"),
     "too much": (["--deviate", "client-7@5:1e5"], "must be from 0 to 10000, all its samples"),
@@ -282,8 +285,11 @@ REFUSED = {
     ),
     "negative noise": (["--noise", "-1"], "Error: --noise: must be 0 or more, got -1.0"),
     "infinite noise": (["--noise", "inf"], "--noise: must be 0 or more and finite, got inf"),
-    "nobody ever there": (["--dropout", "1"], "--dropout: must be from 0 to less than 1, got 1.0"),
-    "nobody there to be misread": (["--dropout", "1", "--noise", "0.1"], "less than 1, got 1.0"),
+    "nobody ever present": (
+        ["--dropout", "1"],
+        "--dropout: must be from 0 to less than 1, got 1.0",
+    ),
+    "nobody present to be measured": (["--dropout", "1", "--noise", "0.1"], "less than 1, got 1.0"),
     "everything tolerated": (["--tolerance", "1"], "--tolerance: must be from 0 to less than 1"),
     "a negative seed": (["--seed", "-1"], "--seed: must be a whole number, 0 or more"),
     "no punishment": (["--punishment-slots", "0"], "must be 1 or more, got 0"),
@@ -292,13 +298,13 @@ REFUSED = {
         ["--slots", "1000000"],
         "are too many to record; at most 50,000 are possible",
     ),
-    "an absent directory": (["--report", "no/r.html"], "no/r.html: cannot be written"),
+    "a missing directory": (["--report", "no/r.html"], "no/r.html: cannot be written"),
     "a directory": (["--csv", "."], "is a directory, not a file"),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_refused(run: Run, words: list[str], message: str) -> None:
+def test_rejected(run: Run, words: list[str], message: str) -> None:
     files = [
         w for w in ("--report", "r.html", "--csv", "s.csv") if words[0] not in ("--report", "--csv")
     ]
@@ -309,7 +315,7 @@ def test_what_is_refused(run: Run, words: list[str], message: str) -> None:
     assert list(Path().iterdir()) == []
 
 
-def test_all_mistakes_are_told_at_once(run: Run) -> None:
+def test_all_mistakes_are_reported_at_once(run: Run) -> None:
     result = run("play", "--paper", "--deviate", "client-7@x", "--strategy", "client-8=nice")
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: 2 mistakes:\n  --strategy client-8=nice: ")

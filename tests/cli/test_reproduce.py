@@ -1,4 +1,4 @@
-"""`fedaccord reproduce`: files, what is kept, what is refused."""
+"""`fedaccord reproduce`: its files, what is reused, and invalid input."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 ENDINGS = ("csv", "svg", "png", "json")
 
 
-def test_without_a_figure_they_are_listed(run: Run, tmp_path: Path) -> None:
+def test_without_a_figure_all_are_listed(run: Run, tmp_path: Path) -> None:
     result = run("reproduce")
     assert result.exit_code == 0
     names = [line.split()[0] for line in result.output.splitlines()]
@@ -54,7 +54,7 @@ def made(result: object) -> list[tuple[str, bool]]:
     return [(figure["figure"], figure["kept"]) for figure in record["figures"]]
 
 
-def test_what_is_there_is_kept_and_what_changed_is_made(run: Run, tmp_path: Path) -> None:
+def test_existing_figures_are_kept_and_changed_ones_are_made(run: Run, tmp_path: Path) -> None:
     words = ("reproduce", "fig16", "fig15", "--out", "out", "--format", "json")
     assert made(run(*words)) == [("fig15", False), ("fig16", False)]
     before = (tmp_path / "out" / "fig15.svg").stat().st_mtime_ns
@@ -66,7 +66,7 @@ def test_what_is_there_is_kept_and_what_changed_is_made(run: Run, tmp_path: Path
     assert made(run(*words, "--width", "two-columns")) == [("fig15", False), ("fig16", False)]
 
 
-def test_settings_that_cannot_be_read_mean_that_a_figure_is_made(run: Run, tmp_path: Path) -> None:
+def test_a_figure_with_unreadable_settings_is_made_again(run: Run, tmp_path: Path) -> None:
     words = ("reproduce", "fig15", "--out", "out", "--format", "json")
     run(*words)
     for text in ("no json", "[]", "{}"):
@@ -83,7 +83,7 @@ def test_a_seed_changes_the_random_draws(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "fig17.json").read_text())["seed"] == 5
 
 
-def test_claims_are_a_page(run: Run, tmp_path: Path) -> None:
+def test_claims_are_written_to_a_page(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "claims", "--out", "out")
     assert result.exit_code == 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["evaluation.md"]
@@ -107,7 +107,7 @@ def test_claims_are_a_page(run: Run, tmp_path: Path) -> None:
         (["fig4", "--out", "file/below"], "Error: file/below: cannot be written to"),
     ],
 )
-def test_refusals(run: Run, tmp_path: Path, words: list[str], message: str) -> None:
+def test_rejected(run: Run, tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "file").write_text("here already")
     result = run("reproduce", *words)
     assert result.exit_code == 2
@@ -118,7 +118,7 @@ def test_refusals(run: Run, tmp_path: Path, words: list[str], message: str) -> N
 
 @pytest.fixture
 def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on disk nor to be downloaded."""
+    """MNIST is neither on disk nor available for download."""
     monkeypatch.setenv("FEDACCORD_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -126,7 +126,7 @@ def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_mnist")
-def test_without_mnist_training_says_so_in_a_sentence(run: Run, tmp_path: Path) -> None:
+def test_training_without_mnist_fails_with_one_sentence(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     result = run("reproduce", "law", "--out", "out")
     assert result.exit_code == 2
@@ -136,8 +136,8 @@ def test_without_mnist_training_says_so_in_a_sentence(run: Run, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("no_mnist")
-def test_a_picture_of_another_width_needs_no_training(run: Run, tmp_path: Path) -> None:
-    """What was measured for the docs is there, and MNIST is not."""
+def test_a_plot_of_another_width_needs_no_training(run: Run, tmp_path: Path) -> None:
+    """The results in the docs are available, and MNIST is not."""
     pytest.importorskip("torch")
     shutil.copytree(DOCS, tmp_path / "out")
     words = ("reproduce", "law", "--out", "out", "--format", "json")
@@ -165,7 +165,7 @@ def test_without_mnist_the_rest_still_runs(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_mnist")
 def test_claims_of_another_seed_are_not_shown(run: Run, tmp_path: Path) -> None:
-    """What was measured for the docs has seed 1."""
+    """The results in the docs are for seed 1."""
     pytest.importorskip("torch")
     shutil.copytree(DOCS, tmp_path / "out")
     for seed in (None, 1):
@@ -177,7 +177,7 @@ def test_claims_of_another_seed_are_not_shown(run: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law that is measured in a moment, without MNIST: six runs."""
+    """A law that is measured quickly, without MNIST: six runs."""
     pytest.importorskip("torch")
     options = {"law": {"samples": [20, 100, 500], "rounds": [1, 2, 5]}}
     small = {name: small_training(name, **options.get(name, {})) for name in ("accuracy", "law")}
@@ -189,7 +189,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Interrupt training after so many finished runs; returns the seeds of those started."""
+    """Interrupt training after this many finished runs; returns the seeds of those started."""
     from fedaccord.training import course
 
     real: Callable[..., Any] = course.train
@@ -258,7 +258,7 @@ def test_parts_that_are_not_reused(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_mnist")
-def test_all_goes_on_without_mnist(run: Run, tmp_path: Path) -> None:
+def test_all_continues_without_mnist(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "all", "--out", "out")
     assert result.exit_code == 0
     written = {path.name for path in (tmp_path / "out").iterdir()}

@@ -17,7 +17,7 @@ def solve_json(run: Run, *words: str) -> dict[str, Any]:
     return dict(json.loads(result.stdout, parse_constant=pytest.fail))
 
 
-CONTRACT = {  # of DESIGN.md, in its order; * marks what was added since
+CONTRACT = {  # the fields in their order; * marks later additions
     "consortium": ["name", "clients", "rounds", "samples"],
     "equilibrium": [
         *("case", "unique", "total", "critical_client", "free_riders"),
@@ -48,7 +48,7 @@ def test_the_json_contract(run: Run) -> None:
     assert answer["agreement"]["clients"][0]["role"] == "free rider"
 
 
-def test_the_paper_s_numbers(run: Run) -> None:
+def test_the_papers_numbers(run: Run) -> None:
     answer = solve_json(run, "--paper", "--agreement", "uniform")
     equilibrium, agreement = answer["equilibrium"], answer["agreement"]
     assert equilibrium["case"] == "I"
@@ -78,7 +78,7 @@ def test_the_individual_agreement_is_the_default(run: Run) -> None:
     assert (agreement["level"], agreement["first_converted"]) == (None, None)
 
 
-def test_no_agreement_is_an_answer(run: Run) -> None:
+def test_no_agreement_is_not_an_error(run: Run) -> None:
     words = ("--paper", "--agreement", "uniform", "--discount-factor", "0.5")
     answer = solve_json(run, *words)
     assert answer["agreement"]["exists"] is False
@@ -93,7 +93,7 @@ def test_no_agreement_is_an_answer(run: Run) -> None:
     assert "a uniform agreement would exist above 0.027." in " ".join(feasible.stdout.split())
 
 
-def test_without_a_file_it_is_the_paper_s_setting_and_says_so(run: Run) -> None:
+def test_without_a_file_it_uses_the_papers_setting_and_says_so(run: Run) -> None:
     said = "No file given, so this is the paper's setting"
     result = run("solve", "--format", "json")
     assert said in result.stderr
@@ -102,7 +102,7 @@ def test_without_a_file_it_is_the_paper_s_setting_and_says_so(run: Run) -> None:
     assert said not in run("solve", "--paper").output
 
 
-def test_the_paper_s_options(run: Run) -> None:
+def test_the_options_of_the_papers_setting(run: Run) -> None:
     answer = solve_json(
         run,
         *("--clients", "20", "--samples", "500", "--rounds", "10"),
@@ -131,7 +131,7 @@ def test_the_options_of_the_agreement(run: Run) -> None:
     assert feasible["exists"] is True
 
 
-def test_the_text_for_people(run: Run) -> None:
+def test_the_text(run: Run) -> None:
     run("init")
     text = run("solve", "consortium.toml").stdout
     assert "Breast imaging, six hospitals" in text
@@ -145,7 +145,7 @@ def test_the_text_for_people(run: Run) -> None:
 ROW = re.compile(r"client-\d+ +\d")
 
 
-def test_of_many_clients_some_are_listed(run: Run) -> None:
+def test_only_some_of_many_clients_are_listed(run: Run) -> None:
     text = run("solve", "--paper", "--agreement", "uniform").stdout
     listed = [line.split()[0] for line in text.splitlines() if ROW.match(line)]
     assert len(listed) == 20
@@ -156,7 +156,7 @@ def test_of_many_clients_some_are_listed(run: Run) -> None:
     assert "of 100 clients, by" not in every
 
 
-def test_names_are_printed_as_they_are(run: Run) -> None:
+def test_names_are_printed_verbatim(run: Run) -> None:
     names = ["[red]St[/red] :smile: Mary", "<b>R&D</b> $x$"]
     lines = ["rounds = 50", "discount_factor = 0.8"]
     for name in names:
@@ -178,8 +178,8 @@ def test_the_files_it_writes(run: Run) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["consortium.toml", "p.csv", "r.html"]
 
 
-def test_exists_from_reckons_with_margin_and_length(run: Run) -> None:
-    """One slot of punishment counts for less than 0.5, whatever the patience: never 0.5106."""
+def test_exists_from_takes_margin_and_punishment_length_into_account(run: Run) -> None:
+    """One slot of punishment counts for less than 0.5 at any patience: never 0.5106."""
     words = ("--paper", "--agreement", "uniform")
     never = solve_json(run, *words, "--punishment-slots", "1")
     assert never["agreement"]["exists_from"] is None

@@ -1,4 +1,4 @@
-"""`fedaccord train`: the JSON contract, comparison, slots, checkpoints, and what it refuses."""
+"""`fedaccord train`: the JSON contract, comparisons, slots, checkpoints, and invalid input."""
 
 import csv
 import json
@@ -56,7 +56,7 @@ def test_totals_are_those_of_the_profiles(run: Run) -> None:
 
 
 def test_a_slip_and_its_punishment(run: Run) -> None:
-    """Contributions come from playing: less in the slot of the slip, the equilibrium after."""
+    """Contributions are played: less in the slot of the slip, the equilibrium afterwards."""
     words = ("--paper", "--rounds", "2", "--seeds", "1", "--slots", "5")
     slip = ("--deviate", "client-3@2:0", "--punishment-slots", "2", "--profile", "individual")
     answer = train_json(run, *words, "--profile", "equilibrium", *slip)
@@ -71,7 +71,7 @@ def test_a_slip_and_its_punishment(run: Run) -> None:
     assert "client-3" in answer["notes"][0]
 
 
-def test_no_agreement_is_an_answer(run: Run) -> None:
+def test_no_agreement_is_not_an_error(run: Run) -> None:
     words = ("--paper", "--rounds", "2", "--seeds", "1")
     answer = train_json(
         run, *words, "--discount-factor", "0.3", "--profile", "uniform", "--deviate", "client-1@1"
@@ -88,7 +88,7 @@ def test_a_profile_from_a_file(run: Run) -> None:
 
 
 def test_engines_agree(run: Run) -> None:
-    """To what sums in another order allow; one test digit of 359 may fall on the other side."""
+    """Up to the order of sums; one of 359 test digits may be classified differently."""
     fast, plain = (train_json(run, *SMALL, "--engine", name) for name in ("vectorised", "plain"))
     for one, other in zip(fast["runs"], plain["runs"], strict=True):
         here, there = one["slots"][0], other["slots"][0]
@@ -137,7 +137,7 @@ def test_skew_is_reported_everywhere(run: Run) -> None:
 
 
 def test_a_scale_at_which_rounding_matters_is_noted(run: Run) -> None:
-    """Whoever contributes anything trains on one example at least."""
+    """Every client that contributes anything trains on at least one example."""
     answer = train_json(run, *SMALL, "--scale", "1e-9")
     assert all(0 < one["slots"][0]["total"] <= 5 for one in answer["runs"])
     assert len(answer["notes"]) == 2
@@ -185,8 +185,8 @@ def test_resume_continues_and_keeps_finished_runs(run: Run) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in Path("kept").iterdir()}
 
 
-def test_killed_for_real(run: Run, tmp_path: Path) -> None:
-    """SIGKILL as soon as a first checkpoint is there; then the same numbers as without."""
+def test_resume_after_a_kill(run: Run, tmp_path: Path) -> None:
+    """SIGKILL as soon as the first checkpoint exists; then the same numbers as without."""
     words = ["--paper", "--samples", "100", "--rounds", "40", "--seeds", "2", "--slots", "3"]
     command = [sys.executable, "-m", "fedaccord", "train", *words, "--checkpoint", "kept"]
     child = subprocess.Popen(
@@ -200,12 +200,12 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
     while not list(tmp_path.glob("kept/*.pt")) and time.monotonic() < until:
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL  # it had not ended by itself
+    assert child.wait() == -signal.SIGKILL  # it had not finished
     resumed = train_json(run, *words, "--checkpoint", "kept", "--resume")
     assert resumed == train_json(run, *words)
 
 
-# --- Refusals ------------------------------------------------------------------------------
+# --- Invalid input -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_killed_for_real(run: Run, tmp_path: Path) -> None:
         (("--seed", str(2**64)), f"must be {2**63 - 1} or less, got {2**64}"),
     ],
 )
-def test_refusals(run: Run, words: tuple[str, ...], message: str) -> None:
+def test_rejected(run: Run, words: tuple[str, ...], message: str) -> None:
     result = run("train", *SMALL, *words)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -284,7 +284,7 @@ def test_a_model_that_becomes_nan(run: Run, local: str) -> None:
 def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
     """A slip in slot 1 is punished in slot 2, in Flower's simulation, and the ledger proves it.
 
-    In a process of its own: Ray leaves threads behind.
+    In a separate process, since Ray leaves threads behind.
     """
     words = (*FIVE, "--flower", "--slots", "3", "--ledger", "ledger.db")
     slip = ("--deviate", "client-3@1:0", "--punishment-slots", "1")
@@ -317,13 +317,13 @@ def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
         (("--ledger", "ledger.db"), "--ledger: is kept on Flower only"),
     ],
 )
-def test_what_does_not_go_with_flower(run: Run, words: tuple[str, ...], message: str) -> None:
+def test_rejected_on_flower(run: Run, words: tuple[str, ...], message: str) -> None:
     result = run("train", *FIVE, *words)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-def test_the_old_spelling_of_flower_still_works_with_a_notice(run: Run) -> None:
+def test_the_old_flower_option_still_works_with_a_notice(run: Run) -> None:
     result = run("train", *FIVE, "--engine", "flower", "--seeds", "2")
     assert result.exit_code == 2
     first, second = result.stderr.splitlines()

@@ -84,7 +84,7 @@ class StrategyContract:
             assert answer.shape == view.agreed.shape
             assert ((answer >= 0) & (answer <= view.samples)).all()
 
-    def test_the_answer_for_one_client_is_that_in_a_group(self) -> None:
+    def test_the_answer_for_one_client_is_the_same_as_in_a_group(self) -> None:
         for view in self.views():
             together = self.strategy.contribution(view)
             for n in range(len(view.clients)):
@@ -121,7 +121,7 @@ class StrategyContract:
                 assert self.strategy.steady_until(later) == until
 
     def test_asking_it_in_every_slot_changes_nothing(self) -> None:
-        """The match is the same, whether its claim is used or it is asked in each slot."""
+        """The match is the same whether the claim is used or the strategy is asked in each slot."""
         names = self.agreement.consortium.names
         quick = play(self.agreement, {names[0]: self.make(), names[3]: self.make()}, SLOTS)
         slow = play(

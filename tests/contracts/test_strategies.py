@@ -87,7 +87,7 @@ class TestLoyal(StrategyContract):
     def make(self) -> Loyal:
         return Loyal()
 
-    def test_it_contributes_what_was_agreed_whatever_happens(self) -> None:
+    def test_it_always_contributes_what_was_agreed(self) -> None:
         for view in self.views():
             np.testing.assert_array_equal(Loyal().contribution(view), view.agreed)
 
@@ -96,7 +96,7 @@ class TestDeviateOnceToTheBest(StrategyContract):
     def make(self) -> DeviateOnce:
         return DeviateOnce(slot=5)
 
-    def test_the_best_amount_is_the_certificates(self) -> None:
+    def test_the_best_amount_is_that_of_the_certificate(self) -> None:
         agreement = small_agreement()
         answer = DeviateOnce(slot=5).contribution(view_of(agreement, 5))
         certificate = fa.certify(agreement)
@@ -105,7 +105,7 @@ class TestDeviateOnceToTheBest(StrategyContract):
         total = agreement.total - agreement.profile + answer
         np.testing.assert_allclose(fa.cost(agreement.consortium, answer, total), costs, rtol=1e-12)
 
-    def test_in_a_punishment_the_equilibrium_is_best(self) -> None:
+    def test_during_a_punishment_the_equilibrium_is_best(self) -> None:
         agreement = small_agreement()
         view = view_of(agreement, 5, last_alarm=4, punishing=True)
         alone = agreement.equilibrium
@@ -218,11 +218,11 @@ def test_every_built_in_strategy_passes_the_contract() -> None:
         ),
     ],
 )
-def test_invalid_strategies_are_refused(given: Any, message: str) -> None:
+def test_invalid_strategies_are_rejected(given: Any, message: str) -> None:
     with pytest.raises(fa.InvalidInput) as refused:
         given()
     assert str(refused.value) == message
 
 
-def test_a_function_is_one_strategy_for_all_clients_that_play_it() -> None:
+def test_clients_that_play_the_same_function_share_one_strategy() -> None:
     assert as_strategy(half_hearted) == OneByOne(half_hearted)

@@ -1,4 +1,4 @@
-"""Datasets: the built-in ones, those of other packages, and what is refused."""
+"""Datasets: the built-in ones, those from other packages, and what is rejected."""
 
 import sys
 from pathlib import Path
@@ -21,11 +21,11 @@ def test_built_in(name: str, size: int, shape: tuple[int, ...], classes: int) ->
     assert (dataset.size, dataset.shape, dataset.classes) == (size, shape, classes)
     assert dataset.inputs.dtype == np.float32
     assert set(dataset.labels.tolist()) == set(range(classes))
-    # a fifth is for testing, and none of it is trained on
+    # a fifth is for testing and never trained on
     assert len(dataset.test_labels) == (size + len(dataset.test_labels)) // 5
     seen = {example.tobytes() for example in dataset.inputs}
     overlap = sum(example.tobytes() in seen for example in dataset.test_inputs)
-    assert overlap <= 0.01 * len(dataset.test_labels)  # digits has a few twins of its own
+    assert overlap <= 0.01 * len(dataset.test_labels)  # digits has a few duplicates
 
 
 def test_built_in_features_are_on_similar_scales() -> None:
@@ -34,7 +34,7 @@ def test_built_in_features_are_on_similar_scales() -> None:
     assert (digits.inputs.min(), digits.inputs.max()) == (0.0, 1.0)
     tumours = load_dataset("breast-cancer")
     everyone = np.concatenate([tumours.inputs, tumours.test_inputs]).astype(np.float64)
-    # to the precision of single numbers, of which there are 569
+    # to single precision, over 569 rows
     np.testing.assert_allclose(everyone.mean(axis=0), 0.0, atol=1e-6)
     np.testing.assert_allclose(everyone.std(axis=0), 1.0, atol=1e-6)
 
@@ -48,8 +48,8 @@ def test_an_unknown_dataset() -> None:
         load_dataset("cifar")
 
 
-def test_a_dataset_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By an entry point, as an installed package declares it."""
+def test_a_dataset_from_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by an entry point, as an installed package declares it."""
     (tmp_path / "readings.py").write_text(
         "def load():\n    return [[float(n), 1.0] for n in range(10)], ['low', 'high'] * 5\n"
     )
@@ -88,7 +88,7 @@ def test_all_mistakes_at_once() -> None:
         (np.zeros((2, 5)), np.zeros(2, int), "training and test examples have different shapes"),
     ],
 )
-def test_refused(inputs: npt.NDArray[Any], labels: npt.NDArray[Any], message: str) -> None:
+def test_rejected(inputs: npt.NDArray[Any], labels: npt.NDArray[Any], message: str) -> None:
     test = np.zeros((1, 2), dtype=np.float32)
     with pytest.raises(fa.InvalidInput, match=message):
         Dataset("mine", inputs.astype(np.float32), labels, test, np.zeros(1, int), 2)

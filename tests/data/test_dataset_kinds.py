@@ -30,7 +30,7 @@ def dataset(inputs: Any, labels: Any) -> Dataset:
         (INPUTS[::-1], LABELS[::-1]),
     ],
 )
-def test_it_trains_whatever_the_type_of_its_arrays(inputs: Any, labels: Any) -> None:
+def test_arrays_of_any_type_can_be_trained_on(inputs: Any, labels: Any) -> None:
     data = dataset(inputs, labels)
     assert data.inputs.dtype == np.float32
     assert data.labels.dtype == np.int64
@@ -61,6 +61,6 @@ def test_arrays_of_the_right_type_are_not_copied() -> None:
         (1.0, 1, "dataset own: inputs must be numbers, in rows"),
     ],
 )
-def test_arrays_that_are_not_numbers_are_refused(inputs: Any, labels: Any, message: str) -> None:
+def test_arrays_that_are_not_numeric_are_rejected(inputs: Any, labels: Any, message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         dataset(inputs, labels)

@@ -21,7 +21,7 @@ WORDS = np.array(["no", "yes"] * 5)
 
 
 class Items(torch.utils.data.Dataset[Any]):
-    """A map-style dataset of one's own: each item is computed."""
+    """A custom map-style dataset: each item is computed."""
 
     def __len__(self) -> int:
         return len(INPUTS)
@@ -99,7 +99,7 @@ def test_text_labels_have_the_same_number_at_every_client() -> None:
         ("# a comment\n1,2,1\n3,4,0\n", [1, 0]),
     ],
 )
-def test_csv_files_with_their_label_anywhere(
+def test_csv_files_with_the_label_in_any_column(
     text: str, labels: list[str | int], tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
@@ -108,7 +108,7 @@ def test_csv_files_with_their_label_anywhere(
     assert found.tolist() == labels
 
 
-def test_npz_files_by_either_pair_of_names(tmp_path: Path) -> None:
+def test_npz_files_with_either_pair_of_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=INPUTS, y=WORDS)
     np.savez(tmp_path / "test.npz", inputs=INPUTS, labels=WORDS)
     assert load_folder(tmp_path, ["a"]).dataset.label_names == ("no", "yes")
@@ -133,7 +133,7 @@ def test_npz_files_by_either_pair_of_names(tmp_path: Path) -> None:
         ((INPUTS, LABELS[:3]), "must have as many inputs as labels"),
     ],
 )
-def test_what_is_refused(data: Any, message: str) -> None:
+def test_rejected(data: Any, message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         as_dataset(data, "mine")
 
@@ -149,7 +149,7 @@ def test_a_client_that_is_not_in_the_mapping() -> None:
         own_partition({"a": (INPUTS, LABELS), "test": (INPUTS, LABELS)}, ["a", "b"], "mine")
 
 
-def test_data_that_says_who_has_what_and_data_to_deal_out(tmp_path: Path) -> None:
+def test_data_per_client_and_data_to_be_divided(tmp_path: Path) -> None:
     for name in ("a", "test"):
         np.savez(tmp_path / f"{name}.npz", X=INPUTS, y=LABELS)
     by_client: list[Any] = [
@@ -168,7 +168,7 @@ def test_data_that_says_who_has_what_and_data_to_deal_out(tmp_path: Path) -> Non
     assert read_data(digits, ["a"]) is digits
 
 
-def test_wildly_scaled_features_get_a_note_and_stay_as_they_are() -> None:
+def test_badly_scaled_features_get_a_note_and_are_not_changed() -> None:
     wild = INPUTS * [1.0, 1e5]
     dataset = as_dataset((wild, LABELS), "mine")
     note = scale_note(dataset)

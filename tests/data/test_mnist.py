@@ -1,4 +1,4 @@
-"""MNIST: found, verified, downloaded once; and the errors if it cannot be."""
+"""MNIST: found, verified, downloaded once; and the errors if that fails."""
 
 import errno
 import gzip
@@ -86,7 +86,7 @@ def test_from_the_data_directory(
     assert (dataset.size, dataset.shape, dataset.classes) == (30, (28, 28), 10)
     assert dataset.labels.tolist() == (np.arange(30) % 10).tolist()
     raw = np.frombuffer(gzip.decompress(files["train-images-idx3-ubyte.gz"])[16:], np.uint8)
-    # bytes as parts of 255, to the last digit
+    # bytes divided by 255, exactly
     expected = raw.reshape(30, 28, 28).astype(np.float32) / np.float32(255)
     np.testing.assert_array_equal(dataset.inputs, expected)
     assert dataset.inputs.max() == 1.0
@@ -104,7 +104,7 @@ def test_downloaded_once(files: dict[str, bytes], server: Path) -> None:
     np.testing.assert_array_equal(load_mnist().inputs, first.inputs)
 
 
-def test_a_wrong_download_is_not_kept(files: dict[str, bytes], server: Path) -> None:
+def test_a_corrupt_download_is_not_kept(files: dict[str, bytes], server: Path) -> None:
     for name in files:
         (server / name).write_bytes(b"something else")
     with pytest.raises(DataUnavailable, match="not the original, by its SHA-256"):
@@ -112,7 +112,7 @@ def test_a_wrong_download_is_not_kept(files: dict[str, bytes], server: Path) -> 
     assert not list(mnist.cache_folder().iterdir())
 
 
-def test_a_wrong_file_on_disk(
+def test_a_corrupt_file_on_disk(
     files: dict[str, bytes], nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files["t10k-labels-idx1-ubyte.gz"] = b"something else"
@@ -130,7 +130,7 @@ def test_a_file_without_read_permission(
     def forbidden(path: Path) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", forbidden)  # a superuser may read any file
+    monkeypatch.setattr(Path, "read_bytes", forbidden)  # root can read any file
     with pytest.raises(DataUnavailable, match=r"images.*gz cannot be read \(Permission denied\)"):
         load_mnist()
 

@@ -32,7 +32,7 @@ def test_a_folder_of_files(folder: Path) -> None:
     assert partition.dataset.test_labels.tolist() == [2]
 
 
-def test_another_order_in_each_slot_but_the_same_examples(folder: Path) -> None:
+def test_the_same_examples_in_a_different_order_in_each_slot(folder: Path) -> None:
     partition = load_folder(folder, ["North"], seed=1)
     orders = [partition.draw(slot)[0].tolist() for slot in (1, 2, 3)]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(6))
@@ -112,13 +112,13 @@ def test_a_byte_order_mark_is_skipped(folder: Path) -> None:
     assert list(load_folder(folder, ["West"]).sizes) == [2]
 
 
-def test_no_client_is_called_test(folder: Path) -> None:
+def test_no_client_may_be_called_test(folder: Path) -> None:
     with pytest.raises(fa.InvalidInput, match="no client can be called test"):
         load_folder(folder, ["North", "test"])
 
 
 def labelled(**labels: list[int]) -> Callable[[str], Examples]:
-    """Each client, and test, with these labels."""
+    """Examples for each client, and test, with these labels."""
     return lambda name: (np.zeros((len(labels[name]), 2)), np.array(labels[name]))
 
 
@@ -146,7 +146,7 @@ def test_labels_that_no_client_has(labels: dict[str, list[int]], problems: list[
 def test_no_client_needs_every_label() -> None:
     both = own_partition(labelled(a=[0, 0], b=[1, 2], test=[2]), ["a", "b"], "mine")
     assert both.dataset.classes == 3
-    # nor does one alone, as on Flower, where nobody sees the others' data
+    # nor does a single client, as on Flower, where nobody sees the others' data
     alone = own_partition(labelled(a=[0, 2], test=[3]), ["a"], "mine")
     assert alone.dataset.classes == 4
 
@@ -161,7 +161,7 @@ def test_complex_numbers(part: str) -> None:
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_damaged_anywhere(folder: Path, save: Callable[..., None]) -> None:
-    """Whichever byte is wrong, the file is read, or refused in one sentence."""
+    """Whichever byte is wrong, the file is read, or rejected with a one-sentence error."""
     save(folder / "Bad.npz", inputs=INPUTS, labels=LABELS)
     whole = (folder / "Bad.npz").read_bytes()
     refused = []

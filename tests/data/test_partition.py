@@ -33,7 +33,7 @@ def test_every_client_draws_as_many_distinct_examples_as_it_has_samples(
     assert all(part.min(initial=0) >= 0 and part.max(initial=0) < 200 for part in drawn)
 
 
-def test_no_example_twice_while_there_are_enough() -> None:
+def test_examples_are_not_shared_if_there_are_enough() -> None:
     drawn = np.concatenate(RandomPartition(dataset(), [50, 70, 80]).draw(3))
     assert sorted(drawn.tolist()) == list(range(200))
 
@@ -50,7 +50,7 @@ def test_drift(partition: Any) -> None:
 
 
 @pytest.mark.parametrize("sizes", [[50, 70, 80], [60, 190]])
-def test_drift_with_enough_for_all_and_without(sizes: list[int]) -> None:
+def test_drift_with_and_without_enough_examples(sizes: list[int]) -> None:
     """Every client's examples change from slot to slot and from seed to seed."""
     partition = RandomPartition(dataset(), sizes, seed=5)
     now, later = partition.draw(1), partition.draw(2)
@@ -74,7 +74,7 @@ def test_a_small_alpha_skews_the_labels() -> None:
     sizes = [300] * 20
 
     def spread(alpha: float) -> float:
-        """How far the clients' shares of labels are from equal ones, on average."""
+        """How far the clients' label shares are from equal, on average."""
         drawn = SkewedPartition(data, sizes, alpha, seed=1).draw(1)
         shares = [np.bincount(data.labels[part], minlength=4) / 300 for part in drawn]
         return float(np.abs(np.array(shares) - 0.25).mean())
@@ -84,14 +84,14 @@ def test_a_small_alpha_skews_the_labels() -> None:
     assert spread(100.0) < 0.05
 
 
-def test_the_mixture_stays_while_the_data_drifts() -> None:
+def test_label_mixtures_stay_the_same_while_the_data_drifts() -> None:
     data = dataset(4000)
     partition = SkewedPartition(data, [300] * 5, 0.2, seed=2)
     counts = [
         [np.bincount(data.labels[part], minlength=4) for part in partition.draw(slot)]
         for slot in (1, 2)
     ]
-    # two samples of 300 of one mixture differ by some 10, two mixtures by hundreds
+    # two samples of 300 from one mixture differ by about 10, two mixtures by hundreds
     assert np.abs(np.array(counts[0]) - np.array(counts[1])).max() < 60
 
 
@@ -100,11 +100,11 @@ def test_the_first_examples_are_a_fair_sample() -> None:
     part = SkewedPartition(dataset(4000), [2000], 1.0, seed=3).draw(1)[0]
     labels = dataset(4000).labels[part]
     half = np.bincount(labels[:1000], minlength=4) / np.bincount(labels, minlength=4)
-    np.testing.assert_allclose(half, 0.5, atol=0.1)  # four standard deviations at 400 a label
+    np.testing.assert_allclose(half, 0.5, atol=0.1)  # four standard deviations at 400 per label
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_more_samples_than_examples_are_refused(partition: Any) -> None:
+def test_more_samples_than_examples_are_rejected(partition: Any) -> None:
     with pytest.raises(fa.InvalidInput, match=r"clients\[1\] has 201 samples.* only 200"):
         partition(dataset(), [3, 201])
 
@@ -115,7 +115,7 @@ def test_alpha(alpha: float) -> None:
         SkewedPartition(dataset(), [5], alpha)
 
 
-def test_an_alpha_that_is_too_large_to_draw_with() -> None:
+def test_an_alpha_that_is_too_large() -> None:
     """NumPy's mixtures are then all zeros, and every client would have only the last label."""
     with pytest.raises(fa.InvalidInput, match=r"alpha: 1e\+308 is too large"):
         SkewedPartition(dataset(), [5], 1e308)

@@ -29,7 +29,7 @@ def test_sizes_that_do_not_fit_are_drawn_without_sharing(samples: list[float]) -
     st.lists(st.tuples(st.floats(1.0, 1e6), st.floats(0.0, 1.0)), min_size=1, max_size=20),
     st.floats(1e-4, 10.0),
 )
-def test_nobody_is_asked_for_more_than_it_has(
+def test_no_client_is_asked_for_more_than_it_has(
     clients: list[tuple[float, float]], scale: float
 ) -> None:
     samples = np.array([size for size, _ in clients])
@@ -39,7 +39,7 @@ def test_nobody_is_asked_for_more_than_it_has(
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.floats(1e-4, 10.0))
-def test_every_client_is_rounded_by_itself(profile: list[float], scale: float) -> None:
+def test_each_contribution_is_rounded_separately(profile: list[float], scale: float) -> None:
     whole = examples_for(profile, scale)
     assert whole.tolist() == [int(examples_for(amount, scale)) for amount in profile]
     assert ((whole > 0) == (np.array(profile) > 0)).all()
@@ -47,11 +47,11 @@ def test_every_client_is_rounded_by_itself(profile: list[float], scale: float) -
     assert (np.abs(whole - exact) <= np.where(exact >= 0.5, 0.5, 1.0)).all()
 
 
-def test_small_contributions_are_trained_on_by_everyone_alike() -> None:
+def test_small_contributions_are_rounded_alike_for_everyone() -> None:
     assert examples_for([150.0] * 4, 0.002).tolist() == [1, 1, 1, 1]
 
 
-def test_a_note_when_rounding_changes_the_total_by_more_than_a_twentieth() -> None:
+def test_a_note_when_rounding_changes_the_total_by_more_than_5_percent() -> None:
     assert rounding_note([100, 90, 80]) is None
     assert rounding_note([0, 0]) is None
     assert rounding_note([2.4, 2.4, 2.4]) == (
@@ -59,7 +59,7 @@ def test_a_note_when_rounding_changes_the_total_by_more_than_a_twentieth() -> No
     )
 
 
-def test_halves_go_to_the_even_number() -> None:
+def test_halves_round_to_even() -> None:
     assert examples_for([0.5, 1.5, 2.5, 3.5]).tolist() == [1, 2, 2, 4]
 
 

@@ -1,4 +1,4 @@
-"""The code in the pages is run, and a page that is wrong is found out."""
+"""The code in the pages is run, and errors in a page are detected."""
 
 from pathlib import Path
 
@@ -25,14 +25,14 @@ def console(*lines: str) -> str:
     return "\n".join(["```console", *lines, "```", ""])
 
 
-def test_names_and_files_last_for_the_page_and_no_longer(pytester: pytest.Pytester) -> None:
+def test_names_and_files_last_only_for_one_page(pytester: pytest.Pytester) -> None:
     page = WRITE + console("$ cat notes.txt", "one", "", "two", "three")
     page += "```python\nassert Path('notes.txt').exists()\n```\n"
     run_page(pytester, page).assert_outcomes(passed=3)
     assert not (pytester.path / "notes.txt").exists()
 
 
-def test_python_that_fails_is_found_out(pytester: pytest.Pytester) -> None:
+def test_failing_python_is_detected(pytester: pytest.Pytester) -> None:
     run_page(pytester, "```python\nassert 1 + 1 == 3\n```\n").assert_outcomes(failed=1)
 
 
@@ -57,11 +57,11 @@ WRONG = [
 ]
 
 
-def test_console_that_is_right(pytester: pytest.Pytester) -> None:
+def test_correct_console_output(pytester: pytest.Pytester) -> None:
     run_page(pytester, WRITE + "\n".join(RIGHT)).assert_outcomes(passed=1 + len(RIGHT))
 
 
-def test_console_that_is_wrong_is_found_out(pytester: pytest.Pytester) -> None:
+def test_wrong_console_output_is_detected(pytester: pytest.Pytester) -> None:
     outcome = run_page(pytester, WRITE + "\n".join(WRONG))
     outcome.assert_outcomes(passed=1, failed=len(WRONG))
 
@@ -71,6 +71,6 @@ def test_a_difference_is_shown(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["$ cat notes.txt", "*-zwei", "*+two"])
 
 
-def test_a_block_can_be_left_out(pytester: pytest.Pytester) -> None:
+def test_a_block_can_be_skipped(pytester: pytest.Pytester) -> None:
     page = "<!-- skip: next -->\n\n```python\nassert False\n```\n"
     run_page(pytester, page).assert_outcomes(passed=2)

@@ -1,4 +1,4 @@
-"""Claims: numbers, shapes of curves, and counter-examples that refute them."""
+"""Claims: numbers, shapes of curves, and counterexamples that refute them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_a_number_is_compared_with_the_papers_digits(
     assert bool(claim.why) == (verdict != "holds")
 
 
-def test_a_number_may_come_out_on_a_coarser_grid() -> None:
+def test_a_number_may_match_on_a_coarser_grid() -> None:
     def most(*coarser: float) -> Claim:
         return number("up to", 81.6, 81.71, coarser=coarser, decimals=1, unit=" %", why="so")
 
@@ -68,7 +68,7 @@ def test_a_number_may_come_out_on_a_coarser_grid() -> None:
     assert most(81.66, 81.71).verdict == "does not hold"
 
 
-def test_a_few_values_in_a_sentence() -> None:
+def test_long_lists_of_values_are_shortened() -> None:
     assert listed(np.array([26.0])) == "26"
     assert listed(np.arange(1.0, 7.0), most=2) == "1, 2, 4 more"
 
@@ -135,8 +135,8 @@ def test_the_reason_says_where_a_curve_falls(level: float, without: str) -> None
 
 
 @pytest.mark.parametrize("name", ["fig3", "fig5", "fig7", "fig10", "fig16"])
-def test_a_reversed_sweep_says_how_often_it_goes_the_other_way(name: str) -> None:
-    """Findings are computed: a curve that falls is never said to always rise."""
+def test_a_reversed_sweep_counts_the_steps_in_the_other_direction(name: str) -> None:
+    """Findings are computed: they never say that a falling curve always rises."""
     preset = few(name)
     backwards = replace(preset, values=preset.values[::-1])
     told = [claim.ours for claim in figures.claims(preset)]
@@ -145,7 +145,7 @@ def test_a_reversed_sweep_says_how_often_it_goes_the_other_way(name: str) -> Non
     assert not any("never " in ours for ours in turned)
 
 
-def test_level_steps_along_a_tooth_are_counted() -> None:
+def test_equal_steps_along_a_tooth_are_counted() -> None:
     table = zigzag([1.0, 1.0, 1.1, 1.1, 1.05], ["II"] * 5, [2, 2, 3, 3, 3], [0, 0, 1e4, 1e4, 9e3])
     assert falls_in_case_ii(table, "N").ours.endswith(
         "the same at 2, 1 of them without an agreement"
@@ -189,12 +189,12 @@ COMPARED: dict[str, ArrayLike] = {
         (
             lambda table: detection_falls(table, "total"),
             {"detection_total": [9.0, 9.0, 8.0]},
-            {"detection_total": [9.0, 9.5, 9.2]},  # up on the way
+            {"detection_total": [9.0, 9.5, 9.2]},  # rises in between
         ),
         (
             lambda table: detection_falls(table, "contributors"),
             {"detection_contributors": [9.0, 8.0]},
-            {"detection_contributors": [9.0, 9.0]},  # never down
+            {"detection_contributors": [9.0, 9.0]},  # never falls
         ),
         (
             lambda table: found("", contributors_compared(table, "uniform")),
@@ -223,13 +223,13 @@ COMPARED: dict[str, ArrayLike] = {
         ),
         (
             triangles_above_dots,
-            # a critical client is the fourth of four, or there are three; there are four anyway
+            # the critical client is the fourth of four, or not counted; there are four anyway
             {"case": ["I", "II", "II"], "contributors": [4, 3, 4], "uniform_ratio": [1.7, 1.8, 2]},
             {"case": ["I", "II", "II"], "contributors": [4, 3, 4], "uniform_ratio": [1.8, 1.7, 1]},
         ),
     ],
 )
-def test_a_counter_example_refutes_a_claim(
+def test_a_counterexample_refutes_a_claim(
     claim: Callable[[FigureData], Claim], holds: dict[str, ArrayLike], fails: dict[str, ArrayLike]
 ) -> None:
     assert claim(columns(**holds)).verdict == "holds"
@@ -237,7 +237,7 @@ def test_a_counter_example_refutes_a_claim(
 
 
 def sawtooth(slope: float, height: float) -> FigureData:
-    """All data is contributed up to N = 50, for a ratio of 2; then a slope with teeth."""
+    """All data is contributed up to N = 50, for a ratio of 2; then a sawtooth."""
     n = np.arange(1.0, 151.0)
     late = np.maximum(n - 50, 0)
     return columns(
@@ -251,12 +251,12 @@ def sawtooth(slope: float, height: float) -> FigureData:
     ("slope", "height", "verdict"),
     [
         (0.001, 0.002, "holds"),
-        (0.015, 0.002, "does not hold"),  # nearly as quick as before
+        (0.015, 0.002, "does not hold"),  # nearly as fast as before
         (-0.015, 0.002, "does not hold"),
         (0.001, 0.0, "does not hold"),  # no zigzag
     ],
 )
-def test_quick_then_slow_needs_both_and_teeth(slope: float, height: float, verdict: str) -> None:
+def test_fast_then_slow_requires_both_and_teeth(slope: float, height: float, verdict: str) -> None:
     assert quick_then_slow(sawtooth(slope, height), "N").verdict == verdict
 
 

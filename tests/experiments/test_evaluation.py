@@ -1,4 +1,4 @@
-"""The page of the evaluation is current, and the HTML page has it all."""
+"""The evaluation page in the docs is up to date, and the HTML page is complete."""
 
 import hashlib
 import json
@@ -39,17 +39,19 @@ def sections() -> list[Section]:
 
 
 def test_the_page_in_the_docs_is_current(sections: list[Section]) -> None:
-    """If it is not: `fedaccord reproduce claims --out docs/explanation`."""
+    """If this fails: `fedaccord reproduce claims --out docs/explanation`."""
     trained = trained_sections(PAGE.parent)
     assert [section.name for section in trained] == ["accuracy", "law"]
     assert PAGE.read_text(encoding="utf-8") == render_markdown(sections, trained)
 
 
-def test_rounding_decides_nothing(sections: list[Section], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another processor rounds otherwise, and must find the same page."""
+def test_verdicts_do_not_depend_on_rounding(
+    sections: list[Section], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another CPU rounds differently, and must produce the same page."""
     rng = np.random.default_rng(0)
 
-    def rounded_otherwise(*setting: Any) -> FigureData:
+    def rounded_differently(*setting: Any) -> FigureData:
         table = solve_sweep(*setting)
         amounts = {
             name: x for name, x in table.columns.items() if name.endswith(("total", "ratio"))
@@ -60,15 +62,15 @@ def test_rounding_decides_nothing(sections: list[Section], monkeypatch: pytest.M
         }
         return FigureData({**table.columns, **rounded})
 
-    monkeypatch.setattr("fedaccord.experiments.sweep._kept", rounded_otherwise)
+    monkeypatch.setattr("fedaccord.experiments.sweep._kept", rounded_differently)
     assert render_markdown(every_section(), []) == render_markdown(sections, [])
 
 
 @pytest.mark.parametrize("name", ["accuracy", "law"])
-def test_what_was_trained_is_in_the_docs_as_the_command_wrote_it(name: str) -> None:
+def test_training_results_in_the_docs_are_as_the_command_wrote_them(name: str) -> None:
     written = json.loads((PAGE.parent / f"{name}.json").read_text(encoding="utf-8"))["sha256"]
     assert list(written) == [f"{name}.csv", f"{name}.svg", f"{name}.png"]
-    for file in (f"{name}.csv", f"{name}.png"):  # the page shows no SVG, so none is kept
+    for file in (f"{name}.csv", f"{name}.png"):  # the page shows no SVG, so none is stored
         content = (PAGE.parent / file).read_bytes()
         assert hashlib.sha256(content).hexdigest() == written[file]
 
@@ -103,10 +105,10 @@ KNOWN = [  # figure, statement, verdict on all values, and on those that the pap
     ("fig14", "Training data is increased", "holds within rounding", "holds within rounding"),
     ("fig16", "The data ratio is then", "does not hold", "does not hold"),
     ("fig18", "When the model is good enough, a new client", "holds", "holds"),
-    # by chance: both statements of the figure are judged on averages
+    # random draws: both statements of the figure are judged on averages
     ("fig17", "There are more free riders", "holds", "holds"),
     ("fig17", "The agreement converts most", "holds", "holds"),
-    # a contributor: with the critical client or without, in both figures
+    # whether the critical client counts as a contributor, in both figures
     ("fig10", "Under detection, contributors participate", *["depends on the reading"] * 2),
     ("fig12", "With the same number of contributors, the data", *["depends on the reading"] * 2),
     (
@@ -115,7 +117,7 @@ KNOWN = [  # figure, statement, verdict on all values, and on those that the pap
         "does not hold",
         "depends on the reading",
     ),
-    # values that we chose: what fails only below the paper's likely range
+    # values that we chose: these fail only below the paper's likely range
     ("fig3", "The number of reduced free riders", "holds with exceptions", "holds"),
     ("fig5", "The number of reduced free riders", "holds with exceptions", "holds"),
     ("fig18", LARGEST, "holds with exceptions", "holds"),
@@ -124,7 +126,7 @@ KNOWN = [  # figure, statement, verdict on all values, and on those that the pap
     ("fig21", LARGER, "holds with exceptions", "holds"),
     ("fig22", "Under the agreement the number", "holds with exceptions", "holds"),
     ("fig23", LARGER, "holds with exceptions", "holds"),
-    # ties: the same in figures 9 and 10, and the paper's count in all that count
+    # ties: figures 9 and 10 agree, and so do all counts of the paper
     ("fig9", LARGEST, "depends on the reading", "holds"),
     ("fig10", LARGER, "does not hold", "holds"),
     ("fig9", "Under the agreement the number", "depends on the reading", "holds"),
@@ -135,17 +137,17 @@ KNOWN = [  # figure, statement, verdict on all values, and on those that the pap
 
 
 @pytest.mark.parametrize(("figure", "start", "expected", "likely"), KNOWN)
-def test_what_is_known_of_the_papers_statements(
+def test_known_verdicts_on_the_papers_statements(
     sections: list[Section], figure: str, start: str, expected: str, likely: str
 ) -> None:
     claim = find_claim(sections, figure, start)
     assert (claim.verdict, claim.likely) == (expected, likely)
 
 
-def test_what_is_said_of_contract_design_depends_on_its_parameters(
+def test_statements_about_contract_design_depend_on_its_parameters(
     sections: list[Section],
 ) -> None:
-    """Only what the discount factor can't change holds whatever they are."""
+    """Only statements that the discount factor cannot change hold for all of them."""
     found = {
         (section.name, claim.verdict)
         for section in sections
@@ -160,7 +162,7 @@ def test_what_is_said_of_contract_design_depends_on_its_parameters(
 
 
 @pytest.mark.parametrize("figure", ["fig3", "fig5", "fig11", "fig13"])
-def test_by_the_papers_count_the_reduced_free_riders_never_fall(figure: str) -> None:
+def test_as_the_paper_counts_the_reduced_free_riders_never_decrease(figure: str) -> None:
     table = sweep(find_preset(figure))
     assert (np.diff(table["counted_removed"]) >= 0).all()
     assert (table["counted_removed"] >= table["uniform_removed"]).all()
@@ -175,8 +177,8 @@ def test_thresholds_have_a_rank_correlation_of_0_986_or_more(figure: str) -> Non
     assert rank_correlation(table.swept[there], table["threshold"][there]) >= 0.986
 
 
-def test_the_likely_ranges_show_what_the_paper_says_of_them() -> None:
-    """Each starts where the reason given for it is to be seen, and is the verdict's part."""
+def test_the_likely_ranges_follow_from_the_paper() -> None:
+    """Each starts where its stated reason applies, and the likely verdict is based on it."""
     n, d, g, e, patience = (likely_part(sweep(find_preset(f"fig{k}"))) for k in (4, 6, 12, 14, 16))
     falling = within_a_stretch(n, "II") & steps_down(n["uniform_ratio"])
     assert falling.any()
@@ -192,7 +194,7 @@ def test_the_likely_ranges_show_what_the_paper_says_of_them() -> None:
 
 
 @pytest.mark.slow
-def test_other_limits_and_ranges_change_as_little_as_the_page_says(
+def test_other_limits_and_ranges_change_the_counts_as_the_page_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuted() -> tuple[int, int]:
@@ -229,7 +231,7 @@ def test_more_data_never_hurts_is_not_refuted_by_noise() -> None:
     [_, law] = trained_sections(PAGE.parent)
     [claim] = [claim for claim in law.claims if claim.statement.startswith("More data never")]
     assert claim.verdict == "not decided"
-    assert "0 up by more than their interval" in claim.ours
+    assert "0 raise the loss by more than their interval" in claim.ours
     assert "0.00062 ±" in claim.ours
 
 
@@ -249,7 +251,7 @@ def test_readme_has_the_counts_with_their_caveats(sections: list[Section]) -> No
     assert f"likely to show {may} hold and {likely['does not hold']} do not" in text
 
 
-def test_what_does_not_hold_says_why(sections: list[Section]) -> None:
+def test_statements_that_do_not_hold_have_a_reason(sections: list[Section]) -> None:
     claims = [claim for section in sections for claim in section.claims]
     assert len(claims) > 90
     for claim in claims:
@@ -269,7 +271,7 @@ def test_a_summary_counts() -> None:
     )
 
 
-def test_the_html_page_stands_alone(sections: list[Section]) -> None:
+def test_the_html_page_is_self_contained(sections: list[Section]) -> None:
     page = render_page(sections, [], {"fig4": b"<svg/>"}, ["law is left out & why"])
     assert page.count('src="data:image/svg+xml;base64,') == 1
     assert not re.search(r'(src|href)="https?:', page)

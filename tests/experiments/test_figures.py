@@ -1,4 +1,4 @@
-"""Every figure: its table, its picture at both widths, and files that repeat to the byte."""
+"""Every figure: its table, its plot at both widths, and byte-identical files."""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -33,7 +33,7 @@ def legend_is_clear_of_the_data(figure: Figure) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_has_a_row_a_value_and_both_agreements(name: str) -> None:
+def test_a_table_has_one_row_per_value_and_both_agreements(name: str) -> None:
     preset = few(name)
     table = figures.run(preset)
     assert table.parameter == preset.parameter
@@ -47,7 +47,7 @@ def test_a_table_has_a_row_a_value_and_both_agreements(name: str) -> None:
 
 @pytest.mark.parametrize("width", ["one-column", "two-columns"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_picture_has_labels_and_a_legend_that_hides_nothing(name: str, width: Width) -> None:
+def test_a_plot_has_labels_and_a_legend_that_hides_nothing(name: str, width: Width) -> None:
     preset = few(name, 40)
     figure = figures.draw(figures.run(preset), preset, width)
     assert figure.get_figwidth() == INCHES[width]
@@ -58,7 +58,7 @@ def test_a_picture_has_labels_and_a_legend_that_hides_nothing(name: str, width: 
 
 
 @pytest.mark.parametrize("name", ["fig6", "fig8", "fig17"])
-def test_files_repeat_to_the_byte(name: str) -> None:
+def test_files_are_byte_identical_when_repeated(name: str) -> None:
     preset = few(name)
     first, second = (
         save(figures.draw(figures.run(preset), preset, "one-column"), name) for _ in range(2)
@@ -81,12 +81,12 @@ def data(line: Line2D) -> Column:
     ("name", "column", "unit"),
     [("fig4", "ratio", 1.0), ("fig5", "removed", 1.0), ("fig13", "removed", 1e-8)],
 )
-def test_points_and_line_are_those_of_the_table(name: str, column: str, unit: float) -> None:
+def test_points_and_lines_match_the_table(name: str, column: str, unit: float) -> None:
     preset = few(name, 60)
     table = figures.run(preset)
     lines = lines_of(figures.draw(table, preset, "one-column").axes[0])
     individual = lines.pop("individual")
-    # within rounding, an E of 1e-8 stands at 1 on the axis
+    # up to rounding: an E of 1e-8 is at 1 on the axis
     x = table.swept / unit
     np.testing.assert_allclose(
         data(individual), np.column_stack([x, table[f"individual_{column}"]]), rtol=1e-12
@@ -104,7 +104,7 @@ def test_points_and_line_are_those_of_the_table(name: str, column: str, unit: fl
             np.testing.assert_allclose(data(lines[f"uniform, {words}"])[:, 0], x[there], rtol=1e-12)
 
 
-def test_a_zoom_shows_the_points_of_its_part() -> None:
+def test_a_zoom_shows_the_points_in_its_range() -> None:
     preset = find_preset("fig6")
     table = figures.run(preset)
     axes = figures.draw(table, preset, "one-column").axes[1]
@@ -118,7 +118,7 @@ def test_a_zoom_shows_the_points_of_its_part() -> None:
 @pytest.mark.parametrize(
     ("name", "what", "unit"), [("fig7", "contributors", 1.0), ("fig8", "total", 1000.0)]
 )
-def test_each_mechanism_has_the_line_of_its_column(name: str, what: str, unit: float) -> None:
+def test_each_mechanism_has_a_line_with_its_column(name: str, what: str, unit: float) -> None:
     preset = few(name)
     table = figures.run(preset)
     [axes] = figures.draw(table, preset, "one-column").axes
@@ -157,7 +157,7 @@ def test_figure_17_has_a_panel_for_each_distribution() -> None:
 
 @pytest.mark.parametrize("name", ["fig4", "fig5", "fig6", "fig13", "fig14"])
 def test_markers_in_the_legend_can_be_told_apart(name: str) -> None:
-    """However many points there are; a letter of the legend is about 4 points high."""
+    """With any number of points; a letter in the legend is about 4 points high."""
     preset = find_preset(name)
     figure = figures.draw(figures.run(preset), preset, "one-column")
     [legend] = figure.legends
@@ -181,7 +181,7 @@ def test_valuations_are_drawn_as_the_paper_says(low: int) -> None:
     assert drawn.shape == (200, 100)
     assert ((drawn > 0) & (drawn <= 50)).sum(axis=1).tolist() == [low] * 200
     assert ((drawn > 50) & (drawn <= 100)).sum(axis=1).tolist() == [100 - low] * 200
-    # a mean of 20,000 uniform numbers is within 0.5 of the middle but once in 10^6
+    # a mean of 20,000 uniform numbers is off by more than 0.5 once in 10^6
     assert drawn.mean() == pytest.approx(25 * low / 100 + 75 * (1 - low / 100), abs=0.5)
 
 
@@ -197,7 +197,7 @@ def test_a_seed_decides_the_band_of_figure_17() -> None:
 
 
 def test_figure_17_has_the_papers_uniform_agreement() -> None:
-    """And the one of the first client that would keep to a level, where the paper's would not."""
+    """And the agreement from the first willing client, if the paper's would not keep to a level."""
     preset = few("fig17", 4)
     preset = replace(preset, options=MappingProxyType({"draws": 1}))
     differ = 0

@@ -1,4 +1,4 @@
-"""The presets: all figures are there, and the ranges follow from what the paper prints."""
+"""The presets: there is one for each figure, and the ranges follow from the paper's numbers."""
 
 import json
 
@@ -20,7 +20,7 @@ VALUATION = np.arange(1.0, 101.0)
 
 
 def percent_removed(**swept: object) -> tuple[np.ndarray, np.ndarray]:
-    """Free riders, and how many of them the uniform agreement removes as the paper prints it."""
+    """Free riders, and the percentage that the uniform agreement removes, as printed."""
     fields = {
         "valuation": VALUATION,
         "cost_per_sample": 0.985e-8,
@@ -33,12 +33,12 @@ def percent_removed(**swept: object) -> tuple[np.ndarray, np.ndarray]:
     return riders, np.round(100.0 * (riders - batch.free_riders) / np.maximum(riders, 1), 1)
 
 
-def test_every_figure_of_section_5_and_appendix_h_is_there() -> None:
+def test_there_is_a_preset_for_every_figure_of_section_5_and_appendix_h() -> None:
     assert list(figure_titles()) == [f"fig{n}" for n in range(3, 24)]
     assert list(training_titles()) == ["accuracy", "law"]
 
 
-def test_the_resolution_is_that_of_the_paper_or_finer() -> None:
+def test_the_resolution_is_at_least_that_of_the_paper() -> None:
     assert find_preset("fig3").values == tuple(float(n) for n in range(2, 201))
     for name in ("fig5", "fig11", "fig13", "fig15"):
         assert len(find_preset(name).values) >= 200
@@ -53,7 +53,7 @@ def test_values_are_as_written_and_ascend(name: str) -> None:
     assert (values[0], values[-1]) == (sweep["first"], sweep["last"])
 
 
-def test_985_percent_puts_the_largest_number_of_samples_between_17190_and_20190() -> None:
+def test_98_5_percent_bounds_the_largest_number_of_samples() -> None:
     samples = np.arange(16_000.0, 22_000.0, 10.0)
     riders, removed = percent_removed(samples=samples[:, np.newaxis])
     fits = removed == 98.5
@@ -62,7 +62,7 @@ def test_985_percent_puts_the_largest_number_of_samples_between_17190_and_20190(
     assert samples[fits].min() <= sweeps()["samples"]["last"] <= samples[fits].max()
 
 
-def test_984_percent_puts_the_largest_number_of_rounds_between_162_and_253() -> None:
+def test_98_4_percent_bounds_the_largest_number_of_rounds() -> None:
     rounds = np.arange(100.0, 301.0)
     riders, removed = percent_removed(rounds=rounds[:, np.newaxis])
     fits = removed == 98.4
@@ -71,7 +71,7 @@ def test_984_percent_puts_the_largest_number_of_rounds_between_162_and_253() -> 
     assert rounds[fits].min() <= sweeps()["rounds"]["last"] <= rounds[fits].max()
 
 
-def test_a_figure_that_is_not_there_is_refused() -> None:
+def test_unknown_figures_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="there is no figure called 'fig2'"):
         find_preset("fig2")
     with pytest.raises(
@@ -80,14 +80,14 @@ def test_a_figure_that_is_not_there_is_refused() -> None:
         find_training("acuracy")
 
 
-def test_a_seed_is_for_what_chance_plays_a_part_in() -> None:
+def test_a_seed_is_accepted_only_for_random_draws() -> None:
     assert find_preset("fig17").seed is not None
     assert find_preset("fig17", seed=5).seed == 5
     assert find_preset("fig4", seed=5).seed is None
     assert find_training("law", seed=5).seed == 5
 
 
-def test_the_unrounded_cost_prints_as_the_papers() -> None:
+def test_the_unrounded_cost_is_printed_as_in_the_paper() -> None:
     preset = find_preset("fig4")
     assert f"{unrounded_cost():.3g}" == f"{preset.setting.cost_per_sample:.3g}"
     assert preset.unrounded().setting.cost_per_sample == unrounded_cost()

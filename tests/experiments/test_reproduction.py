@@ -1,4 +1,4 @@
-"""`fa.reproduce`, and where the figures are found."""
+"""`fa.reproduce`, and the modules of the figures."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_the_record_has_what_the_command_prints(tmp_path: Path) -> None:
         (["fig3", "fig4"], 1, "seed: no random numbers are drawn for fig3, fig4"),
     ],
 )
-def test_invalid_arguments_are_refused(
+def test_invalid_arguments_are_rejected(
     tmp_path: Path, names: str | list[str], seed: int | None, message: str
 ) -> None:
     with pytest.raises(fa.InvalidInput) as refused:

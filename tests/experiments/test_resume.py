@@ -26,7 +26,7 @@ EACH = pytest.mark.parametrize(
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seed of each run that is really trained."""
+    """The seeds of the runs that are actually trained."""
     seeds: list[int] = []
     real: Callable[..., Any] = course.train
 
@@ -39,7 +39,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 class Interrupted(dict[str, Any]):
-    """Takes only so many parts; then someone presses Ctrl-C."""
+    """Stores only this many parts; then someone presses Ctrl-C."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Sweeps against solving the points one by one, and against the mechanisms themselves."""
+"""Sweeps against solving the points one by one, and against the mechanisms."""
 
 from dataclasses import asdict, replace
 
@@ -23,7 +23,7 @@ def consortium_at(preset: Preset, value: float) -> fa.Consortium:
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_SWEEP)
-def test_a_sweep_is_the_points_solved_one_by_one(name: str) -> None:
+def test_a_sweep_equals_the_points_solved_one_by_one(name: str) -> None:
     preset = few(name)
     table = sweep(preset)
     assert table.parameter == preset.parameter
@@ -33,7 +33,7 @@ def test_a_sweep_is_the_points_solved_one_by_one(name: str) -> None:
         assert row["case"] == alone.case
         assert row["free_riders"] == alone.free_riders
         assert row["contributors"] == alone.consortium.size - alone.free_riders
-        # two ways of adding up the same numbers
+        # the same numbers summed in two ways
         assert row["total"] == pytest.approx(alone.total, rel=1e-12)
         for kind in ("uniform", "individual"):
             agreement = fa.solve_agreement(alone, kind)
@@ -44,8 +44,8 @@ def test_a_sweep_is_the_points_solved_one_by_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fig8", "fig19", "fig21", "fig23"])
-def test_the_threshold_is_that_of_the_certificate(name: str) -> None:
-    """Of client l, if the converted clients give all they have; past 1 nobody is patient enough."""
+def test_thresholds_are_those_of_the_certificate(name: str) -> None:
+    """Of client l, if converted clients contribute all they have; above 1 no patience suffices."""
     preset = few(name)
     compared = 0
     for value, threshold in zip(preset.values, sweep(preset)["threshold"], strict=True):
@@ -68,7 +68,7 @@ def test_the_threshold_is_that_of_the_certificate(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fig7", "fig9", "fig18", "fig20", "fig22"])
-def test_mechanisms_in_a_table_are_the_mechanisms(name: str) -> None:
+def test_columns_of_mechanisms_match_the_mechanisms(name: str) -> None:
     preset = few(name, 5)
     table = beside_others(preset)
     for k, value in enumerate(preset.values):
@@ -87,7 +87,7 @@ def test_contract_design_as_the_paper_reports_it() -> None:
     assert by_cost["contract_contributors"].tolist() == [20, 20, 0]
 
 
-def test_the_table_of_the_mathematics() -> None:
+def test_the_table_of_agreements() -> None:
     table = sweep(replace(find_preset("fig4"), values=(100.0, 181.0, 200.0)))
     assert table["total"].round().tolist() == [505_063, 610_000, 626_035]
     assert table["uniform_total"].round().tolist() == [887_448, 1_112_571, 1_134_047]

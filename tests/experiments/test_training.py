@@ -1,4 +1,4 @@
-"""Accuracy and the law, on a small dataset: shapes, seeds, intervals, and fits that are known."""
+"""Accuracy and the law on a small dataset: shapes, seeds, intervals and known fits."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -28,7 +28,7 @@ LAW = small_training("law", samples=[20, 100, 500], rounds=[1, 2, 5])
 WIDER_LAW = small_training("law", samples=[20, 50, 100, 500], rounds=[1, 2, 5])
 
 
-def test_accuracy_has_a_row_a_round_and_repeats() -> None:
+def test_accuracy_has_one_row_per_round_and_is_reproducible() -> None:
     told: list[int] = []
     table = accuracy.run(ACCURACY, lambda done, _: told.append(done))
     assert told == list(range(accuracy.steps(ACCURACY)))
@@ -41,7 +41,7 @@ def test_accuracy_has_a_row_a_round_and_repeats() -> None:
         assert (table[f"equilibrium_{size}_gain"] == 0.0).all()
         alone = table[f"equilibrium_{size}_accuracy"]
         for name in accuracy.MECHANISMS:
-            # the mean of differences is the difference of means, but for rounding
+            # the mean of differences is the difference of means, up to rounding
             gain = table[f"{name}_{size}_accuracy"] - alone
             np.testing.assert_allclose(table[f"{name}_{size}_gain"], gain, atol=1e-12)
             assert gain.any() == (name != "equilibrium")
@@ -54,14 +54,14 @@ def test_accuracy_has_a_row_a_round_and_repeats() -> None:
     assert accuracy.run(ACCURACY).as_csv() == table.as_csv()
 
 
-def test_detection_trains_on_what_the_equilibrium_has() -> None:
+def test_detection_trains_on_the_same_data_as_the_equilibrium() -> None:
     """So its columns need no runs of their own."""
     consortium = paper_consortium(**asdict(ACCURACY.setting))
     kept = OracleDetection().outcome(consortium).contributions
     np.testing.assert_array_equal(kept, solve_equilibrium(consortium).profile)
 
 
-def test_a_gain_has_the_sign_of_its_verdict() -> None:
+def test_the_verdict_on_a_gain_follows_its_sign() -> None:
     def told(gain: float) -> list[str]:
         names = ("equilibrium", "detection", "uniform", "individual", "contract")
         columns = {f"{name}_{size}_accuracy": 0.9 for name in names for size in (100, 10)}
@@ -78,7 +78,7 @@ def test_a_gain_has_the_sign_of_its_verdict() -> None:
     assert told(0.0) == [open_, open_, open_, "holds"] * 2
 
 
-def test_rounds_are_drawn_as_measured() -> None:
+def test_the_plot_shows_the_measured_rounds() -> None:
     table = accuracy.run(ACCURACY)
     figure = accuracy.draw(table, ACCURACY, "two-columns")
     shown = ("100_accuracy", "100_loss", "10_accuracy", "10_loss")
@@ -96,7 +96,7 @@ def test_rounds_are_drawn_as_measured() -> None:
             )
 
 
-def test_the_law_is_drawn_beside_what_was_measured() -> None:
+def test_the_law_is_drawn_next_to_the_measurements() -> None:
     table = law.run(WIDER_LAW)
     figure = law.draw(table, WIDER_LAW, "one-column")
     figure.draw_without_rendering()
@@ -114,7 +114,7 @@ def test_the_law_is_drawn_beside_what_was_measured() -> None:
             np.testing.assert_array_equal(curve.get_xydata(), drawn)
             x, y = np.asarray(dots.get_xydata()).T
             np.testing.assert_array_equal(y, part["loss"])
-            # aside by less than a fifth, so that none hides another
+            # shifted by less than a fifth, so that none hides another
             np.testing.assert_allclose(x, part["rounds"], rtol=0.2)
         assert len({np.asarray(dots.get_xdata())[0] for dots in points}) == 4
         label, title = axes.yaxis.label.get_window_extent(), axes.title.get_window_extent()
@@ -125,7 +125,7 @@ def test_the_law_is_drawn_beside_what_was_measured() -> None:
 
 
 @pytest.mark.parametrize("preset", [ACCURACY, LAW], ids=["accuracy", "law"])
-def test_pictures_and_claims_are_made_from_the_csv(preset: TrainingPreset) -> None:
+def test_plots_and_claims_are_made_from_the_csv(preset: TrainingPreset) -> None:
     kind = training_kind(preset)
     table = read_figure_data(kind.run(preset).as_csv())
     widths: tuple[Width, ...] = ("one-column", "two-columns")
@@ -149,7 +149,7 @@ def test_the_law_has_one_row_per_pair() -> None:
 def test_a_loss_of_separate_terms_is_found(a: float, b: float, c: float) -> None:
     X, G = (grid.ravel() for grid in np.meshgrid([100.0, 1e3, 1e4], [1.0, 10.0, 100.0]))
     loss = a / np.sqrt(X) + b / np.sqrt(G) + c
-    # three numbers from nine without noise: exact but for rounding
+    # three numbers from nine without noise: exact up to rounding
     np.testing.assert_allclose(law.fit_separate(X, G, loss), loss, rtol=1e-9)
 
 
@@ -172,7 +172,7 @@ def test_the_verdict_on_the_law_follows_the_losses() -> None:
     ]
 
 
-def test_what_is_smaller_than_the_noise_decides_nothing() -> None:
+def test_differences_below_the_noise_are_not_decided() -> None:
     def loss(X: np.ndarray, G: np.ndarray) -> np.ndarray:
         return np.asarray(9 / np.sqrt(X * G) + 1 / G + 0.2)
 
@@ -182,7 +182,7 @@ def test_what_is_smaller_than_the_noise_decides_nothing() -> None:
 
 
 def test_why_the_law_fails_is_computed() -> None:
-    """Here data makes it worse after one round, first by 0.1 and then by 0.2."""
+    """Here more data increases the loss after one round, first by 0.1 and then by 0.2."""
     fails = made_up(lambda X, G: 1 / G + np.where(G == 1, 0.1, -0.1) * (np.log10(X) + (X == 1e4)))
     [fit, matters, helps] = law.claims(fails, LAW)
     assert fit.why == "; ".join(
@@ -192,12 +192,12 @@ def test_why_the_law_fails_is_computed() -> None:
     assert matters.ours.endswith(": +0.60 ± 0.00")  # from -0.3 to 0.3
     assert helps.why == "it rises by more than chance"
     assert helps.ours == (
-        "of 6 steps to more data 4 lead down and 2 up by more than their interval; the largest "
-        "rise is 0.2 ± 0.0014, from X = 1,000 to 10,000 at G = 1"
+        "of 6 steps to more data 4 lower and 2 raise the loss by more than their interval; the "
+        "largest rise is 0.2 ± 0.0014, from X = 1,000 to 10,000 at G = 1"
     )
 
 
-def test_a_half_width_is_students() -> None:
+def test_half_widths_are_those_of_students_t() -> None:
     values = np.array([[0.8, 0.1], [0.9, 0.2], [1.0, 0.6]])
     interval = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     np.testing.assert_allclose(half_width(values), (interval.high - interval.low) / 2)

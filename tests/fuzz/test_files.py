@@ -1,6 +1,6 @@
-"""Files of any content: they are read, or refused in sentences that a terminal can show.
+"""Files with any content are read, or rejected with messages that a terminal can show.
 
-The seeds are fixed, so every run tries the same files; one that does harm is to be kept here.
+The seeds are fixed, so every run tries the same files. Add any that causes a failure here.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ from tests.flower.consortia import privates_of, terms_of
 pytestmark = pytest.mark.slow
 
 MUTANTS = 2_500
-"""Of each kind of file: about a minute for all of them."""
+"""For each kind of file; all of them take about a minute."""
 LONGEST_PROBLEM = 600
-"""Characters of one mistake: a few places and values, each cut off where it is long."""
+"""Longest message for one mistake: a few places and values, each truncated."""
 
 CONSORTIUM = """\
 name = "Three"
@@ -61,7 +61,7 @@ WORDS = [
 
 
 class Kind(NamedTuple):
-    """A kind of file: one that is well, and who reads it."""
+    """A kind of file: a valid one, and the function that reads it."""
 
     name: str
     content: bytes
@@ -69,7 +69,7 @@ class Kind(NamedTuple):
 
 
 def kinds(folder: Path) -> list[Kind]:
-    """Every kind of file that a user or another client may hand over."""
+    """Every kind of file that may come from a user or another client."""
     (folder / "consortium.toml").write_text(CONSORTIUM)
     (folder / "clients.csv").write_text(CLIENTS)
     consortium = load_consortium(folder / "consortium.toml")
@@ -114,7 +114,7 @@ KINDS = [
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
-    """Some bytes changed, left out, doubled, or put in."""
+    """Some bytes changed, removed, repeated or inserted."""
     data = bytearray(content)
     for _ in range(int(rng.integers(1, 4))):
         at, length = int(rng.integers(len(data) + 1)), int(rng.geometric(0.2))
@@ -134,7 +134,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def check(read: Callable[[], Any]) -> bool:
-    """Whether it was read; if not, then for reasons that can be shown."""
+    """Whether it was read; if not, the error message must be printable."""
     try:
         read()
     except FedaccordError as refused:
@@ -147,7 +147,7 @@ def check(read: Callable[[], Any]) -> bool:
     return True
 
 
-@pytest.mark.filterwarnings("ignore")  # NumPy warns of what it finds in a damaged file
+@pytest.mark.filterwarnings("ignore")  # NumPy warns about damaged files
 @pytest.mark.parametrize("number", range(len(KINDS)), ids=KINDS)
 def test_mutants(number: int, tmp_path: Path) -> None:
     kind = kinds(tmp_path)[number]
@@ -158,11 +158,11 @@ def test_mutants(number: int, tmp_path: Path) -> None:
     for _ in range(MUTANTS):
         path.write_bytes(mutated(kind.content, rng))
         read += check(lambda: kind.read(path))
-    assert 0 < read < MUTANTS  # some of either kind, or it would try nothing
+    assert 0 < read < MUTANTS  # some of either kind, or the test would prove nothing
 
 
 def test_a_damaged_name_in_a_zip_is_not_quoted_at_length(tmp_path: Path) -> None:
-    """Found by the mutants: Python's error goes on with whatever stands after the name."""
+    """Found by fuzzing: Python's error message includes whatever follows the name."""
     kind = kinds(tmp_path)[KINDS.index("North.npz")]
     path = tmp_path / "mutant"
     # the length of the name, 10 bytes, becomes 511
@@ -170,7 +170,7 @@ def test_a_damaged_name_in_a_zip_is_not_quoted_at_length(tmp_path: Path) -> None
     assert not check(lambda: kind.read(path))
 
 
-# --- Well-formed TOML with anything in it ---------------------------------------------------
+# --- Well-formed TOML with arbitrary values -------------------------------------------------
 
 SIMPLE = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
@@ -216,5 +216,5 @@ def test_any_values(tmp_path: Path, parts: tuple[str, str, str]) -> None:
 @example('a = """\\"""')
 @example("''''''.a=1")
 @example('"a\\')
-def test_the_reader_of_toml_refuses_or_reads(text: str) -> None:
+def test_any_toml_is_read_or_rejected(text: str) -> None:
     check(lambda: parse_toml(text, "any.toml"))

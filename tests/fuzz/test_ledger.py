@@ -1,6 +1,6 @@
-"""Ledgers of any content: they are verified or refused, in sentences that a terminal can show.
+"""Ledgers with any content are verified, or rejected with messages that a terminal can show.
 
-The seeds are fixed, so every run tries the same ledgers; one that does harm is to be kept here.
+The seeds are fixed, so every run tries the same ledgers. Add any that causes a failure here.
 """
 
 import random
@@ -21,7 +21,7 @@ from tests.protocol.test_bad_ledger import command, content, with_text
 pytestmark = pytest.mark.slow
 
 FORGERIES, DAMAGES = 1_000, 300
-"""Of each kind: about a minute for all of them."""
+"""For each kind; all of them take about a minute."""
 SEED = 11
 
 VALUES: list[Any] = [
@@ -41,12 +41,12 @@ KEPT: list[tuple[int, dict[str, Any]]] = [
     (3, {"ratio": 10**400, "samples": 1}),
     (3, {"ratio": 1e300, "samples": 40}),
 ]
-"""Entries of the server's ledger, by their index, and bodies to put in their place."""
+"""Entries of the server's ledger by index, and bodies to replace theirs with."""
 
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A slot in which b slips and one after it; beside it a's and c's copies."""
+    """A slot in which b slips and the next one, with a's and c's copies."""
     folder = tmp_path_factory.mktemp("ledger")
     entries, clients = told(folder / "ledger.db", slots=2)
     written = {"server": entries, **{name: clients.copies[name].written for name in "ac"}}
@@ -62,11 +62,11 @@ def stories(folder: Path) -> tuple[list[Entry], list[Entry], list[Entry]]:
     return server, a, c
 
 
-# --- Chains that are whole -----------------------------------------------------------------
+# --- Intact chains with false content ------------------------------------------------------
 
 
 def changed(value: Any, rng: random.Random) -> Any:
-    """Something else in its place, or in the place of something within it."""
+    """The value replaced by something else, or with something within it replaced."""
     if isinstance(value, dict) and value and rng.random() < 0.8:
         key = rng.choice(list(value))
         rest = {k: v for k, v in value.items() if k != key}
@@ -85,7 +85,7 @@ def changed(value: Any, rng: random.Random) -> Any:
 
 
 def forged(facts: list[Fact], rng: random.Random) -> list[Fact]:
-    """The facts with one of them changed, left out, doubled or moved."""
+    """The facts with one of them changed, removed, repeated or moved."""
     facts, place = list(facts), rng.randrange(len(facts))
     fact, turn = facts[place], rng.random()
     if turn < 0.7:
@@ -108,7 +108,7 @@ def as_body(value: Any) -> dict[str, Any]:
 
 
 def chains(facts: list[Fact]) -> Iterator[list[Entry]]:
-    """The kept ones first, then as many as the budget allows."""
+    """First the stored cases, then as many random ones as the budget allows."""
     for place, body in KEPT:
         if place < len(facts):
             kept = [*facts]
@@ -123,8 +123,8 @@ def sentences(problems: list[str]) -> bool:
     return all(problem and "\n" not in problem and len(problem) < 1_000 for problem in problems)
 
 
-def test_any_server_s_ledger_is_judged(ledger: Path) -> None:
-    """At most one thing is wrong with what follows; whatever is not found follows, too."""
+def test_any_server_ledger_is_verified_or_rejected(ledger: Path) -> None:
+    """At most one problem is reported for a ledger, and most forgeries are found."""
     server, _, _ = stories(ledger)
     facts, found = [entry.fact for entry in server], 0
     for chain in chains(facts):
@@ -132,10 +132,10 @@ def test_any_server_s_ledger_is_judged(ledger: Path) -> None:
         assert len(problems) <= 1
         assert sentences(problems), problems
         found += len(problems)
-    assert found > 0.9 * FORGERIES  # the rest: other numbers that a client might have reported
+    assert found > 0.9 * FORGERIES  # the rest are numbers that a client might have reported
 
 
-def test_any_copy_is_judged(ledger: Path) -> None:
+def test_any_copy_is_verified_or_rejected(ledger: Path) -> None:
     server, a, c = stories(ledger)
     facts, unlike = [entry.fact for entry in a], 0
     for chain in chains(facts):
@@ -150,7 +150,7 @@ def test_any_copy_is_judged(ledger: Path) -> None:
 
 
 def damaged(original: bytes, rng: random.Random) -> bytes:
-    """A few bytes changed, put in or cut out; or a word that means something to a reader."""
+    """A few bytes changed, inserted or removed; or a meaningful word put in."""
     place, length = rng.randrange(len(original)), rng.choice([0, 1, 1, 2, 5, 40])
     turn = rng.random()
     if turn < 0.5:
@@ -164,7 +164,7 @@ def damaged(original: bytes, rng: random.Random) -> bytes:
 
 
 def judged(path: Path, spoil: Callable[[bytes, random.Random], bytes]) -> None:
-    """Well only if nothing that matters changed; no error of ours, whatever the file is."""
+    """Accepted only if nothing relevant changed; no unexpected error, whatever the file."""
     before, original = content(path), path.read_bytes()
     rng = random.Random(SEED)
     others = [str(path.parent / "a.jsonl"), str(path.parent / "c.jsonl")]
@@ -187,12 +187,12 @@ def judged(path: Path, spoil: Callable[[bytes, random.Random], bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", ["ledger.db", "server.jsonl", "a.jsonl"])
-def test_any_file_is_judged(name: str, ledger: Path) -> None:
+def test_any_file_is_verified_or_rejected(name: str, ledger: Path) -> None:
     judged(ledger / name, damaged)
 
 
-def test_any_text_under_a_right_digest_is_judged(ledger: Path) -> None:
-    """Words within an entry's text, in a line that is as export writes it."""
+def test_any_text_with_a_correct_digest_is_verified_or_rejected(ledger: Path) -> None:
+    """Words within an entry's text, in a line of the form that export writes."""
     server, _, _ = stories(ledger)
     rng = random.Random(SEED)
     path = ledger / "text.jsonl"

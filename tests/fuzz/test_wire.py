@@ -1,6 +1,6 @@
-"""Replies of any form, on the wire and behind the guards: the server goes on, the others too.
+"""Replies of any form, on the wire and behind the guards: server and other clients continue.
 
-The seeds are fixed, so every run tries the same replies; one that does harm is to be kept here.
+The seeds are fixed, so every run tries the same replies. Add any that causes a failure here.
 """
 
 import json
@@ -57,7 +57,7 @@ def honest_messages(path: Path) -> dict[str, Message]:
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
-    """An object with some bytes changed: mostly of its body, and the head fits that."""
+    """An object with some bytes changed, mostly in its body; the header matches the new body."""
     head, _, body = content.partition(b"\0")
     if rng.random() < 0.2:
         return scrambled(content, rng)
@@ -67,7 +67,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def scrambled(content: bytes, rng: np.random.Generator) -> bytes:
-    """Some bytes changed, removed, doubled, or put in."""
+    """Some bytes changed, removed, repeated or inserted."""
     data = bytearray(content)
     for _ in range(int(rng.integers(1, 3))):
         at, length = int(rng.integers(len(data) + 1)), int(rng.geometric(0.4))
@@ -84,13 +84,13 @@ def scrambled(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def with_other_part(contents: dict[str, bytes], known: str, part: bytes) -> dict[str, bytes]:
-    """The objects with one of them replaced; whatever names it names the new one."""
+    """The objects with one of them replaced, and references to it updated."""
     old, new = known.encode(), get_object_id(part).encode()
     renamed = {key: value.replace(old, new) for key, value in contents.items() if key != known}
     return renamed | {get_object_id(part): part}
 
 
-def test_no_bytes_of_a_reply_end_the_server(tmp_path: Path) -> None:
+def test_no_bytes_of_a_reply_stop_the_server(tmp_path: Path) -> None:
     rng = np.random.default_rng(SEED)
     messages = list(honest_messages(tmp_path / "ledger.db").values())
     told = AskedTraining(basis="agreement", contribution=1, model="0" * 64)
@@ -155,7 +155,7 @@ ARRAYS = st.sampled_from(
 def test_no_reply_behind_the_guards_harms_the_others(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """In one stage b's reply has fields replaced by anything; the ledger can be verified."""
+    """In one stage fields of b's reply are replaced by anything; the ledger still verifies."""
     clients = Clients(TERMS, privates_of(NAMES))
     attacked = data.draw(st.sampled_from(["report", "rank", "offer", "train", "settle"]))
 
@@ -173,7 +173,7 @@ def test_no_reply_behind_the_guards_harms_the_others(
         assert found["a"] == found["c"] == "kept"
         assert audit(ledger.entries()) == []
         assert all(np.isfinite(array).all() for array in coordinator.model.values())
-        Coordinator(TERMS, ledger, START_MODEL)  # a server that is started again goes on
+        Coordinator(TERMS, ledger, START_MODEL)  # a restarted server continues
 
 
 def wild(reply: Reply, data: st.DataObject) -> Reply:

@@ -13,19 +13,19 @@ from fedaccord.numbers import BoolArray, FloatArray
 from tests.mechanisms.models import random_model
 
 Costed = Callable[[FloatArray], tuple[float, FloatArray]]
-"""A cost and its slope."""
+"""A cost and its gradient."""
 
 SETTINGS: list[Information] = ["complete", "weak", "strong"]
 
 
 def by_deadline(model: ContractModel, best: Callable[[BoolArray], float]) -> float:
-    """The least cost over all deadlines, `best` being the least with the types in time."""
+    """The lowest cost over all deadlines; `best` is the lowest with the types that are in time."""
     deadlines = np.unique(model.delay)
     return min(best(model.delay <= t) + model.delay_price * float(t) for t in deadlines)
 
 
 def _scaled(cost: Costed, unit: float) -> Costed:
-    """The same in units of `unit`, which optimisers stop the better for."""
+    """The same in units of `unit`, with which optimisers converge better."""
 
     def scaled(x: FloatArray) -> tuple[float, FloatArray]:
         value, slope = cost(x)
@@ -35,14 +35,14 @@ def _scaled(cost: Costed, unit: float) -> Costed:
 
 
 def most_asked(model: ContractModel) -> FloatArray:
-    """An upper bound for amounts that may be infinite: past it even the cheapest does not pay."""
+    """An upper bound for amounts that may be infinite: beyond it even the cheapest does not pay."""
     theta = model.cost_per_sample.min()
     enough = (model.valuation / (2 * theta * np.sqrt(model.rounds))) ** (2 / 3)
     return np.asarray(np.minimum(model.samples, 2 * enough))
 
 
 def complete_by_descent(model: ContractModel) -> float:
-    """Complete information by a general optimiser: amounts free, rewards what they cost."""
+    """Complete information by a general optimiser: free amounts, rewards equal to costs."""
     whole = most_asked(model)
 
     def best(in_time: BoolArray) -> float:
@@ -82,7 +82,7 @@ def test_complete_information_against_a_numerical_optimiser(capped: bool) -> Non
 
 
 def test_the_closed_form_without_limits() -> None:
-    """One type serves: i* = argmin 3 (gamma^2 theta / 4G)^(1/3) + alpha t (Ding et al.)."""
+    """Only one type serves: i* = argmin 3 (gamma^2 theta / 4G)^(1/3) + alpha t (Ding et al.)."""
     rng = np.random.default_rng(5)
     for _ in range(500):
         model = random_model(rng, capped=False)
@@ -99,15 +99,15 @@ def test_the_closed_form_without_limits() -> None:
             assert menu.expected_cost == pytest.approx(
                 by_type.min() + gamma / model.rounds, rel=1e-9
             )
-            # no information rent: everyone is paid what its training costs
+            # no information rent: each client is paid what its training costs
             paid = menu.amounts * theta
             assert menu.rewards == pytest.approx(paid, rel=1e-9)
 
 
 def weak_by_descent(model: ContractModel) -> float:
-    """Amounts and rewards both free, under the conditions themselves, by SLSQP.
+    """Free amounts and rewards, under the conditions themselves, by SLSQP.
 
-    Data sizes are known, so a client may only pass for one with as many samples.
+    Data sizes are known, so a client can only pretend to be one with as many samples.
     """
     whole = most_asked(model)
 
@@ -155,7 +155,7 @@ def weak_by_descent(model: ContractModel) -> float:
 def test_weakly_incomplete_information_against_a_numerical_optimiser() -> None:
     """Pooling and telescoping rewards are what the conditions alone lead to.
 
-    SLSQP has to ask everyone for a little (1e-7 of the most), and for more it pays more.
+    SLSQP must ask everyone for a little (1e-7 of the maximum), which costs slightly more.
     """
     rng = np.random.default_rng(8)
     for _ in range(120):
@@ -169,7 +169,7 @@ def test_weakly_incomplete_information_against_a_numerical_optimiser() -> None:
 @pytest.mark.parametrize("information", SETTINGS)
 @pytest.mark.parametrize("kind", ["graded", "all-or-nothing"])
 def test_every_item_is_rational_and_compatible(information: Information, kind: MenuKind) -> None:
-    """Checked here from the items, item by item, whatever the menu itself says."""
+    """Checked here for each item, independently of the menu's own checks."""
     rng = np.random.default_rng(13)
     for _ in range(25):
         model = random_model(rng, capped=True, most_types=5)
@@ -190,7 +190,7 @@ def test_every_item_is_rational_and_compatible(information: Information, kind: M
             assert whole.all()
 
 
-def test_less_knowledge_costs_the_server_more() -> None:
+def test_less_information_costs_the_server_more() -> None:
     rng = np.random.default_rng(21)
     for _ in range(100):
         model = random_model(rng, capped=True)
@@ -199,7 +199,7 @@ def test_less_knowledge_costs_the_server_more() -> None:
 
 
 def test_information_rent() -> None:
-    """Two costs and a limit: all pass for the dearer type, so all are paid as much."""
+    """Two costs and a limit: all claim the higher cost, so all are paid the same."""
     model = ContractModel(
         cost_per_sample=[1.0, 2.0],
         delay=1,
@@ -214,15 +214,15 @@ def test_information_rent() -> None:
     assert design_menu(model, "weak").payoffs.tolist() == [10.0, 0.0]
 
 
-def test_a_dear_type_may_be_left_out_for_what_it_makes_the_cheap_ones_cost() -> None:
-    """phi_2 = 2 + (2 - 1) 9/1 = 11: worth it for a server that knows, not for one that can't."""
+def test_an_expensive_type_may_be_left_out_because_of_information_rents() -> None:
+    """phi_2 = 2 + (2 - 1) 9/1 = 11: worth it only for a server that knows."""
     model = ContractModel(
         cost_per_sample=[1.0, 2.0],
         delay=1,
         clients=[9, 1],
         samples=10.0,
         rounds=1,
-        valuation=2.0 * 5.0 * 100.0**1.5,  # the last of 100 samples is worth 5
+        valuation=2.0 * 5.0 * 100.0**1.5,  # the 100th sample is worth 5
         delay_price=0.0,
     )
     assert design_menu(model, "complete").amounts.tolist() == [10.0, 10.0]
@@ -230,7 +230,7 @@ def test_a_dear_type_may_be_left_out_for_what_it_makes_the_cheap_ones_cost() -> 
     assert weak.amounts.tolist() == [10.0, 0.0]
 
 
-def test_waiting_costs() -> None:
+def test_delay_costs() -> None:
     def served(delay_price: float) -> float | None:
         model = ContractModel(
             cost_per_sample=[2.0, 1.0],
@@ -247,7 +247,7 @@ def test_waiting_costs() -> None:
     assert served(1.01 * gain) == 1.0
 
 
-def test_a_menu_that_nobody_would_take_as_meant_is_refused() -> None:
+def test_a_menu_that_is_not_incentive_compatible_is_rejected() -> None:
     model = ContractModel(
         cost_per_sample=[1.0, 2.0], delay=1, clients=1, rounds=1, valuation=1.0, delay_price=0.0
     )
@@ -280,7 +280,7 @@ def test_a_menu_that_nobody_would_take_as_meant_is_refused() -> None:
         ("clients", "many", "must have one number for each type"),
     ],
 )
-def test_wrong_models(field: str, value: object, words: str) -> None:
+def test_invalid_models(field: str, value: object, words: str) -> None:
     right: dict[str, object] = {
         "cost_per_sample": 1.0,
         "delay": 1.0,
@@ -293,7 +293,7 @@ def test_wrong_models(field: str, value: object, words: str) -> None:
         ContractModel(**(right | {field: value}))  # type: ignore[arg-type]
 
 
-def test_all_or_nothing_needs_something_to_be_all() -> None:
+def test_all_or_nothing_requires_finite_data_sizes() -> None:
     model = ContractModel(
         cost_per_sample=1.0, delay=1, clients=1, rounds=1, valuation=1.0, delay_price=0.0
     )

@@ -1,4 +1,4 @@
-"""Strongly incomplete information: expectations by counting, amounts by another optimiser."""
+"""Strongly incomplete information: expectations by enumeration, amounts by another optimiser."""
 
 import itertools
 from math import factorial
@@ -15,7 +15,7 @@ from tests.mechanisms.models import random_model
 
 
 def multinomial(clients: int, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Every way in which so many clients can be of these types, and how probable it is."""
+    """Every way in which this many clients can be of these types, and its probability."""
     counts = [
         n
         for n in itertools.product(range(clients + 1), repeat=probability.size)
@@ -30,7 +30,7 @@ def multinomial(clients: int, probability: FloatArray) -> tuple[FloatArray, Floa
 
 
 def expected_cost(model: ContractModel, amounts: FloatArray, rewards: FloatArray) -> float:
-    """The server's expected cost but for the delay, outcome by outcome."""
+    """The server's expected cost without the delay, outcome by outcome."""
     counts, chance = multinomial(round(model.all_clients), model.clients / model.all_clients)
     assert chance.sum() == pytest.approx(1.0)
     total = counts @ amounts + model.own_samples
@@ -39,7 +39,7 @@ def expected_cost(model: ContractModel, amounts: FloatArray, rewards: FloatArray
 
 
 def test_the_expected_cost_is_exact() -> None:
-    """Against counting all outcomes; the menu's own figure is by an integral."""
+    """Against the sum over all outcomes; the menu itself computes it as an integral."""
     rng = np.random.default_rng(3)
     for _ in range(60):
         model = random_model(rng, capped=bool(rng.integers(2)), most_types=3)
@@ -50,9 +50,9 @@ def test_the_expected_cost_is_exact() -> None:
 
 
 def best_by_slsqp(model: ContractModel, in_time: BoolArray, start: float) -> float:
-    """The least expected cost by a general optimiser, amounts falling with theta.
+    """The lowest expected cost by a general optimiser, with amounts that decrease in theta.
 
-    Rewards are the least that satisfy the conditions, found from the last level upwards.
+    Rewards are the lowest that satisfy the conditions, found from the last level upwards.
     """
     counts, chance = multinomial(round(model.all_clients), model.clients / model.all_clients)
     at = np.flatnonzero(in_time)
@@ -103,9 +103,9 @@ def best_by_slsqp(model: ContractModel, in_time: BoolArray, start: float) -> flo
 
 
 def test_the_best_amounts_against_another_optimiser() -> None:
-    """SLSQP with slopes by differences comes within 1e-4 of the best, and never below it.
+    """SLSQP with finite differences comes within 1e-4 of the best, and never below it.
 
-    It is started from two points, since the loss is very steep where nobody is asked for much.
+    It is started from two points, since the loss is very steep where everyone is asked for little.
     """
     rng = np.random.default_rng(4)
     for _ in range(40):
@@ -125,8 +125,8 @@ def test_the_best_amounts_against_another_optimiser() -> None:
         assert menu.expected_cost - fixed >= found * (1 - 1e-4)
 
 
-def test_not_knowing_costs_the_server_money() -> None:
-    """A total left to chance is worse than a sure one (1/sqrt is convex).
+def test_uncertainty_costs_the_server_money() -> None:
+    """A random total is worse than a certain one (1/sqrt is convex).
 
     The server's own sample, which only the uncertain one counts, is too small to matter here.
     """
@@ -137,8 +137,8 @@ def test_not_knowing_costs_the_server_money() -> None:
         assert strong.expected_cost >= weak.expected_cost * (1 - 1e-9)
 
 
-def test_many_clients_come_nearly_as_expected() -> None:
-    """With 10,000 clients chance hardly matters, and the menu is that of known numbers."""
+def test_with_many_clients_randomness_hardly_matters() -> None:
+    """With 10,000 clients the menu is nearly that for known numbers of each type."""
     model = ContractModel(
         cost_per_sample=[1.0, 1.5, 4.0],
         delay=[1.0, 1.0, 1.0],
@@ -154,7 +154,7 @@ def test_many_clients_come_nearly_as_expected() -> None:
 
 
 def test_one_client_of_one_type() -> None:
-    """Then nothing is left to chance but for the server's own sample."""
+    """Then nothing is random; only the server's own sample makes a difference."""
     model = ContractModel(
         cost_per_sample=1.0, delay=1, clients=1, rounds=1, valuation=2e6, delay_price=0.0
     )
@@ -164,7 +164,7 @@ def test_one_client_of_one_type() -> None:
 
 @pytest.mark.parametrize("probability", [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.1] * 10])
 def test_one_client_of_many_types(probability: list[float]) -> None:
-    """Probabilities that add up to 1 but for rounding; every lot is worth its price here."""
+    """Probabilities that add up to 1 except for rounding; every lot is worth its price here."""
     costs = 1e-3 * np.arange(1.0, len(probability) + 1.0)
     model = ContractModel(
         cost_per_sample=costs,
@@ -178,11 +178,11 @@ def test_one_client_of_many_types(probability: list[float]) -> None:
     assert model.all_clients == 1.0
     menu = design_menu(model, "strong")
     assert menu.amounts == pytest.approx(100.0)
-    paid = 100 * costs[-1]  # to whichever type, so that none passes for a dearer one
+    paid = 100 * costs[-1]  # to every type, so that none pretends to be a more expensive one
     assert menu.expected_cost == pytest.approx(1000 / np.sqrt(101) + 1000 + paid, rel=1e-9)
 
 
-def test_to_serve_nobody_may_be_cheapest() -> None:
+def test_serving_nobody_may_be_cheapest() -> None:
     model = ContractModel(
         cost_per_sample=1.0, delay=1, clients=2, rounds=1, valuation=10.0, delay_price=100.0
     )
@@ -191,7 +191,7 @@ def test_to_serve_nobody_may_be_cheapest() -> None:
     assert menu.expected_cost == pytest.approx(20.0)
 
 
-def test_too_many_types_are_refused() -> None:
+def test_too_many_types_are_rejected() -> None:
     model = ContractModel(
         cost_per_sample=np.arange(1.0, 1002.0),
         delay=1,

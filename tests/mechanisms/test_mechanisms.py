@@ -1,4 +1,4 @@
-"""What every mechanism must satisfy, and what each of them is."""
+"""What every mechanism must satisfy, and tests of each of them."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_transfers_leave_nobody_worse_off(consortium: fa.Consortium) -> None:
     assert abs(outcome.payments.sum()) <= 1e-12 * largest * consortium.size
 
 
-def test_the_social_optimum_of_the_paper_s_setting() -> None:
+def test_the_social_optimum_in_the_papers_setting() -> None:
     consortium = fa.paper_consortium()
     outcome = SocialOptimumWithTransfers().outcome(consortium)
     optimum = fa.solve_social_optimum(consortium)
@@ -76,7 +76,7 @@ def test_without_an_agreement_the_outcome_is_the_equilibrium_with_a_note() -> No
     assert outcome.enforced_by == "self-interest"
 
 
-def test_a_comparison_of_the_paper_s_setting() -> None:
+def test_a_comparison_in_the_papers_setting() -> None:
     comparison = compare(fa.paper_consortium())
     counted = {
         entry.name: (entry.outcome.contributors, entry.outcome.free_riders, entry.self_enforcing)
@@ -91,7 +91,7 @@ def test_a_comparison_of_the_paper_s_setting() -> None:
         "contract": (20, 80, False),
         "detection": (50, 49, True),
     }
-    assert comparison["contract"].worst_client == "client-100"  # it values accuracy most
+    assert comparison["contract"].worst_client == "client-100"  # it has the largest valuation
     assert comparison["everything"].worst_client == "client-1"
     assert comparison["social optimum"].worst_client is None  # all save the same
     assert comparison["equilibrium"].worst_saving == 0.0
@@ -144,7 +144,7 @@ def test_a_custom_mechanism() -> None:
     assert comparison["half"].outcome.total == 500_000.0
 
 
-def test_wrong_outcomes_and_comparisons() -> None:
+def test_invalid_outcomes_and_comparisons() -> None:
     consortium = fa.paper_consortium(clients=2)
     with pytest.raises(fa.InvalidInput, match=r"contributions\[1\]: must be from 0 to 10000"):
         outcome_of(consortium, [0.0, 20_000.0])

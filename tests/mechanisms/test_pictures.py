@@ -1,4 +1,4 @@
-"""The picture and the page about mechanisms side by side."""
+"""The plot and the page that compare mechanisms."""
 
 from itertools import pairwise
 
@@ -15,12 +15,12 @@ from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
 
 
 def widths(axes: Axes) -> list[float]:
-    """How long the bars are."""
+    """The lengths of the bars."""
     return [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
 
 
 class Named:
-    """A mechanism that nobody says much about."""
+    """A mechanism with nothing but a name."""
 
     name = "<b>half</b> $x$"
 
@@ -41,7 +41,7 @@ def test_the_bars_show_the_numbers() -> None:
     assert labels == [entry.name for entry in comparison.entries[::-1]]
 
 
-def test_ticks_of_neighbouring_panels_keep_apart() -> None:
+def test_ticks_of_neighbouring_panels_do_not_touch() -> None:
     figure = plot_mechanisms(compare(fa.paper_consortium()))
     assert figure.axes[2].get_xlabel().endswith("(unit of the valuations)")
     figure.draw_without_rendering()
@@ -51,11 +51,11 @@ def test_ticks_of_neighbouring_panels_keep_apart() -> None:
         ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
         boxes = [text.get_window_extent() for at, text in ticks if low <= at <= high]
         ends.append((min(box.x0 for box in boxes), max(box.x1 for box in boxes)))
-    letter = 10.0 * figure.dpi / 72.0  # as wide as one is high
+    letter = 10.0 * figure.dpi / 72.0  # as wide as high
     assert all(left[1] + letter < right[0] for left, right in pairwise(ends))
 
 
-def test_where_nobody_trains_the_picture_says_so() -> None:
+def test_the_plot_says_when_nobody_trains() -> None:
     comparison = compare(fa.paper_consortium(cost_per_sample=1e-6))
     money = plot_mechanisms(comparison).axes[2]
     assert [text.get_text() for text in money.texts] == ["nobody trains"]
@@ -63,7 +63,7 @@ def test_where_nobody_trains_the_picture_says_so() -> None:
     assert rows["contract"].total_cost == "–"
 
 
-def test_names_are_shown_as_they_are() -> None:
+def test_names_are_shown_verbatim() -> None:
     comparison = compare(fa.paper_consortium(clients=3), [Named()])
     page = render_comparison(comparison, {})
     assert "<b>half</b>" not in page

@@ -16,7 +16,7 @@ from fedaccord.mechanisms.simple import OracleDetection
 
 
 def served(**setting: float) -> int:
-    """Contributors under the contract; all of them give all they have."""
+    """Contributors under the contract; each of them contributes all its data."""
     consortium = fa.paper_consortium(**setting)  # type: ignore[arg-type]
     outcome = Contract().outcome(consortium)
     given = outcome.contributions > 0
@@ -25,7 +25,7 @@ def served(**setting: float) -> int:
     return outcome.contributors
 
 
-def test_a_fifth_of_the_clients_with_all_their_data() -> None:
+def test_a_fifth_of_the_clients_contribute_all_their_data() -> None:
     outcome = Contract().outcome(fa.paper_consortium())
     assert (outcome.contributors, outcome.partial_contributors, outcome.free_riders) == (20, 0, 80)
     assert outcome.total == 200_000.0
@@ -36,12 +36,12 @@ def test_a_fifth_of_the_clients_with_all_their_data() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 5, 10, 50, 100, 200, 500, 1000])
-def test_whatever_the_rounds(rounds: int) -> None:
+def test_any_number_of_rounds(rounds: int) -> None:
     assert served(rounds=rounds) == 20
 
 
 @pytest.mark.parametrize("samples", [500, 1000, 5000, 10_000, 20_000, 30_000, 40_000])
-def test_whatever_the_data(samples: int) -> None:
+def test_any_number_of_samples(samples: int) -> None:
     assert served(samples=samples) == 20
 
 
@@ -54,14 +54,14 @@ def test_more_clients(clients: int, expected: int) -> None:
     ("cost_per_sample", "expected"),
     [(1e-9, 20), (0.985e-8, 20), (5e-8, 20), (7.9e-8, 20), (7.91e-8, 0), (1e-7, 0), (1e-6, 0)],
 )
-def test_until_the_cost_is_too_large(cost_per_sample: float, expected: int) -> None:
-    """The last of 200,000 samples is worth gamma / (2 sqrt(G) B^1.5) = 7.9057e-8."""
+def test_until_the_cost_per_sample_is_too_high(cost_per_sample: float, expected: int) -> None:
+    """The 200,000th sample is worth gamma / (2 sqrt(G) B^1.5) = 7.9057e-8."""
     assert served(cost_per_sample=cost_per_sample) == expected
 
 
 @pytest.mark.parametrize("information", ["complete", "weak", "strong"])
 @pytest.mark.parametrize("menu", ["all-or-nothing", "graded"])
-def test_with_equal_costs_there_is_nothing_to_keep_secret(
+def test_with_equal_costs_there_is_no_private_information(
     information: Information, menu: MenuKind
 ) -> None:
     outcome = Contract(information=information, menu=menu).outcome(fa.paper_consortium())
@@ -76,9 +76,9 @@ def test_each_choice_is_an_option() -> None:
     assert Contract(classes=1).outcome(fa.paper_consortium(clients=40)).contributors == 40
     assert Contract(valuation=10.0).outcome(consortium).contributors == 0
     assert Contract(valuation=10.0, menu="graded").outcome(consortium).contributors > 0
-    # for nothing it waits for everyone: at this rate every sample is worth its price
+    # if delay is free it waits for everyone: every sample is worth its price here
     assert Contract(delay_price=0.0, valuation=200.0).outcome(consortium).contributors == 100
-    # the ten that are ready first, and the thirty that are cheap to pay
+    # the ten that are ready first, and the thirty that are cheap
     early = Contract(delay=(1.0,) * 10 + (9.0,) * 90).outcome(consortium)
     assert np.flatnonzero(early.contributions).tolist() == list(range(10))
     cheap = Contract(classes=1, cost_per_sample=(1e-9,) * 30 + (1e-6,) * 70).outcome(consortium)
@@ -90,7 +90,7 @@ def test_each_choice_is_an_option() -> None:
 def test_a_unit_of_delay_costs_a_hundredth_of_the_valuation(
     valuation: float | None, delay_price: float
 ) -> None:
-    """The menu's cost has it: gamma (1/sqrt(G B) + 1/G) + alpha * 1 + what is paid."""
+    """The menu's cost includes it: gamma (1/sqrt(G B) + 1/G) + alpha * 1 + payments."""
     consortium = fa.paper_consortium(rounds=10)
     menu = Contract(valuation=valuation).design(consortium)
     assert (menu.deadline, menu.total) == (1.0, 200_000.0)
@@ -98,7 +98,7 @@ def test_a_unit_of_delay_costs_a_hundredth_of_the_valuation(
     assert menu.expected_cost == pytest.approx(loss + delay_price + 200_000 * 0.985e-8, rel=1e-12)
 
 
-def test_types_are_for_all_clients() -> None:
+def test_types_must_cover_all_clients() -> None:
     with pytest.raises(fa.InvalidInput, match="delay: must have 3 numbers, one for each client"):
         Contract(delay=(1.0, 2.0)).outcome(fa.paper_consortium(clients=3))
 
@@ -134,7 +134,7 @@ def test_one_client_and_unequal_data() -> None:
             assert (outcome.payments >= consortium.cost_per_sample * outcome.contributions).all()
 
 
-def test_wrong_choices() -> None:
+def test_invalid_choices() -> None:
     with pytest.raises(fa.InvalidInput) as refused:
         Contract(classes=0, valuation=-1.0, delay_price=float("nan"))
     assert tuple(map(str, refused.value.problems)) == (
@@ -159,7 +159,7 @@ def test_wrong_choices() -> None:
         ({"cost_per_sample": "abc"}, "cost_per_sample: must be numbers, one for each client, "),
     ],
 )
-def test_choices_of_the_wrong_kind(choice: dict[str, Any], problem: str) -> None:
+def test_choices_of_the_wrong_type(choice: dict[str, Any], problem: str) -> None:
     with pytest.raises(fa.InvalidInput) as refused:
         Contract(**choice)
     assert str(refused.value).startswith(problem)
@@ -173,7 +173,7 @@ def test_choices_whose_products_overflow() -> None:
         Contract(delay_price=1e280, delay=(1e300,) * 3).outcome(three)
 
 
-def test_detection_in_the_paper_s_figures_is_the_equilibrium_without_free_riders() -> None:
+def test_detection_in_the_papers_figures_is_the_equilibrium_without_free_riders() -> None:
     """50 contributors and a partial one, so that the paper's count is 50 or 51."""
     consortium = fa.paper_consortium()
     outcome = OracleDetection().outcome(consortium)

@@ -35,8 +35,8 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 RELATIVE = 1e-9
-"""Of a total. Bounds are solved to the last place, and a client that is nearly indifferent to
-its own amount turns an error of 1e-15 in its cost into one of 1e-12 or so in that amount."""
+"""Relative to a total. Bounds are exact to the last digit, and for a client that is nearly
+indifferent to its own amount an error of 1e-15 in its cost becomes about 1e-12 in that amount."""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
@@ -62,11 +62,11 @@ def test_agreements_in_whole_samples_hold_too(
 
 
 @given(consortium=consortia(patience=SOME_PATIENCE))
-def test_asking_any_client_for_more_than_its_bound_is_refused(consortium: fa.Consortium) -> None:
+def test_asking_any_client_for_more_than_its_bound_is_rejected(consortium: fa.Consortium) -> None:
     """Raise one contribution by far more than the certificate's tolerance can hide.
 
-    The left side of its condition has a slope of delta at least, and fails by delta times the
-    extra: 1e4 times what the certificate lets pass.
+    The left side of its condition has a derivative of at least delta, and fails by delta times the
+    extra amount: 1e4 times the certificate's tolerance.
     """
     agreement = fa.solve_agreement(consortium)
     assume(agreement.exists)
@@ -74,7 +74,7 @@ def test_asking_any_client_for_more_than_its_bound_is_refused(consortium: fa.Con
     for n in np.flatnonzero(profile < samples * (1 - 1e-3)):
         extra = 1e4 * TOLERANCE / consortium.discount_factor[n] * (profile[n] + profile.sum())
         asked = profile[n] + extra
-        # more data would be worth more to the client as well: keep the total as it was
+        # more data would also benefit the client: keep the total unchanged
         raised = profile * (agreement.total - asked) / (agreement.total - profile[n])
         raised[n] = asked
         if asked > samples[n] or raised.min() < 0:
@@ -118,9 +118,9 @@ def test_individual_totals_are_at_least_uniform_ones_and_those_at_least_the_equi
         uniform = fa.solve_agreement(consortium, "uniform", first_converted=first)
         individual = fa.solve_agreement(consortium)
         assert uniform.total >= least * (1 - RELATIVE)
-        # an agreement that adds less than 1e-6 is not called one; and a client without patience
-        # gains by the square of how far the total is past its satiation point, so that what
-        # counts as rounding in its cost (1e-14) lets the total be 1e-7 off
+        # an agreement must add at least 1e-6; and a client's gain without patience is quadratic in
+        # the distance of the total from its satiation point, so that rounding of its cost
+        # (1e-14) lets the total be off by 1e-7
         allowed = 1e-6 if not individual.exists else 3e-7
         assert individual.total >= uniform.total * (1 - allowed)
 
@@ -151,7 +151,7 @@ def test_no_larger_total_can_be_enforced(consortium: fa.Consortium, options: Any
     totals = np.geomspace(bottom, everything, 200)
     alone = agreement.equilibrium.profile
     bounds = largest_amounts(consortium, alone, totals, halvings=30)
-    # 30 halvings of 1/128 of the data: amounts are known to 1e-11
+    # 30 bisections of 1/128 of the data: amounts are accurate to 1e-11
     assert (bounds.sum(axis=-1) < totals * (1 + 1e-10)).all()
 
 
@@ -192,7 +192,7 @@ def test_no_earlier_client_than_the_chosen_one_is_feasible(
         levels = np.concatenate([np.geomspace(1e-4 * top, top, 300), np.linspace(0, top, 300)[1:]])
         profiles = np.where(converted, np.minimum(levels[:, np.newaxis], consortium.samples), alone)
         worth_it = profiles.sum(axis=-1) > agreement.equilibrium.total * (1 + 2e-6)
-        # strictly: rounding may decide what is exactly on the edge
+        # strictly, because rounding decides exactly on the edge
         assert not (enforceable(consortium, profiles, alone, -1e-9) & worth_it).any()
 
 
@@ -219,7 +219,7 @@ def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Conso
     agreement = fa.solve_agreement(consortium, whole_samples=True)
     alone = agreement.equilibrium.profile
     profiles = whole_profiles(consortium.samples)
-    # strictly enforceable ones: a profile on the edge may fall to either side by rounding
+    # strictly enforceable ones, because rounding decides exactly on the edge
     holds = enforceable(consortium, profiles, alone, -1e-9)
     totals = profiles[holds].sum(axis=-1)
     assert agreement.total >= totals.max(initial=0.0) * (1 - 1e-12)
@@ -236,7 +236,7 @@ def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Conso
 def test_no_profile_of_whole_samples_is_better(
     consortium: fa.Consortium, prices: list[float], objective: Any
 ) -> None:
-    """By brute force over all whole profiles that are worthwhile as an agreement."""
+    """By brute force over all whole profiles that are large enough to count as an agreement."""
     price = np.array(prices[: consortium.size])
     consortium = with_satiation(
         consortium.satiation,
@@ -291,8 +291,8 @@ def test_least_total_cost_is_the_least(consortium: fa.Consortium) -> None:
         fa.solve_agreement(consortium, "uniform"),
         fa.solve_agreement(consortium, "uniform", first_converted="feasible"),
     ]
-    # the best total is searched for to 1e-9 of it, around a flat minimum; an agreement that
-    # would add less than 1e-6 counts as none
+    # the best total is searched for to a relative accuracy of 1e-9, around a flat minimum; an
+    # agreement must add at least 1e-6
     allowed = 1 + (1e-9 if cheapest.exists else 1e-6)
     for other in others:
         assert cheapest.cost.sum() <= other.cost.sum() * allowed
@@ -312,7 +312,7 @@ def test_fairest_has_the_largest_smallest_saving(consortium: fa.Consortium) -> N
     def smallest(agreement: fa.Agreement) -> float:
         return float((agreement.saving / agreement.equilibrium.cost).min())
 
-    # savings are shares of a bill; the total is searched for to 1e-9 of it
+    # savings are relative; the total is searched for to a relative accuracy of 1e-9
     for other in others:
         assert smallest(fairest) >= smallest(other) - (1e-8 if fairest.exists else 1e-6)
 

@@ -22,10 +22,10 @@ SHARES = st.lists(st.floats(0.01, 1.0) | st.just(1.0), min_size=1, max_size=8)
 
 @given(consortia(FEW), SHARES)
 def test_thresholds_match_the_closed_form(consortium: fa.Consortium, shares: list[float]) -> None:
-    """The slip that is searched for is Lemma 1's.
+    """The slip found by search is that of Lemma 1.
 
-    A search finds a smooth minimum to 1e-8 of its place and 1e-16 of its depth, so the gain is
-    known to about 1e-12 of the samples at stake; gains well above that are compared.
+    A search finds the position of a smooth minimum to 1e-8 and its value to 1e-16, so the gain is
+    accurate to about 1e-12 of the samples at stake; gains well above that are compared.
     """
     profile = some_profile(consortium, shares)
     certificate = fa.certify(fa.agreement_on(consortium, profile))
@@ -34,7 +34,7 @@ def test_thresholds_match_the_closed_form(consortium: fa.Consortium, shares: lis
     closed, gain = game.threshold(*rows)[0], game.gain(*rows)[0]
     clear = np.isfinite(closed) & np.isfinite(certificate.threshold) & (gain > 1e-4 * profile)
     np.testing.assert_allclose(certificate.threshold[clear], closed[clear], rtol=1e-6)
-    # where one says no patience is enough, so does the other, but for rounding at 1
+    # if one says that no patience is enough, so does the other, except for rounding at 1
     hopeless = np.isinf(certificate.threshold) & (gain > 1e-4 * profile)
     assert (closed[hopeless] > 1 - 1e-6).all()
 
@@ -43,11 +43,11 @@ def test_thresholds_match_the_closed_form(consortium: fa.Consortium, shares: lis
 def test_a_client_keeps_to_the_agreement_if_that_costs_least_in_the_long_run(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
-    """Slip once, be punished for `slots` slots or for ever, go back; or give more for ever.
+    """Slip once, be punished for `slots` slots or for ever, go back; or contribute more for ever.
 
-    900 slots at a discount of 0.95 leave 1e-20 of the bill out. Clients who are within a millionth
-    of a slot's computation cost of being indifferent are left out. Whoever has no patience at all
-    and would be better off punished counts as slipping: the least patience would make it.
+    900 slots at a discount factor of 0.95 omit 1e-20 of the cost. Clients that are indifferent to
+    within a millionth of a slot's computation cost are left out. A client without any patience that
+    would be better off punished counts as slipping: with the least patience it would slip.
     """
     profile = some_profile(consortium, shares)
     agreement = fa.agreement_on(consortium, profile, slots)
@@ -57,7 +57,7 @@ def test_a_client_keeps_to_the_agreement_if_that_costs_least_in_the_long_run(
     delta = consortium.discount_factor
     weights = delta ** np.arange(horizon)[:, np.newaxis]
     kept, punished = fa.cost(consortium, profile), fa.cost(consortium, alone)
-    # a grid of 4000 amounts misses the best one by at most 1/8000 of the data: second order
+    # a grid of 4000 amounts misses the best one by at most 1/8000 of the data: a second-order error
     shares_tried = np.linspace(0.0, 1.0, 4_001)[:, np.newaxis]
     slips, more = shares_tried * profile, profile + shares_tried * (samples - profile)
     slipped, raised = (
@@ -105,7 +105,7 @@ def test_the_equilibrium_holds_at_any_discount_factor(consortium: fa.Consortium)
 def test_keeps_and_threshold_are_consistent(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
-    """Up to the tolerance, a billionth of the cost of the samples in question."""
+    """Up to the tolerance: a billionth of the cost of the samples in question."""
     profile = some_profile(consortium, shares)
     certificate = fa.certify(fa.agreement_on(consortium, profile, slots))
     keeps, threshold, slack = certificate.keeps, certificate.threshold, certificate.slack

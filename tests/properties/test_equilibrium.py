@@ -13,11 +13,11 @@ from tests.oracles import pulls, slip_gain, whole_profiles
 
 ROUNDING = 1e-9
 """Relative to the samples at stake. Points within 1e-12 of the total count as tied, sums of up to
-60 numbers are off by 1e-15 or so, and one giant among small clients costs another six digits."""
+60 numbers have errors of about 1e-15, and one giant among small clients costs six more digits."""
 
 
 def sums_of_others(profile: FloatArray) -> FloatArray:
-    """The others' contributions, added up without the client rather than by subtraction."""
+    """The others' contributions, summed without the client rather than by subtraction."""
     return np.array([np.delete(profile, n).sum() for n in range(profile.size)])
 
 
@@ -68,8 +68,8 @@ def potential(satiation: FloatArray, profile: FloatArray) -> float:
 def test_the_equilibrium_maximises_the_potential(consortium: fa.Consortium, seed: int) -> None:
     """The total is unique: P(x*) - P(x) >= (X - X*)^2 / 2 for every other profile x.
 
-    That holds just when no step from x* climbs, which is checked over the whole box; and for
-    the best profile that L-BFGS-B comes to from a random start, in x/D and P/X*^2.
+    That holds if and only if no step from x* increases P, which is checked over the whole box; and
+    for the best profile that L-BFGS-B reaches from a random start, in x/D and P/X*^2.
     """
     equilibrium = fa.solve_equilibrium(consortium)
     samples, satiation, total = consortium.samples, consortium.satiation, equilibrium.total
@@ -79,11 +79,11 @@ def test_the_equilibrium_maximises_the_potential(consortium: fa.Consortium, seed
     def depth(share: FloatArray) -> float:
         return -potential(satiation, share * samples) / total**2
 
-    def slope(share: FloatArray) -> FloatArray:
+    def gradient(share: FloatArray) -> FloatArray:
         return np.asarray(samples * ((share * samples).sum() - satiation) / total**2)
 
     bounds = [(0.0, 1.0)] * consortium.size
-    found = minimize(depth, start, jac=slope, bounds=bounds, method="L-BFGS-B", tol=1e-14).x
+    found = minimize(depth, start, jac=gradient, bounds=bounds, method="L-BFGS-B", tol=1e-14).x
     for profile in (start * samples, found * samples):
         gap = best - potential(satiation, profile)
         assert gap >= 0.5 * (profile.sum() - total) ** 2 - ROUNDING * total**2
@@ -102,8 +102,8 @@ def test_best_response_dynamics_converge_to_the_equilibrium(
     distinct = points[np.append(True, np.diff(points) > 1e-12 * points[1:])]
     assume((np.diff(distinct) > 1e-3 * distinct[1:]).all())
     dynamics = fa.run_dynamics(consortium, seed=seed, most_sweeps=50_000)
-    # a sweep counts as still at 1e-12 of all data, and each sweep shrinks the rest by a factor
-    # of at least 1 - 1e-3 here: 1e-9 of the data is what may be left
+    # a sweep has converged at 1e-12 of all data, and each sweep shrinks the distance by a factor of
+    # at most 1 - 1e-3 here: 1e-9 of the data may remain
     near = ROUNDING * consortium.samples.sum()
     assert dynamics.total == pytest.approx(equilibrium.total, abs=near)
     if equilibrium.unique and distinct.size == points.size:
@@ -116,7 +116,7 @@ def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random:
     random.shuffle(order)  # type: ignore[attr-defined]
     here = fa.solve_equilibrium(consortium)
     there = fa.solve_equilibrium(permuted(consortium, order))
-    # sums in another order differ in the last place or so
+    # sums in another order differ in the last digits
     assert there.total == pytest.approx(here.total, rel=1e-14)
     np.testing.assert_allclose(
         there.profile, here.profile[order], rtol=1e-9, atol=1e-11 * here.total
@@ -126,7 +126,7 @@ def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random:
 
 @given(consortia(), st.floats(1e-6, 1e6))
 def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> None:
-    """Valuation and cost per sample scaled alike: the ratio moves in its last place only."""
+    """Valuation and cost per sample scaled alike: the ratio changes in its last digit only."""
     scaled = fa.Consortium(
         valuation=consortium.valuation * factor,
         cost_per_sample=consortium.cost_per_sample * factor,
@@ -136,7 +136,7 @@ def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> Non
     )
     here, there = fa.solve_equilibrium(consortium), fa.solve_equilibrium(scaled)
     assert there.total == pytest.approx(here.total, rel=1e-14)
-    # the critical client gives what is left of the total, so its last place is the total's
+    # the critical client contributes the rest of the total, so its rounding error is the total's
     np.testing.assert_allclose(there.profile, here.profile, rtol=1e-12, atol=1e-11 * here.total)
 
 
@@ -144,10 +144,10 @@ def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> Non
 def test_brute_force_over_whole_samples_finds_a_neighbouring_profile(
     consortium: fa.Consortium,
 ) -> None:
-    """Where clients move in whole samples, the total at rest is within one sample of X*.
+    """If clients move in whole samples, the total at which nobody moves is within one sample of X*.
 
-    One more sample pays for whoever has h_n >= X + 1 and data left, one less for whoever has
-    h_n <= X - 1 and gives any: so at rest X cannot be more than a sample off.
+    One more sample pays for a client with h_n >= X + 1 and data left, one less for a client with
+    h_n <= X - 1 that contributes any: so X cannot be off by more than one sample.
     """
     samples = np.clip(np.round(consortium.samples), 1.0, 9.0)
     scale = samples.sum() / consortium.samples.sum()
@@ -186,5 +186,5 @@ def test_algorithm_1_reproduces_the_equilibrium_for_equal_data(consortium: fa.Co
         for ratio, rank in zip(equal.ratio.tolist(), ranks.tolist(), strict=True)
     ]
     equilibrium = fa.solve_equilibrium(equal)
-    # (N - n) D is exact here and a running sum is not quite
+    # (N - n) D is exact here, a running sum is not
     np.testing.assert_allclose(told, equilibrium.profile, atol=1e-11 * equilibrium.total)

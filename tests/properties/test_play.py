@@ -43,10 +43,10 @@ def deviations(agreement: fa.Agreement, n: int) -> list[AnyStrategy]:
 def test_clients_that_gain_by_the_certificate_gain_in_play(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
-    """Those who are within a millionth of a slot's bill of being indifferent are left out.
+    """Clients that are indifferent to within a millionth of a slot's cost are left out.
 
-    A client without patience that would be better off punished gains nothing yet by slipping; the
-    certificate refuses it for the least patience that it might have.
+    A client without patience that would be better off punished gains nothing by slipping; the
+    certificate still rejects it, because it would gain with the least patience.
     """
     profile = np.array(shares[: consortium.size]) * consortium.samples
     profile[0] = max(profile[0], 0.1 * consortium.samples[0])  # somebody contributes

@@ -10,8 +10,8 @@ import fedaccord as fa
 from tests.consortia import FEW, consortia, with_patience, with_satiation
 
 STEP = 1e-3
-"""How far above and below we look. An agreement has to add 1e-6 to the total to be called one,
-which close to the edge it may not; a thousandth above the edge it adds about that much again."""
+"""How far above and below we look. An agreement must add at least 1e-6 to the total, which it may
+not do close to the edge; a thousandth above the edge it adds about that much more."""
 
 
 def equal_data(consortium: fa.Consortium) -> fa.Consortium:
@@ -54,7 +54,7 @@ def test_uniform_with_any_data(first: str, consortium: fa.Consortium) -> None:
     check(consortium, kind="uniform", first_converted=first)
 
 
-def test_a_client_with_few_samples_may_hold_only_at_high_levels() -> None:
+def test_a_client_with_few_samples_may_keep_only_to_high_levels() -> None:
     """Client 1 would need 0.5 for a low level; at a high one it contributes all it has."""
     consortium = with_satiation(
         (np.array([0.8, 1.8, 1.8, 1.8, 4.0]) / 2.0) ** (2 / 3), [0.01, 10, 10, 10, 1], 0.3

@@ -13,7 +13,7 @@ from tests.consortia import FEW, consortia
 
 @given(consortia())
 def test_first_order_conditions(consortium: fa.Consortium) -> None:
-    """A sample costs what it saves everyone, at most or at least for clients at a bound.
+    """A sample costs as much as it saves all clients (an inequality for clients at a bound).
 
     Relative to the cost per sample; costs within 1e-12 count as tied.
     """
@@ -36,7 +36,7 @@ def test_no_other_method_finds_a_cheaper_profile(consortium: fa.Consortium, seed
     start = np.random.default_rng(seed).uniform(0.1, 0.9, consortium.size)
     bounds = [(1e-9, 1.0)] * consortium.size
     found = minimize(together, start, method="L-BFGS-B", bounds=bounds)
-    # a gradient by differences stops about 1e-6 short; the convex cost has no other minimum
+    # with finite differences the optimiser stops about 1e-6 short; the convex cost has one minimum
     assert found.fun >= 1 - 1e-12
     assert found.fun <= 1 + 1e-4
 
@@ -45,5 +45,5 @@ def test_no_other_method_finds_a_cheaper_profile(consortium: fa.Consortium, seed
 def test_the_price_of_anarchy_is_at_least_1(consortium: fa.Consortium) -> None:
     equilibrium = fa.solve_equilibrium(consortium)
     price = fa.price_of_anarchy(equilibrium, fa.solve_social_optimum(consortium))
-    # both costs are sums of up to 60 numbers, each off by 1e-16 of itself
+    # both costs are sums of up to 60 numbers, each with a relative error of 1e-16
     assert price >= 1 - 1e-13

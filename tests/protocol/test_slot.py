@@ -256,7 +256,7 @@ def test_without_an_agreement_there_is_no_deviation(path: Path) -> None:
 
 
 def test_absence_at_the_offer_is_not_a_refusal(path: Path) -> None:
-    """The rule for refusals is the equilibrium, but nobody refused: the others agree anew."""
+    """The rule for refusals is the equilibrium, but nobody refused: the others agree again."""
     terms = terms_of(on_refusal="equilibrium")
     clients = Clients(terms, privates_of())
 

@@ -1,6 +1,6 @@
 """An external oracle: NashOpt, which solves games from their cost functions alone.
 
-It needs tests/oracle-requirements.txt, and is skipped without. JAX is told to use 64 bits.
+It needs tests/oracle-requirements.txt, and is skipped without it. JAX is set to 64 bits.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from tests.consortia import with_satiation
 pytestmark = pytest.mark.slow
 
 AGREEMENT = 1e-9
-"""Of a client's data. NashOpt solves the conditions of an equilibrium by least squares, down to
-residuals of 1e-13 and less here; the answers were 1e-14 apart when this was written."""
+"""Relative to a client's data. NashOpt solves the equilibrium conditions by least squares, with
+residuals of 1e-13 or less here; the answers differed by 1e-14 when this was written."""
 
 
 def by_nashopt(consortium: fa.Consortium) -> FloatArray:
     """The equilibrium in x / D, from F_n / (E_n D_n) of eq. 5 alone."""
-    why = "NashOpt is not here: pip install -r tests/oracle-requirements.txt"
+    why = "NashOpt is not installed: pip install -r tests/oracle-requirements.txt"
     nashopt: Any = pytest.importorskip("nashopt", reason=why)
     jax: Any = pytest.importorskip("jax", reason=why)
     jax.config.update("jax_enable_x64", True)

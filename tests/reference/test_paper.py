@@ -1,7 +1,7 @@
-"""The paper's numbers, as printed, and as computed where the paper is off.
+"""The paper's numbers: as printed, or as computed where the paper is wrong.
 
 Printed percentages have three digits, so they are compared as printed: rounded. Other numbers
-were worked out by an independent script and are compared to all the digits given.
+were computed by an independent script and are compared to all digits given.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ def column(values: Any) -> FloatArray:
 
 
 def sweep(**changed: Any) -> fa.Batch:
-    """The paper's setting, uniform, with some parameters a column of values."""
+    """The paper's setting with uniform agreements; some parameters are columns of values."""
     setting: dict[str, Any] = {
         "valuation": 100.0 * np.arange(1, 101) / 100,
         "cost_per_sample": 0.985e-8,
@@ -59,7 +59,7 @@ def test_figure_3_and_4_maxima_over_the_number_of_clients() -> None:
     ratios = np.array([agreement.ratio for agreement in agreements])
     shares = [a.free_riders_removed / max(a.equilibrium.free_riders, 1) for a in agreements]
     assert ratios.argmax() + 1 == 181
-    # the paper prints 82.3: with its level of 4221, see below
+    # the paper prints 82.3, from its level of 4221, see below
     assert 100 * (ratios.max() - 1) == pytest.approx(82.4, abs=AS_PRINTED)
     assert 100 * max(shares) == pytest.approx(99.3, abs=AS_PRINTED)
 
@@ -88,7 +88,7 @@ def test_figures_5_and_6_samples() -> None:
     batch = sweep(samples=column(fine))
     assert removed(batch).max() == pytest.approx(98.5, abs=AS_PRINTED)
     assert fine[more_data(batch).argmax()] == 19_380
-    # the paper prints 81.2: between what a grid of 10 and a grid of 100 see
+    # the paper prints 81.2, between the maxima on a grid of 10 and on a grid of 100
     assert more_data(batch).max() == pytest.approx(81.3, abs=AS_PRINTED)
     coarse = sweep(samples=column(np.arange(100, 20_001, 100)))
     assert more_data(coarse).max() == pytest.approx(81.0, abs=AS_PRINTED)
@@ -112,7 +112,7 @@ def test_appendix_h_rounds() -> None:
 def test_appendix_h_cost_per_sample(top: float) -> None:
     costs = np.arange(1, round(top / 1e-10) + 1) * 1e-10
     batch = sweep(cost_per_sample=column(costs))
-    # the paper prints 81.6, and gives no grid; one of 1e-11 up to 4e-8 sees it
+    # the paper prints 81.6 and no grid; a grid of 1e-11 up to 4e-8 gives it
     assert more_data(batch).max() == pytest.approx(81.5, abs=AS_PRINTED)
 
 
@@ -142,7 +142,7 @@ def test_no_uniform_agreement_below_05106() -> None:
     assert batch.level is not None
     assert batch.level[:2].tolist() == [0.0, 0.0]
     assert batch.total[:2].tolist() == batch.equilibrium_total[:2].tolist()
-    # nobody is called converted at level 0
+    # at level 0 nobody counts as converted
     assert batch.free_riders.tolist() == [49, 49, 1]
 
 
@@ -211,7 +211,7 @@ def test_largest_level_solves_the_papers_implicit_equation(
     for _ in range(100):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if right_side(middle) < ratio else (low, middle)
-    # the difference of roots loses up to five digits of fifteen
+    # cancellation loses up to five of fifteen digits
     assert agreement.largest_level == pytest.approx(low, rel=1e-9)
 
 

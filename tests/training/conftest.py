@@ -1,4 +1,4 @@
-"""One thread for each worker: two that wait for each other on a busy machine are slower by far."""
+"""One thread per test worker: on a busy machine two that wait for each other are much slower."""
 
 import pytest
 import torch

@@ -19,11 +19,11 @@ from fedaccord.training.engine import (
 )
 from fedaccord.training.task import Model, Parameters, Task, find_task
 
-# Sums of thousands of 32-bit numbers in another order: some hundred units in 6e-8. That holds
-# while no example comes so near to the kink of a ReLU, or to a tie in a maximum, that rounding
-# decides on which side it is; where one does, a gradient is another one altogether. So 64 bits are
-# the proof that engines do the same (some thousand units in 1e-16, and such cases a billion times
-# rarer); 32 bits are checked in settings that have none.
+# Sums of thousands of 32-bit numbers in different orders differ by a few hundred times 6e-8. That
+# holds unless an example is so close to the kink of a ReLU, or to a tie in a maximum, that rounding
+# decides the side: the gradient is then a different one. So 64 bits prove that engines do the same
+# (a few thousand times 1e-16, with such cases a billion times rarer); 32 bits are checked in
+# settings without such examples.
 RELATIVE = 1e-5
 RELATIVE_DOUBLE = 1e-11
 
@@ -57,7 +57,7 @@ def plan(
 
 
 def noise(size: int) -> Dataset:
-    """As large as the images of MNIST: so large that PyTorch shares out operations on them."""
+    """As large as the images of MNIST, so that PyTorch splits operations between threads."""
     rng = np.random.default_rng(0)
     inputs = rng.random((size, 28, 28), dtype=np.float32)
     labels = rng.integers(0, 10, size)
@@ -82,7 +82,7 @@ def assert_same(here: Parameters, there: Parameters) -> None:
 
 
 class EngineContract:
-    """Inherit from it with an engine."""
+    """Inherit from this class and define the engine."""
 
     engine: Engine
 
@@ -103,7 +103,7 @@ class EngineContract:
         assert_close(here, final(PlainEngine(), given), RELATIVE_DOUBLE)
 
     def test_agrees_in_64_bits_where_32_bits_hit_a_kink(self) -> None:
-        """With these the engines were 9e-4 apart in 32 bits."""
+        """In 32 bits the engines differed by 9e-4 here."""
         rng = np.random.default_rng(2)
         model = Model(in_double("cnn"), load_dataset("digits"))
         shares = [rng.permutation(model.dataset.size)[:size] for size in (300, 100, 7)]
@@ -119,7 +119,7 @@ class EngineContract:
 
     @pytest.mark.parametrize("local", LOCALS)
     def test_a_model_that_draws_random_numbers(self, local: Any) -> None:
-        """Each client draws the same with any engine, whatever else was drawn before."""
+        """Each client draws the same numbers with any engine, whatever was drawn before."""
         given = plan(RAGGED, local, DROPOUT)
         there = final(PlainEngine(), given)
         torch.rand(5)
@@ -127,7 +127,7 @@ class EngineContract:
 
     @pytest.mark.parametrize("local", LOCALS)
     def test_frozen_parameters_do_not_change(self, local: Any) -> None:
-        """Only the last layer is trained: the same as softmax regression on what it is given."""
+        """Only the last layer is trained, which equals softmax regression on its inputs."""
 
         def build(_: Dataset) -> nn.Sequential:
             module = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Tanh(), nn.Linear(20, 10))
@@ -183,10 +183,10 @@ class EngineContract:
         before = given.model.evaluate(given.model.start(3), data.test_inputs, data.test_labels)
         after = given.model.evaluate(final(self.engine, given), data.test_inputs, data.test_labels)
         assert after[0] < before[0]
-        assert after[1] > before[1] + 0.3  # from a tenth, by chance, to most
+        assert after[1] > before[1] + 0.3  # from a tenth, which is guessing, to most
 
     def test_by_hand(self) -> None:
-        """Two clients, one weight, squared loss (w x - y)^2: worked out on paper.
+        """Two clients, one weight, squared loss (w x - y)^2: computed by hand.
 
         Client 1 has x = 1, y = 1; client 2 has twice x = 2, y = 0; w = 1, rate 0.1.
         Gradients: 2 (1 - 1) 1 = 0, and 2 (2 - 0) 2 = 8. So w_1 = 1, w_2 = 1 - 0.8 = 0.2, and the
@@ -217,7 +217,7 @@ class EngineContract:
 
     @pytest.mark.parametrize("local", [GradientStep(0.5), LocalEpochs(0.05, batch=2)])
     def test_a_failure_names_the_client(self, local: Any) -> None:
-        """The fourth's inputs are so large that its model is lost at its second step."""
+        """The fourth client's inputs are so large that its model becomes NaN at its second step."""
         inputs = np.ones((30, 4), dtype=np.float32)
         inputs[18:24] = 1e30
         data = Dataset("thirty", inputs, np.arange(30) % 2, inputs[:2], np.array([0, 1]), 2)
@@ -239,4 +239,4 @@ class EngineContract:
             assert torch.get_num_threads() == 2
         finally:
             torch.set_num_threads(threads)
-        assert_same(one, two)  # more than 1e-6, which a kink could spoil
+        assert_same(one, two)  # exactly, since a kink could exceed any tolerance

@@ -1,4 +1,4 @@
-"""Runs on disk: whole files, of this run only."""
+"""Checkpoints: complete files, and only of the same run."""
 
 import resource
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def test_a_missing_file_loads_nothing(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_another_run_does_not_resume_from_it(
+def test_a_different_run_cannot_resume_from_it(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     train(course(), THREE_SLOTS, store=checkpoint(tmp_path / "run.pt"))
@@ -132,8 +132,8 @@ def test_other_files(tmp_path: Path) -> None:
         {"rounds": [{"loss": 1.0}]},
     ],
 )
-def test_odd_contents(tmp_path: Path, change: dict[str, Any]) -> None:
-    """A file with something else in a place, or nothing (None)."""
+def test_unexpected_contents(tmp_path: Path, change: dict[str, Any]) -> None:
+    """A file in which one value is wrong, or missing (None)."""
     path = tmp_path / "run.pt"
     train(course(), THREE_SLOTS, store=checkpoint(path))
     content = torch.load(path, weights_only=True) | change
@@ -152,7 +152,7 @@ def test_a_missing_slot(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """A limit on the size of files stands for a full disk: the old file stays as it was."""
+    """A limit on the file size stands for a full disk: the old file is unchanged."""
     path = tmp_path / "run.pt"
     train(course(), THREE_SLOTS, store=checkpoint(path))
     before = path.read_bytes()

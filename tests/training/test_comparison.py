@@ -1,4 +1,4 @@
-"""Profiles against each other, seed by seed."""
+"""Profiles compared with each other, seed by seed."""
 
 import math
 
@@ -15,7 +15,7 @@ def run(profile: str, seed: int, accuracy: float, total: int = 10) -> TrainingRu
     return TrainingRun(profile, seed, (SlotRecord(1, "", total, (score,), score),), {})
 
 
-def test_the_interval_is_that_of_a_t_test() -> None:
+def test_intervals_are_those_of_a_t_test() -> None:
     values = [0.71, 0.74, 0.70, 0.79]
     low, high = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     here = estimate(values)
@@ -44,6 +44,6 @@ def test_gains_are_paired_by_seed_in_any_order() -> None:
     assert agreed.total == 20
     assert agreed.accuracy.half_width > 0.4  # the seeds differ a lot,
     assert agreed.accuracy_gain.mean == pytest.approx(0.01)
-    assert agreed.accuracy_gain.half_width == pytest.approx(0.0, abs=1e-12)  # the gain doesn't
+    assert agreed.accuracy_gain.half_width == pytest.approx(0.0, abs=1e-12)  # but the gain does not
     assert alone.accuracy_gain.mean == 0.0
     assert np.isclose(alone.loss.mean, 0.3)

@@ -1,4 +1,4 @@
-"""Slots: the model carries over, the data drifts, contributions decide."""
+"""Slots: the model carries over, the data drifts, contributions decide who trains on what."""
 
 from dataclasses import replace
 from math import inf, nan
@@ -38,7 +38,7 @@ def course(local: GradientStep | LocalEpochs | None = None, rounds: int = 3) -> 
 
 
 class Memory:
-    """A store that ends the run at its k-th save, as a kill would."""
+    """A store that ends the run at its k-th save, as if it was killed."""
 
     def __init__(self, ends_at: int | None = None) -> None:
         self.state: RunState | None = None
@@ -63,7 +63,7 @@ def assert_same(one: TrainingRun, other: TrainingRun) -> None:
 
 
 def test_slots_by_hand() -> None:
-    """The same as one plan after another, each with that slot's draw and the last parameters."""
+    """Equal to one plan after another, each with its slot's data and the last parameters."""
     given = course(LocalEpochs(0.1, 16))
     run = train(given, THREE_SLOTS[:2], ["cooperating", "punishing"], seed=5)
     partition, parameters = given.partition(5), given.model.start(5)
@@ -140,7 +140,7 @@ def test_a_failure_names_the_client_and_keeps_the_last_good_model() -> None:
 
 
 def test_a_loss_that_becomes_nan_while_the_model_does_not() -> None:
-    """NaN is added behind the back of differentiation: gradients and parameters stay numbers."""
+    """NaN is added outside of autograd, so gradients and parameters stay finite."""
     given, store = course(), Memory()
     task = Task("lost", find_task("softmax").build, lambda o, y: cross_entropy(o, y) + nan)
     given = replace(given, model=Model(task, given.model.dataset))
@@ -167,7 +167,7 @@ def test_a_loss_that_becomes_nan_while_the_model_does_not() -> None:
         ([[[1, 2, 3]]], r"contributions: must be a row for each slot, got \(1, 1, 3\)"),
     ],
 )
-def test_refusals(contributions: list[float], message: str) -> None:
+def test_rejected(contributions: list[float], message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         train(course(), contributions)
 

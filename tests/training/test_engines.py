@@ -1,4 +1,4 @@
-"""The engines, each against the one contract."""
+"""The engines, each tested with the same contract."""
 
 from itertools import product
 
@@ -69,7 +69,7 @@ def test_batch_order_differs_by_seed_slot_round_client_and_epoch() -> None:
         for order in TrainingPlan(model, everyone, 3, local, seed, slot).orders(client, turn)
     }
     assert len(found) == 2 * len(PLACES)
-    # nor is data drawn with any of these: not that of all, nor that of one client
+    # nor are these used to draw data, neither for all clients nor for one
     for seeds in [place[:length] for place in PLACES for length in (1, 2, 3)]:
         assert tuple(np.random.default_rng(seeds).permutation(40).tolist()) not in found
 
@@ -84,7 +84,7 @@ def test_dropout_differs_by_seed_slot_round_and_client() -> None:
         given = TrainingPlan(model, [np.arange(4)] * 3, 3, LocalEpochs(), seed, slot)
         with given.seeded(client, turn):
             found.append(tuple(torch.rand(4).tolist()))
-    assert len(set(found)) == len(PLACES)  # and the same when asked again
+    assert len(set(found)) == len(PLACES)  # and reproducible
     assert torch.equal(torch.rand(1), before)
 
 
@@ -93,7 +93,7 @@ def test_dropout_differs_by_seed_slot_round_and_client() -> None:
 def test_frozen_parameters_stay_the_same_to_the_last_bit(
     engine: PlainEngine | VectorisedEngine, local: GradientStep | LocalEpochs
 ) -> None:
-    """Also when it is averaged with weights that add up to 1 but for rounding."""
+    """Also when averaged with weights that add up to 1 except for rounding."""
     layers = torch.nn.Flatten(), torch.nn.Linear(64, 9), torch.nn.ReLU(), torch.nn.Linear(9, 10)
     layers[1].requires_grad_(False)
     given = plan([33, 7, 21], local, Task("own", lambda _: torch.nn.Sequential(*layers)))

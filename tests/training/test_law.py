@@ -1,4 +1,4 @@
-"""The law against measurements: found where it holds, refused where it does not."""
+"""The law against measurements: recovered if it holds, rejected if it does not."""
 
 import time
 from dataclasses import replace
@@ -30,7 +30,7 @@ coefficients = st.floats(0.01, 100.0)
 @given(coefficients, coefficients, st.floats(0.0, 100.0))
 def test_recovers_an_exact_law(data: float, rounds: float, floor: float) -> None:
     law = fit_law(TOTALS, TURNS, data / np.sqrt(TOTALS * TURNS) + rounds / TURNS + floor)
-    # the largest term is up to 1e4 times another: 64-bit numbers leave 1e-10 of that
+    # the largest term is up to 1e4 times another, which leaves a relative accuracy of 1e-10
     found = [law.data, law.rounds, law.floor]
     np.testing.assert_allclose(found, [data, rounds, floor], rtol=1e-6, atol=1e-8)
     assert law.fits
@@ -101,7 +101,7 @@ def test_the_law_needs_rounds() -> None:
 def test_the_speed_is_the_median_of_all_rounds_but_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By a clock that says what we want: rounds of 100 s, then of 3, 1, 2, 9, 2, 4 and 5."""
+    """With a fake clock: rounds of 100 s, then of 3, 1, 2, 9, 2, 4 and 5."""
     times = iter(np.cumsum([7.0, 100.0, 3.0, 1.0, 2.0, 9.0, 2.0, 4.0, 5.0]).tolist())
     clock = SimpleNamespace(perf_counter=lambda: next(times))
     monkeypatch.setattr(calibration, "time", clock)
@@ -113,7 +113,7 @@ def test_the_speed_is_the_median_of_all_rounds_but_the_first(
 
 @pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(0.1, batch=8, epochs=2)])
 def test_the_speed_is_per_sample(local: GradientStep | LocalEpochs) -> None:
-    """A median and a slowest, for one sample: no more than the whole measurement took."""
+    """Median and slowest time per sample are no more than the whole measurement took."""
     model = Model(find_task("softmax"), load_dataset("digits"))
     before = time.perf_counter()
     speed = measure_speed(model, local)

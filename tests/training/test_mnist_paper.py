@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def test_softmax_regression_passes_ninety_per_cent_at_the_equilibrium() -> None:
+def test_softmax_regression_exceeds_90_percent_at_the_equilibrium() -> None:
     mnist = load_dataset("mnist")
     equilibrium = fa.solve_equilibrium(fa.paper_consortium())
     course = Course(

@@ -1,4 +1,4 @@
-"""The pictures of a training show what they are given."""
+"""Plots of training show the right numbers."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from tests.training.test_course import course
 def comparison(
     *phases: str, seeds: int = 2, gain: float = 0.1, spread: float = 0.0, rounds: int = 3
 ) -> Trial:
-    """Accuracies that rise from round to round, a bit more with each seed; gains may, too."""
+    """Accuracies that rise from round to round, a bit more with each seed; optionally gains."""
 
     def run(profile: str, seed: int, more: float) -> TrainingRun:
         more += spread * seed if more else 0.0
@@ -52,7 +52,7 @@ def test_one_slot_is_drawn_by_rounds() -> None:
     assert labels(figure) == ["a", "b"]
     assert below.get_xlabel() == "Round"
     means = np.asarray(above.get_lines()[0].get_ydata())
-    np.testing.assert_allclose(means, [51.0, 52.0, 53.0])  # per cent, both seeds' mean
+    np.testing.assert_allclose(means, [51.0, 52.0, 53.0])  # percent, the mean of both seeds
 
 
 def test_several_slots_with_punishments_shaded() -> None:
@@ -71,7 +71,7 @@ def test_a_slot_in_which_nobody_trained() -> None:
 
 
 def test_punishments_of_any_profile_are_shaded() -> None:
-    """Here of the first one only, which slipped; the last one acts alone."""
+    """Here only the first profile has a slip; under the last one clients act alone."""
     slipped = comparison("cooperating", "punishing", "cooperating").of("a")
     alone = comparison("equilibrium", "equilibrium", "equilibrium").of("b")
     figure = plots.plot_learning(Trial("c", course(), "plain", (*slipped, *alone)))
@@ -88,7 +88,7 @@ def test_a_single_round_is_a_mark() -> None:
         assert [line.get_marker() for line in axes.get_lines()] == ["o", "o"]
         low, high = axes.get_xlim()
         assert low < 1.0 < high
-        # from the least to the most of the seeds, as a bar
+        # an error bar from the lowest to the highest seed
         bars = [each for each in axes.collections if isinstance(each, LineCollection)]
         assert len(bars) == 2
     lines = plots.plot_learning(comparison("equilibrium")).axes[0].get_lines()
@@ -96,7 +96,7 @@ def test_a_single_round_is_a_mark() -> None:
 
 
 def test_bands_are_not_cut_off() -> None:
-    """Past the first tenth of the rounds, of which here there is none."""
+    """Although the axis ignores the first tenth of the rounds, which is empty here."""
     given = comparison("equilibrium", seeds=9)
     above, below = plots.plot_learning(given).axes
     accuracies = [100 * s.accuracy for run in given.runs for s in run.slots[0].rounds]
@@ -132,7 +132,7 @@ def test_the_sentences() -> None:
     assert "from a single seed" in summaries.gain_sentence(single, single.scores[1])
 
 
-def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
+def test_the_title_reports_the_largest_significant_difference() -> None:
     def title(*gains: float, seeds: int = 3, spread: float = 0.0) -> str:
         given = [comparison("", seeds=seeds, gain=gain, spread=spread) for gain in gains]
         return summaries.training_title(together(*given))
@@ -141,7 +141,7 @@ def test_the_title_is_about_the_largest_difference_that_is_sure() -> None:
     assert title(0.01, -0.4, 0.2) == "40.00 points less accuracy under b2 than under a"
     assert title(0.0, -0.3) == "30.00 points less accuracy under b2 than under a"
     assert title(0.02, spread=0.1) == "No sure difference in accuracy"
-    unsure = comparison("", seeds=3, gain=0.2, spread=0.2)  # 40 points, give or take 50
+    unsure = comparison("", seeds=3, gain=0.2, spread=0.2)  # 40 points ± 50
     sure = comparison("", seeds=3, gain=-0.1)
     both = together(unsure, sure)
     assert summaries.training_title(both) == "10.00 points less accuracy under b2 than under a"

@@ -1,4 +1,4 @@
-"""A task on a dataset: what a module and a loss must be, and how a model is measured."""
+"""A task on a dataset: what modules and losses must satisfy, and how models are evaluated."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_a_loss_must_be_one_number_per_example(loss: Any, shape: str) -> None:
 
 
 @pytest.mark.parametrize("task", [find_task("mlp"), DROPOUT], ids=["mlp", "dropout"])
-def test_starts_differ_by_seed_and_leave_the_global_rng_alone(task: Task) -> None:
+def test_initial_models_differ_by_seed_and_do_not_use_the_global_rng(task: Task) -> None:
     torch.manual_seed(7)
     before = torch.rand(1)
     torch.manual_seed(7)
@@ -109,7 +109,7 @@ def test_evaluation_uses_no_dropout_and_changes_nothing() -> None:
 
 
 class Noisy(nn.Linear):
-    """Draws without a layer that says so."""
+    """Draws random numbers without a dropout layer."""
 
     def forward(self, inputs: Any) -> Any:
         outputs = super().forward(inputs)
@@ -133,7 +133,7 @@ def test_detects_models_that_draw_random_numbers(build: Any, random: bool) -> No
 
 @pytest.mark.parametrize("size", [1, 8_192, 8_193, 20_000])
 def test_loss_and_accuracy_of_many_examples(size: int) -> None:
-    """More than are measured at once, against NumPy in 64 bits."""
+    """More than one batch of the evaluation, against NumPy in 64 bits."""
     rng = np.random.default_rng(size)
     inputs = rng.normal(size=(size, 3)).astype(np.float32)
     labels = rng.integers(0, 4, size)

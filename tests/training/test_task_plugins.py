@@ -1,4 +1,4 @@
-"""Tasks of other packages, found by their entry points: a package is installed for real."""
+"""Tasks from other packages, found by their entry points: a package is really installed."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     sys.modules.pop("narrow_tasks", None)
 
 
-def test_a_task_is_found_under_its_entry_point_s_name() -> None:
+def test_a_task_has_the_name_of_its_entry_point() -> None:
     assert find_task("narrow").name == "narrow"
 
 

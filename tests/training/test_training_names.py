@@ -1,4 +1,4 @@
-"""`fedaccord.training` gives its public names when they are used, without PyTorch before that."""
+"""`fedaccord.training` loads its public names lazily, without importing PyTorch before."""
 
 import subprocess
 import sys

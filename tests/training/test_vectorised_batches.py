@@ -1,4 +1,4 @@
-"""Who steps together, and with which examples."""
+"""Which clients take a step together, and with which examples."""
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ def test_each_client_takes_its_own_batches_in_order(
             assert taken[n] == [one.tolist() for one in given_plan.batches(n, turn=1)]
 
 
-def test_no_padding_when_all_have_equally_many_samples() -> None:
+def test_no_padding_if_all_have_the_same_number_of_samples() -> None:
     local = LocalEpochs(0.1, batch=16)
     steps = list(draw_batches(plan([40] * 5, local), local, [0, 1, 2, 3, 4], turn=1).steps())
     assert [chosen.shape for chosen, _ in steps] == [(5, 16), (5, 16), (5, 8)]
@@ -63,7 +63,7 @@ def test_the_union_counts_every_sample_as_often_as_it_was_chosen(sizes: list[int
     weights = torch.cat([part.weights for part in split_union(given_plan)])
     labels = torch.cat([part.labels for part in split_union(given_plan)])
     chosen = whole > 0
-    # weights are kept in 32 bits, which round by 6e-8
+    # weights are 32-bit numbers, with rounding errors of 6e-8
     torch.testing.assert_close(weights.double(), whole[chosen], rtol=1e-7, atol=0)
     assert torch.equal(labels, given_plan.labels[chosen])
 

@@ -1,4 +1,4 @@
-"""Steps written out by hand, against automatic differentiation in double precision."""
+"""Hand-written gradient steps against automatic differentiation in double precision."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +58,7 @@ def test_a_step_agrees_with_automatic_differentiation(
     inputs = torch.randn(clients, width, FEATURES, dtype=torch.float64)
     labels = torch.randint(0, CLASSES, (clients, width))
     weights = torch.rand(clients, width, dtype=torch.float64)
-    weights[:, -1] = 0.0  # a place that is left over
+    weights[:, -1] = 0.0  # padding
     expected = [
         by_autograd(built.module, {name: v[n] for name, v in each.items()}, *batch, rate=0.3)
         for n, batch in enumerate(zip(inputs, labels, weights, strict=True))
@@ -95,7 +95,7 @@ def test_the_built_in_chains() -> None:
 
 
 class Twice(nn.Sequential):
-    """Looks like a chain, and is none."""
+    """Looks like a chain but is not."""
 
     def forward(self, inputs: Any) -> Any:
         outputs: Any = super().forward(inputs)  # type: ignore[no-untyped-call]
@@ -146,7 +146,7 @@ def test_other_losses_modules_and_shapes_are_left_to_pytorch() -> None:
     assert find_chain(model(layer)) is not None
     assert find_chain(model(layer, loss=lambda outputs, _: outputs.sum(dim=1))) is None
     assert find_chain(Model(Task("twice", lambda _: Twice(layer)), few())) is None
-    # A linear layer on images works on their last axis only, unless they are flattened before.
+    # A linear layer on images works only on their last axis, unless they are flattened first.
     narrow = nn.Linear(2 * CLASSES, CLASSES)
     assert find_chain(model(layer, nn.Flatten(), narrow, shape=(2, FEATURES))) is None
     wide = nn.Linear(2 * FEATURES, CLASSES)

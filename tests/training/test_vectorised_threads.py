@@ -61,7 +61,7 @@ def test_a_failure_on_another_thread_names_the_client_and_ends_the_threads() -> 
     assert threading.active_count() == before
 
 
-def test_one_thread_ends_also_after_an_error() -> None:
+def test_a_single_thread_also_ends_after_an_error() -> None:
     before = torch.get_num_threads()
     with pytest.raises(ZeroDivisionError), one_thread():
         raise ZeroDivisionError

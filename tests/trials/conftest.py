@@ -1,4 +1,4 @@
-"""One thread for each worker, as in tests/training."""
+"""One thread per test worker, as in tests/training."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""`fedaccord.calibrate`: the command's numbers, from Python."""
+"""`fedaccord.calibrate`: the numbers of the command, from Python."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def test_the_numbers_follow_from_the_measurements(measured: Any) -> None:
     assert not any("--" in line for line in calibration_sentences(measured))
 
 
-def test_they_go_into_a_file(measured: Any, tmp_path: Path) -> None:
+def test_the_numbers_are_written_to_a_file(measured: Any, tmp_path: Path) -> None:
     file = tmp_path / "consortium.toml"
     file.write_text(example_text(), encoding="utf-8")
     before = fa.load_consortium(file)

@@ -1,4 +1,4 @@
-"""What `train` accepts, and what is contributed under it in each slot."""
+"""What `train` accepts as profiles, and the contributions in each slot."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`fedaccord.train`: the command's numbers, from Python."""
+"""`fedaccord.train`: the numbers of the command, from Python."""
 
 import math
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_slip_and_its_punishment() -> None:
     assert note.startswith("individual: slot 1: client-3 trained on 0")
 
 
-def test_the_scale_is_worked_out() -> None:
+def test_the_scale_is_computed() -> None:
     """1,000,000 samples, 1,438 digits."""
     trial = train(fa.paper_consortium(rounds=2), ["individual"], seeds=1)
     assert 0 < trial.course.scale < 1438 / 1_000_000
@@ -63,7 +63,7 @@ def test_the_scale_is_worked_out() -> None:
 
 
 def test_numbers_alone() -> None:
-    """Each client has as many samples as it contributes at most, and there are 50 rounds."""
+    """Each client has as many samples as its largest contribution, and there are 50 rounds."""
     trial = train({"few": [30, 0, 0], "more": [100, 90, 80]}, seeds=2)
     assert [score.total for score in trial.scores] == [30, 270]
     assert len(trial.runs[0].slots[0].rounds) == 50
@@ -91,7 +91,7 @@ def test_every_option_reaches_the_training() -> None:
     assert len({usual, *others}) == 8
 
 
-def test_a_task_of_ones_own() -> None:
+def test_a_custom_task() -> None:
     import torch
 
     task = Task(
@@ -114,7 +114,7 @@ def test_a_folder_of_data(tmp_path: Path) -> None:
 
 
 def test_data_of_other_forms() -> None:
-    """Arrays for all clients to draw from, or for each client its own."""
+    """Arrays for all clients to draw from, or arrays for each client."""
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(400, 3))
     shared = train(CONSORTIUM, ["individual"], data=(inputs, inputs[:, 0] > 0), skew=5.0, seeds=1)
@@ -215,7 +215,7 @@ def test_rejected_on_flower(given: Any, options: dict[str, Any], message: str) -
 
 
 def test_the_protocol_runs_on_flower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Ray here: the same messages, guards and average in this process."""
+    """Without Ray: the same messages, guards and averaging in this process."""
     pytest.importorskip("flwr")
     from fedaccord.flower import simulation
 

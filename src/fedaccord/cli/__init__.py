@@ -36,7 +36,7 @@ class _Commands(TyperGroup):
     """The commands; an error of theirs becomes a message, not a traceback."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself, in place of its entry in the list."""
+        """The command itself, instead of its entry in the list."""
         name, stand_in, rest = super().resolve_command(ctx, args)
         return name, stand_in and _load(str(name)), rest
 
@@ -67,9 +67,9 @@ def _load(name: str) -> Any:
 
 
 def _naming_flags(error: FedaccordError, command: Any) -> FedaccordError:
-    """The same error, with the option's flag in place of a field that an option sets.
+    """The same error, with the option's flag instead of the field that it sets.
 
-    What is wrong in a file has a source or a place, and is left as it is.
+    Problems in a file have a source or a place, and are left unchanged.
     """
     if not isinstance(error, InvalidInput) or error.source is not None:
         return error

@@ -24,7 +24,7 @@ Format = Literal["text", "json"]
 MOST_CLIENTS = 10_000_000
 """As many as fit into the memory of an ordinary machine."""
 MOST_CLIENT_SLOTS = 5_000_000
-"""Clients times slots that are recorded: as many as fit into memory."""
+"""The largest number of clients times slots that is recorded; more may not fit into memory."""
 MOST = 2**53
 """The largest count of anything: a float holds every whole number up to it."""
 LARGEST_SEED = 2**63 - 1

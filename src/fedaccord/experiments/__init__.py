@@ -15,7 +15,7 @@ def __getattr__(name: str) -> object:
     """Say where the figures are now; each used to be a module of its name."""
     if re.fullmatch(r"fig\d+", name):
         raise ImportError(
-            f"there is no module {name} any more: use fedaccord.experiments.figures.run("
+            f"the module {name} was removed: use fedaccord.experiments.figures.run("
             f'find_preset("{name}")), with find_preset from fedaccord.experiments.presets'
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

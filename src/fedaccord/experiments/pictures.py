@@ -273,7 +273,7 @@ def _draw_cases(axes: Axes, table: FigureData, column: str, size: float) -> list
 
 
 def _panels(width: Width, count: int, across: int | None = None) -> tuple[Figure, list[Axes]]:
-    """Axes below each other for one column, side by side (or so many `across`) for two."""
+    """Axes below each other for one column, side by side (or `across` in a row) for two."""
     across = across or (count if width == "two-columns" else 1)
     down = count // across
     height = 0.75 + 1.9 * down

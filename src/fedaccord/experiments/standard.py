@@ -126,7 +126,7 @@ def printed_number(
     unit: str = "",
     why: str = "",
 ) -> Finding:
-    """A number that the paper prints with so many decimals.
+    """A number that the paper prints with this many decimals.
 
     `unrounded` is ours with the cost per sample before its rounding; `coarser` are ours on grids
     that each have a part of the values.
@@ -177,7 +177,7 @@ def more_than(one: Column, other: Column, ours: str, why: str = "") -> Finding:
 
 
 def steps_down(values: Column) -> Column:
-    """Which steps lead down."""
+    """Which steps fall."""
     return np.asarray(np.diff(values) < -NOISE * np.abs(values[1:]))
 
 

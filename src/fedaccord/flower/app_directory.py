@@ -1,7 +1,7 @@
 """From a consortium, in which all is known, to a Flower app: terms for all, private files for each.
 
 The app is a directory. Nothing in the terms is secret; what only one client may know is in a file
-of its own, which is no part of the app.
+of its own, which is not part of the app.
 """
 
 import json

@@ -58,7 +58,7 @@ def client_app(client_of: ClientOf, keep_model: Keeper | None = None) -> ClientA
         try:
             asked, arrays = unpack(message)
             if not isinstance(asked, dict):
-                raise Unreadable("is no question")
+                raise Unreadable("is not a question")
         except Unreadable as problem:
             LOG.error("a message of the server's %s", problem)
             return Message(pack({"problem": "refusal"}), reply_to=message)

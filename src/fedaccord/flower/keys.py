@@ -24,7 +24,7 @@ _LONGEST_DAYS = 825
 """Some systems refuse certificates that are valid for longer."""
 _LABEL = r"(?!-)[a-zA-Z0-9_-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z)({_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
-"""A host name: labels with dots in between. The last is no number, else it is an address."""
+"""A host name: labels separated by dots. The last is not a number, or it would be an address."""
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:

@@ -64,7 +64,7 @@ def lock(connection: Connection, name: str) -> Callable[[], None]:
         file = _lock_file(Path(str(connection.engine.url.database)), name)
         return file.close
     if connection.dialect.name == "postgresql":
-        # Held by the connection that writes: whoever loses that must not write.
+        # Held by the connection that writes: a process that loses it must not write.
         taken = connection.execute(text("SELECT pg_try_advisory_lock(:k)"), {"k": _POSTGRESQL_KEY})
         held = bool(taken.scalar())
         connection.commit()

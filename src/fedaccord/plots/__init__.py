@@ -5,7 +5,7 @@ axes and returns their figure; a plot of several panels takes as many axes.
 
 Clients are in ascending order of their ratio (valuation / cost per sample), the order in which
 they stop free-riding. Few are named, many become bars, very many areas. Hatches, markers and
-dashes tell everything apart without colour, too.
+dashes distinguish everything even without colour.
 """
 
 from fedaccord.plots.agreement import (

@@ -56,7 +56,7 @@ def figure_of(axes: Axes) -> Figure:
 
 
 def panels(ax: Sequence[Axes], number: int) -> list[Axes]:
-    """The axes that were given for a plot of several panels, if they are as many."""
+    """The axes given for a plot of several panels; their number must match."""
     given = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) != number:
         raise InvalidInput(f"ax: must be {number} axes, got {len(given)}")

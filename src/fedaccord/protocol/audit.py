@@ -45,7 +45,7 @@ def look_over_end(
 ) -> tuple[Findings, State]:
     """The same for the chain, the models and the last slot; and what a server knows at the end.
 
-    Entries before the number `last_slot` are read, but not worked out again.
+    Entries before the number `last_slot` are read, but not recomputed.
     """
     server = _Server(models, believed=last_slot)
     return _go_through(entries, server), server.auditor.state

@@ -1,6 +1,6 @@
 """Follows a server's ledger entry by entry, one step ahead of it.
 
-Whatever the server worked out is worked out again. Whatever it was told must answer the open
+Everything that the server computed is recomputed. Whatever it was told must answer the open
 question, from a client that was asked, once; and all answers to a question are written together.
 """
 
@@ -65,7 +65,7 @@ class Auditor:
         """Before the first entry."""
         self.state = State()
         self.expected: Facts = []
-        """What follows by itself."""
+        """What follows without asking anyone."""
         self.question: OpenQuestion | None = None
         """What is being answered, if some of it is answered already."""
         self.answered: OpenQuestion | None = None
@@ -119,7 +119,7 @@ class Auditor:
             return False
         return self.heard.keys() == question.contents.keys()
 
-    # --- What the server worked out --------------------------------------------------------
+    # --- What the server computed ----------------------------------------------------------
 
     def _conclusion(self, fact: facts.TypedFact) -> str | None:
         """What is wrong with something that should follow from what is known."""

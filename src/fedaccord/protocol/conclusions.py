@@ -1,6 +1,6 @@
 """What follows from what the server knows: the offers, what is played, the verdicts, the phase.
 
-Nobody is asked, and only the ledger is used, so whoever has the ledger can repeat it.
+Nobody is asked, and only the ledger is used, so anyone with the ledger can repeat it.
 """
 
 from collections.abc import Callable

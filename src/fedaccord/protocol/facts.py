@@ -1,7 +1,7 @@
 """The entries of a server's ledger, as records: one class for each kind.
 
 A ledger may have been written by anyone. An entry that does not have this form is not one of ours,
-and nothing needs to be worked out from it.
+and nothing needs to be derived from it.
 
 >>> read_fact(Fact("slot", 1, None, {"phase": "cooperating"}))
 Slot(slot=1, phase='cooperating')

@@ -127,7 +127,7 @@ class AskedReport(Content):
 
 
 class AskedRank(Placed):
-    """(2) Work out one's own equilibrium contribution."""
+    """(2) Compute the client's own equilibrium contribution."""
 
     stage: ClassVar[Stage] = "rank"
 
@@ -155,7 +155,7 @@ class AskedTraining(Content):
 
 
 class AskedEquilibrium(Placed):
-    """(4) Train on one's own equilibrium contribution."""
+    """(4) Train on the client's own equilibrium contribution."""
 
     stage: ClassVar[Stage] = "train"
     basis: Literal["equilibrium"]
@@ -285,7 +285,7 @@ class Ask:
     parameters: Arrays | None = None
     """The model, when it is trained or handed out."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    """Known to nobody else, so that nobody can work out another client's token."""
+    """Secret, so that nobody can compute another client's token."""
 
     def token(self, client: str) -> str:
         """Tells this question to this client from all others; a reply must repeat it."""

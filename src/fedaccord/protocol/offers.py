@@ -1,6 +1,6 @@
 """What may be offered: an agreement of the kind in the terms, which holds with its margin.
 
-The server checks what it found before it offers it, and whoever audits its ledger checks again.
+The server checks what it found before it offers it, and anyone who audits its ledger checks again.
 """
 
 from collections.abc import Sequence

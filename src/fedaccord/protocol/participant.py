@@ -109,7 +109,7 @@ class Participant:
     def _check_place(self, place: Place) -> None:
         """Whether there is such a turn, in the newest slot, and the server's ledger continues."""
         terms, stage, slot = self.terms, place.stage, place.slot
-        # every new attempt is without somebody, so there are no more of them than clients
+        # every new attempt leaves out a client, so there are at most as many attempts as clients
         last = {"offer": len(terms.clients), "train": terms.rounds, "consent": MOST}.get(stage)
         turns = range(1) if last is None else range(1, last + 1)
         if place.turn not in turns:

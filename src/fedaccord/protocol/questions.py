@@ -1,6 +1,6 @@
 """What the server asks next, and what it tells each client. The ledger alone decides that.
 
-So whoever has the ledger can say what a server that follows it told every client.
+So anyone with the ledger can tell what a server that follows it told every client.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 
 
 def standings_of(equilibrium: Equilibrium) -> list[Standing]:
-    """What the server tells each client, which is no more than it needs."""
+    """What the server tells each client: only what it needs."""
     consortium, critical = equilibrium.consortium, set(equilibrium.critical)
     samples = consortium.samples.tolist()
     ranks = rank_clients(consortium.ratio).tolist()

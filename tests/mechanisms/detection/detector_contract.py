@@ -21,19 +21,19 @@ def honest(count: int, seed: int = 0) -> FloatArray:
 
 
 def strangers(count: int, seed: int = 1) -> FloatArray:
-    """Longer, and pointing anywhere."""
+    """Longer updates in random directions."""
     return 0.04 * np.random.default_rng(seed).standard_normal((count, PARAMETERS))
 
 
 class DetectorContract:
-    """Inherit from it with a detector."""
+    """Inherit from this class and define `make`."""
 
     def make(self, seed: int = 0, thorough: bool = False) -> Detector:
-        """A detector; one that trains need not train for long unless it is to be thorough."""
+        """A detector; one that trains may train briefly unless `thorough`."""
         raise NotImplementedError
 
     def test_a_separable_mixture_is_found(self) -> None:
-        """Fitted on honest updates, those of a clearly different kind score more."""
+        """After fitting on honest updates, clearly different ones score higher."""
         seen = np.vstack([honest(20, seed=5), strangers(20)])
         scores = self.make(thorough=True).fit(honest(60)).scores(seen)
         assert roc_auc_score([0] * 20 + [1] * 20, scores) > 0.95
@@ -53,17 +53,17 @@ class DetectorContract:
         seen = np.vstack([honest(5, seed=7), strangers(5)])
         together = fitted.scores(seen)
         alone = np.concatenate([fitted.scores(row[None]) for row in seen])
-        # another number of rows, another order of 32-bit sums
+        # with another number of rows 32-bit sums are in another order
         np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-3)
 
     @pytest.mark.parametrize("unit", [2.0**-100, 2.0**100])
-    def test_the_unit_makes_no_difference(self, unit: float) -> None:
-        """A power of two rounds nothing, so that the scores are the same to the last bit."""
+    def test_the_unit_does_not_matter(self, unit: float) -> None:
+        """Powers of two cause no rounding, so the scores are identical to the last bit."""
         seen = np.vstack([honest(5, seed=5), strangers(5)])
         scores = self.make().fit(unit * honest(20)).scores(unit * seen)
         assert np.array_equal(scores, self.make().fit(honest(20)).scores(seen))
 
-    def test_the_global_rng_is_left_alone(self) -> None:
+    def test_the_global_rng_is_not_used(self) -> None:
         import torch
 
         torch.manual_seed(7)
@@ -99,7 +99,7 @@ class DetectorContract:
             "one is huge",
         ],
     )
-    def test_numbers_whatever_the_updates(self, updates: FloatArray) -> None:
+    def test_scores_are_finite_for_any_updates(self, updates: FloatArray) -> None:
         fitted = self.make().fit(updates)
         scores = fitted.scores(updates)
         assert scores.shape == (len(updates),)
@@ -108,7 +108,7 @@ class DetectorContract:
         assert np.isfinite(fitted.scores(others)).all()
 
     @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-    def test_an_update_that_is_no_number_is_refused_by_name(self, wrong: float) -> None:
+    def test_an_update_with_nan_or_infinity_is_rejected_by_name(self, wrong: float) -> None:
         updates = honest(6)
         updates[4, 2] = wrong
         with pytest.raises(fa.InvalidInput, match=r"clients\[4\] has 1 value that is NaN or inf"):
@@ -122,11 +122,11 @@ class DetectorContract:
             self.make().fit(honest(6), names).scores(updates, names)
 
     @pytest.mark.parametrize("updates", [[], [[]], [1.0, 2.0]])
-    def test_what_is_not_a_matrix_is_refused(self, updates: Any) -> None:
+    def test_anything_but_a_matrix_is_rejected(self, updates: Any) -> None:
         with pytest.raises(fa.InvalidInput, match="must be a matrix"):
             self.make().fit(updates)
 
-    def test_updates_of_another_model_are_refused(self) -> None:
+    def test_updates_of_another_model_are_rejected(self) -> None:
         fitted = self.make().fit(honest(5))
         with pytest.raises(fa.InvalidInput, match=r"must have 60 values.*got 61"):
             fitted.scores(np.zeros((1, PARAMETERS + 1)))

@@ -49,7 +49,7 @@ def test_seeds_differ() -> None:
     assert not np.allclose(one, other)
 
 
-def test_training_lessens_the_loss() -> None:
+def test_training_lowers_the_loss() -> None:
     rows = honest(40)
     seen = span_of(rows).see(rows)
 
@@ -83,7 +83,7 @@ def test_the_loss_is_the_papers() -> None:
         energies += share * np.exp(-exponent) / np.sqrt(np.linalg.det(2 * np.pi * spread))
         narrowness += (1 / np.diag(spread)).sum()
     expected = ((x - y) ** 2).mean() - 0.1 * np.log(energies).mean() + 0.005 * narrowness
-    # 32-bit features; the narrowness is a sum of reciprocals of small variances
+    # 32-bit features; the narrowness sums reciprocals of small variances
     assert networks.loss(seen).item() == pytest.approx(expected, rel=1e-3)
 
 
@@ -102,13 +102,13 @@ def test_std_dagmm_sees_the_deviation_and_dagmm_does_not() -> None:
 
 
 @pytest.mark.parametrize("change", [{"components": 0}, {"steps": 0}, {"latent": 0}, {"rate": 0.0}])
-def test_settings_that_are_refused(change: dict[str, float]) -> None:
+def test_invalid_settings_are_rejected(change: dict[str, float]) -> None:
     with pytest.raises(fa.InvalidInput, match="must be"):
         Dagmm(**change)  # type: ignore[arg-type]
 
 
 def test_many_free_riders_do_not_hide_one_another_from_ecod() -> None:
-    """PyOD by itself would rank them among themselves."""
+    """PyOD alone would rank them only against each other."""
     fitted = Ecod().fit(honest(40))
     assert fitted.scores(strangers(200)).min() > np.median(fitted.scores(honest(40, seed=5)))
 

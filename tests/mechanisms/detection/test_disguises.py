@@ -1,4 +1,4 @@
-"""The disguises are what their papers say."""
+"""The disguises match the definitions in their papers."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from fedaccord.mechanisms.detection.setting import (
 
 PARAMETERS = 20_000
 MODELS = np.cumsum(np.random.default_rng(0).normal(0.0, 0.02, (4, PARAMETERS)), axis=0)
-# the relative error of a standard deviation of 20,000 numbers is 0.5 %; five of these
+# five times the relative error of a standard deviation of 20,000 numbers, 0.5 %
 FIVE_SIGMA = 0.025
 
 
@@ -40,7 +40,7 @@ def test_delta_is_the_last_step_for_everyone() -> None:
         assert np.array_equal(row, MODELS[3] - MODELS[2])
 
 
-def test_noisy_delta_is_the_last_step_and_noise_of_its_size() -> None:
+def test_noisy_delta_is_the_last_step_plus_noise_of_its_size() -> None:
     step = MODELS[3] - MODELS[2]
     noise = made_by(NoisyDelta(0.5)) - step
     np.testing.assert_allclose(noise.std(axis=1), 0.5 * step.std(), rtol=FIVE_SIGMA)
@@ -92,6 +92,6 @@ def test_by_name() -> None:
         ("decaying-noise:inf", "gamma must be 0 or more, got 'inf'"),
     ],
 )
-def test_what_is_refused(text: str, message: str) -> None:
+def test_rejected(text: str, message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         read_disguise(text)

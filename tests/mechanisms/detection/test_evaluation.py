@@ -1,4 +1,4 @@
-"""Real rounds with free riders in them, and how detectors do there."""
+"""Real rounds with free riders, and how well detectors find them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ SMALL = DetectionSetting(task="softmax", clients=10, samples=20, round=3, refere
 
 @dataclass(frozen=True)
 class Shortest:
-    """A detector of one's own: short updates are strange."""
+    """A custom detector: short updates are suspicious."""
 
     seed: int
 
@@ -44,11 +44,11 @@ def test_free_riders_do_not_train_and_the_others_do() -> None:
     assert np.linalg.norm(given.reference, axis=1).min() > 0.0
 
 
-def test_everyones_updates_are_averaged_until_then() -> None:
+def test_everyones_updates_are_averaged_in_earlier_rounds() -> None:
     """The delta of the third round is the mean of the second round's updates."""
     second = replace(SMALL, round=2).observe(4, DeltaWeights())
     third = SMALL.observe(4, DeltaWeights())
-    # one 32-bit rounding on the way through the model
+    # one 32-bit rounding in the model
     np.testing.assert_allclose(third.updates[0], second.updates.mean(axis=0), rtol=0, atol=1e-7)
 
 
@@ -61,18 +61,18 @@ def test_same_seed_same_round(name: str) -> None:
     assert not np.array_equal(one.updates, other.updates)
 
 
-def test_trusted_clients_are_others() -> None:
+def test_trusted_clients_are_not_in_the_round() -> None:
     given = SMALL.observe(1, Nothing())
     apart = np.linalg.norm(given.updates[:, None] - given.reference[None], axis=2)
     assert apart.min() > 0.0
 
 
-def test_few_labels_each_makes_updates_differ_more() -> None:
+def test_updates_differ_more_with_few_labels_per_client() -> None:
     alike, skewed = (replace(SMALL, alpha=a).observe(1, Nothing()).reference for a in (None, 0.1))
     assert skewed.std(axis=0).mean() > alike.std(axis=0).mean()
 
 
-def test_a_detector_of_ones_own() -> None:
+def test_a_custom_detector() -> None:
     outcomes = list(evaluate(SMALL, {"shortest": Shortest}, {"none": Nothing()}, [1, 4], repeats=2))
     assert [(one.fitted_on, one.free_riders, one.seed) for one in outcomes] == [
         (way, count, seed) for seed in (0, 1) for count in (1, 4) for way in ("round", "reference")
@@ -85,7 +85,7 @@ def test_a_detector_of_ones_own() -> None:
 
 @dataclass
 class Watched:
-    """A detector that remembers what it was given."""
+    """A detector that records its inputs."""
 
     fitted: list[FloatArray] = field(default_factory=list)
     scored: list[FloatArray] = field(default_factory=list)
@@ -100,8 +100,8 @@ class Watched:
 
 
 @pytest.mark.parametrize("reference", [40, 41])
-def test_the_threshold_is_from_updates_that_were_not_fitted(reference: int) -> None:
-    """Otherwise the detector finds them too ordinary, and drops more than the promised 5 %."""
+def test_the_threshold_comes_from_updates_that_were_not_fitted(reference: int) -> None:
+    """Otherwise their scores are too low, and more than the promised 5 % are dropped."""
     setting, watched = replace(SMALL, reference=reference), Watched()
     list(evaluate(setting, {"watched": lambda _: watched}, {"none": Nothing()}, [2]))
     given = setting.observe(2, Nothing())
@@ -113,13 +113,13 @@ def test_the_threshold_is_from_updates_that_were_not_fitted(reference: int) -> N
     assert np.array_equal(judged, given.updates)
 
 
-def test_without_a_reference_there_is_one_way() -> None:
+def test_without_a_reference_there_is_one_method() -> None:
     alone = replace(SMALL, reference=0)
     (outcome,) = evaluate(alone, {"shortest": Shortest}, {"none": Nothing()}, [2])
     assert outcome.fitted_on == "round"
 
 
-def test_refused_before_anything_is_trained() -> None:
+def test_rejected_before_anything_is_trained() -> None:
     def first(setting: DetectionSetting, counts: list[int], false_alarms: float = 0.05) -> None:
         broken = {"broken": Nothing()}
         next(evaluate(setting, {}, broken, counts, false_alarms=false_alarms))
@@ -138,7 +138,7 @@ def test_refused_before_anything_is_trained() -> None:
     assert len(caught.value.problems) == 5
 
 
-def test_the_reference_that_a_refusal_asks_for_is_enough() -> None:
+def test_the_reference_size_in_the_error_message_is_enough() -> None:
     enough = replace(SMALL, reference=37)
     outcomes = list(evaluate(enough, {"shortest": Shortest}, {"none": Nothing()}, [1]))
     assert [one.fitted_on for one in outcomes] == ["round", "reference"]
@@ -146,11 +146,11 @@ def test_the_reference_that_a_refusal_asks_for_is_enough() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("detector", ["dagmm", "std-dagmm"])
-def test_fitted_to_the_round_many_free_riders_look_ordinary(detector: str) -> None:
-    """49 of 100 with one and the same update: the densest place there is.
+def test_a_detector_fitted_to_the_round_misses_many_free_riders(detector: str) -> None:
+    """49 of 100 clients with the same update, which is then the most common one.
 
-    What the docs say of the method, on real training: it finds one of them by itself, not 49; and
-    with honest updates to learn from it finds 49.
+    As the docs say, on real training: the method finds a single free rider, but not 49; after
+    fitting to honest updates it finds 49.
     """
     maker = {detector: DETECTORS[detector]}
     outcomes = evaluate(DetectionSetting(), maker, {"nothing": Nothing()}, [1, 49])

@@ -38,13 +38,13 @@ def test_the_energy_is_minus_the_log_density(shape: tuple[int, int, int, int]) -
         ],
         axis=0,
     )
-    # with fewer points than dimensions variances are down to the jitter, a condition of 1e7
+    # with fewer points than dimensions variances are as small as the jitter: condition 1e7
     energy = mixture.energy(elsewhere).numpy()
     np.testing.assert_allclose(energy, np.reshape(expected, -1), rtol=1e-7, atol=1e-7)
 
 
 @given(shapes)
-def test_the_moments_are_numpys(shape: tuple[int, int, int, int]) -> None:
+def test_the_moments_match_numpy(shape: tuple[int, int, int, int]) -> None:
     points, memberships = draw(*shape)
     mixture = fit_mixture(points, memberships)
     z, gamma = points.numpy(), memberships.numpy()
@@ -61,7 +61,7 @@ def test_the_moments_are_numpys(shape: tuple[int, int, int, int]) -> None:
 
 
 def test_the_gradient_against_finite_differences() -> None:
-    """Of energy and narrowness, through the fit, by the points and by the memberships."""
+    """Of energy and narrowness, through the fit, with respect to points and memberships."""
     points, memberships = draw(9, 3, 4, seed=5)
 
     def both(z: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

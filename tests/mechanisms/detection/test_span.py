@@ -50,7 +50,7 @@ def test_later_updates_keep_their_length(size: tuple[int, int, int]) -> None:
 
 @given(sizes)
 def test_features_are_those_of_all_parameters(size: tuple[int, int, int]) -> None:
-    """Expected updates in the span, so that both can say them."""
+    """Expected updates are in the span, so that both can represent them."""
     updates = draw(size)
     later = np.random.default_rng(1).standard_normal((4, updates.shape[1]))
     expected = np.tile(updates.mean(axis=0), (4, 1))
@@ -70,13 +70,13 @@ def test_features_by_hand() -> None:
     np.testing.assert_allclose(cosine, [3 / 5, 0.0], rtol=1e-6)
 
 
-def test_what_sticks_out_counts() -> None:
+def test_the_part_outside_the_span_counts() -> None:
     seen = Seen(torch.tensor([[3.0]]), torch.tensor([16.0]), torch.ones(1))
     distance, cosine = _features(seen, torch.tensor([[3.0]]))
     np.testing.assert_allclose([distance[0], cosine[0]], [4 / 5, 3 / 5], rtol=1e-6)
 
 
-def test_the_typical_length_tolerates_half_of_the_updates_being_odd() -> None:
+def test_the_typical_length_is_robust_to_half_of_the_updates() -> None:
     updates = np.ones((5, 4))
     updates[:2] *= [[0.0], [1e200]]
     assert typical_length(updates) == 2.0

@@ -1,4 +1,4 @@
-"""The tables in the docs match the outcomes that are stored beside them."""
+"""The tables in the docs match the stored outcomes."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ from fedaccord.mechanisms.detection.evaluation import markdown_tables, means_by_
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "free-rider-detection.md"
 
 
-def test_the_page_has_what_was_measured() -> None:
-    """If it has not: run the page's command with `--format json` and `--format markdown`."""
+def test_the_page_has_the_stored_outcomes() -> None:
+    """If this fails: run the page's command with `--format json` and `--format markdown`."""
     measured = json.loads(PAGE.with_suffix(".json").read_text(encoding="utf-8"))
     assert measured["settings"]["repeats"] == 3
     for table in markdown_tables(measured["outcomes"]):

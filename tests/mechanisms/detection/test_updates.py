@@ -1,4 +1,4 @@
-"""Updates are those of real training."""
+"""Updates match real training."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def plan(local: GradientStep | LocalEpochs, rounds: int) -> TrainingPlan:
 
 
 @pytest.mark.parametrize("local", [GradientStep(0.3), LocalEpochs(0.1, batch=16, epochs=2)])
-def test_their_average_is_the_engines_round(local: GradientStep | LocalEpochs) -> None:
-    """In the third round, so that the batches of that round are the ones used."""
+def test_their_average_is_a_round_of_the_engine(local: GradientStep | LocalEpochs) -> None:
+    """In the third round, to check that the batches of that round are used."""
     given = plan(local, rounds=3)
     *_, before, after = PlainEngine().rounds(given, given.model.start(1))
     updates = client_updates(given, before, number=3)
@@ -30,14 +30,14 @@ def test_their_average_is_the_engines_round(local: GradientStep | LocalEpochs) -
     assert not updates[1].any()
 
 
-def test_flat_and_back() -> None:
+def test_flattening_can_be_undone() -> None:
     start = plan(GradientStep(), 1).model.start(0)
     back = unflatten(flatten(start), start)
     assert all(torch.equal(back[name], start[name]) for name in start)
     assert all(back[name].dtype == start[name].dtype for name in start)
 
 
-def test_all_that_are_no_numbers_are_named_at_once() -> None:
+def test_all_updates_with_nan_or_infinity_are_named_at_once() -> None:
     updates = np.zeros((4, 3), dtype=np.float32)
     updates[1] = np.nan
     updates[3, 0] = np.inf
@@ -49,6 +49,6 @@ def test_all_that_are_no_numbers_are_named_at_once() -> None:
     )
 
 
-def test_names_must_be_as_many() -> None:
+def test_there_must_be_one_name_per_update() -> None:
     with pytest.raises(fa.InvalidInput, match="2 updates but 1 names"):
         check_updates([[1.0], [2.0]], ["A"])

@@ -178,7 +178,7 @@ def train(
 
 
 def _on_flower(flower: bool, engine: str | None) -> bool:
-    """Whether to run on Flower; the old spelling, `--engine flower`, still says so, too."""
+    """Whether to run on Flower; the old spelling, `--engine flower`, still works."""
     if engine == "flower":
         typer.echo(
             "Note: --engine flower is now --flower; the old spelling will be removed in the next "

@@ -120,8 +120,8 @@ def _more_data_helps(table: FigureData) -> Claim:
         measured(
             falls,
             halves,
-            f"of {falls.size} steps to more data {down} lead down and {up} up by more than their "
-            f"interval; the largest rise is {max(-falls[worst], 0.0):.2g} ± "
+            f"of {falls.size} steps to more data {down} lower and {up} raise the loss by more than "
+            f"their interval; the largest rise is {max(-falls[worst], 0.0):.2g} ± "
             f"{halves[worst]:.2g}, from X = {before:,.0f} to {after:,.0f} at G = {rounds:.0f}",
             "it rises by more than chance",
         ),

@@ -35,7 +35,7 @@ class Detector(Protocol):
 def by_percentile(scores: npt.ArrayLike, percentile: float) -> float:
     """The smallest score that this percentage of the scores do not exceed (as in DAGMM's paper).
 
-    With 80, the top fifth is dropped, whoever they are: the number of free riders must be known.
+    With 80, the top fifth is always dropped: the number of free riders must be known.
 
     >>> by_percentile([5.0, 1.0, 4.0, 2.0, 3.0], 80)
     4.0

@@ -1,4 +1,4 @@
-"""Whatever is wrong: exit code 2, one clear message, no traceback, nothing left behind."""
+"""Any invalid input: exit code 2, one clear message, no traceback, nothing left behind."""
 
 import os
 import signal
@@ -26,10 +26,13 @@ BAD_FILES = {
     "zero": (HEAD + CLIENT.replace("1e-6", "0"), "clients[0].cost_per_sample: must be more than 0"),
     "negative": (HEAD + CLIENT.replace("500", "-5"), "clients[0].samples: must be more than 0"),
     "text": (HEAD + CLIENT.replace("500", "'many'"), "clients[0].samples: must be a number"),
-    "truth": (HEAD + CLIENT.replace("500", "true"), "clients[0].samples: must be a number"),
+    "boolean": (HEAD + CLIENT.replace("500", "true"), "clients[0].samples: must be a number"),
     "patience of 1": (HEAD.replace("0.8", "1") + CLIENT, "discount_factor: must be less than 1"),
-    "twins": (HEAD + CLIENT + CLIENT, "clients[1].name: 'A' is the name of clients[0] already"),
-    "nobody": (HEAD + "clients = []\n", "clients: a consortium needs at least one client"),
+    "duplicate names": (
+        HEAD + CLIENT + CLIENT,
+        "clients[1].name: 'A' is the name of clients[0] already",
+    ),
+    "no clients": (HEAD + "clients = []\n", "clients: a consortium needs at least one client"),
     "no such CSV": (HEAD + "clients = 'no.csv'\n", "no.csv: there is no such file"),
     "markup": (
         HEAD + CLIENT.replace('"A"', '"[bold]A[/bold]"').replace("500", "0"),
@@ -79,7 +82,7 @@ def test_a_bad_csv_file(run: Run, content: str, message: str) -> None:
     assert message in result.stderr
 
 
-def test_an_oversized_file_is_refused_at_once(run: Run) -> None:
+def test_an_oversized_file_is_rejected_at_once(run: Run) -> None:
     with Path("huge.toml").open("wb") as file:
         file.truncate(100_000_000)
     result = run("solve", "huge.toml")
@@ -87,7 +90,7 @@ def test_an_oversized_file_is_refused_at_once(run: Run) -> None:
     assert "huge.toml: is too large: 100.0 MB, at most 10 MB can be read" in result.stderr
 
 
-def test_files_that_are_none(run: Run) -> None:
+def test_missing_files_and_directories(run: Run) -> None:
     Path("directory").mkdir()
     assert "directory: is a directory, not a file" in run("solve", "directory").stderr
     assert "nope.toml: there is no such file" in run("solve", "nope.toml").stderr
@@ -110,37 +113,43 @@ BAD_WORDS = {
     "an unknown option": (["solve", "--frobnicate"], "--frobnicate"),
     "an unknown command": (["sovle"], "sovle"),
     "no clients": (["solve", "--clients", "0"], "must be 1 or more, got 0"),
-    "all the clients in the world": (["solve", "--clients", "9000000000"], "10,000,000 or less"),
-    "words for a number": (["solve", "--rounds", "many"], "many"),
+    "too many clients": (["solve", "--clients", "9000000000"], "10,000,000 or less"),
+    "text instead of a number": (["solve", "--rounds", "many"], "many"),
     "an impossible number": (
         ["solve", "--discount-factor", "1"],
         "Error: --discount-factor: must be less than 1, got 1",
     ),
     "an impossible margin": (["solve", "--margin", "nan"], "--margin: must be from 0"),
     "no punishment": (["solve", "--punishment-slots", "0"], "must be 1 or more, got 0"),
-    "objectives of a uniform one": (
+    "an objective for a uniform agreement": (
         ["solve", "--agreement", "uniform", "--objective", "fairest"],
         "--objective: a uniform agreement has only one",
     ),
-    "the first of an individual one": (
+    "the first client of an individual agreement": (
         ["solve", "--first-converted", "paper"],
         "--first-converted: needs --agreement uniform",
     ),
-    "a cost beyond all numbers": (
+    "a cost that overflows": (
         ["solve", "--cost-per-sample", "1e308"],
         "cost_per_sample * samples must be less than 1e+290",
     ),
     "more rounds than a float can count": (["solve", "--rounds", "9" * 400], "or less"),
-    "more samples than that": (["solve", "--samples", "9" * 400], "9,007,199,254,740,992 or less"),
-    "a punishment longer than that": (["play", "--punishment-slots", "9" * 400], "or less"),
+    "more samples than a float can count": (
+        ["solve", "--samples", "9" * 400],
+        "9,007,199,254,740,992 or less",
+    ),
+    "a longer punishment than a float can count": (
+        ["play", "--punishment-slots", "9" * 400],
+        "or less",
+    ),
     "no profile": (["certify"], "expects a profile"),
     "too many files": (["certify", "a", "b", "c"], "expects a profile"),
-    "an absent directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
+    "a missing directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
     "a directory": (["solve", "--profile-out", "."], "is a directory, not a file"),
     "too long a name": (["solve", "--report", "x" * 300], "cannot be written: File name too long"),
     "too long a name for a file": (["init", "x" * 300], "cannot be written: File name too long"),
     "too long a name to read": (["train", "--profile", "x" * 300], "x: File name too long"),
-    "two files in one": (
+    "two outputs in one file": (
         ["solve", "--report", "a", "--profile-out", "./a"],
         "a: is named for two outputs",
     ),
@@ -150,7 +159,7 @@ BAD_WORDS = {
 
 
 @pytest.mark.parametrize(("words", "message"), BAD_WORDS.values(), ids=BAD_WORDS.keys())
-def test_bad_words(run: Run, words: list[str], message: str) -> None:
+def test_invalid_options(run: Run, words: list[str], message: str) -> None:
     result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
@@ -161,7 +170,7 @@ def test_bad_words(run: Run, words: list[str], message: str) -> None:
 # --- Files are written whole or not at all -------------------------------------------------
 
 
-def test_a_file_that_fails_leaves_the_old_one_alone(
+def test_a_failed_write_leaves_the_old_file_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "p.csv"
@@ -177,7 +186,7 @@ def test_a_file_that_fails_leaves_the_old_one_alone(
     assert target.read_text() == "old"
 
 
-def test_a_link_is_followed_and_a_device_stays_one(tmp_path: Path) -> None:
+def test_links_are_followed_and_devices_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write_file(tmp_path / "link", "new")
@@ -191,7 +200,7 @@ def test_a_link_is_followed_and_a_device_stays_one(tmp_path: Path) -> None:
             write(tmp_path / "loop")
 
 
-def test_a_protected_file_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protected_file_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "p.csv"
     target.write_text("old")
     target.chmod(0o444)
@@ -230,7 +239,7 @@ OVER_INPUTS = {
 
 
 @pytest.mark.parametrize("words", OVER_INPUTS.values(), ids=OVER_INPUTS.keys())
-def test_what_is_read_is_not_written_to(run: Run, words: list[str]) -> None:
+def test_inputs_are_not_overwritten(run: Run, words: list[str]) -> None:
     texts = {
         "c.toml": HEAD + "clients = 'clients.csv'\n",
         "clients.csv": "name,valuation,cost_per_sample,samples\nA,3,1e-6,500\n",
@@ -263,7 +272,7 @@ def proved(tmp_path: Path) -> list[str]:
     return [*FEDACCORD, "certify", str(profile), "--paper", "--clients", "1"]
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_a_reader_that_exits_early_is_not_an_error() -> None:
     process = subprocess.Popen(
         [*FEDACCORD, "solve", "--paper", "--clients", "3000", "--all"],
         stdout=subprocess.PIPE,
@@ -280,7 +289,9 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])
-def test_a_reader_that_leaves_early_refutes_nothing(proved: list[str], output_format: str) -> None:
+def test_a_reader_that_exits_early_does_not_change_the_exit_code(
+    proved: list[str], output_format: str
+) -> None:
     there, gone = os.pipe()
     os.close(there)
     done = subprocess.run(
@@ -291,7 +302,7 @@ def test_a_reader_that_leaves_early_refutes_nothing(proved: list[str], output_fo
 
 
 @pytest.mark.parametrize("closed", [">&-", ">/dev/null 2>&-", ">&- 2>&-"])
-def test_closed_streams_refute_nothing(proved: list[str], closed: str) -> None:
+def test_closed_streams_do_not_change_the_exit_code(proved: list[str], closed: str) -> None:
     assert subprocess.run(redirected(proved, closed), check=False).returncode == 0
 
 
@@ -301,7 +312,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is
 @needs_full
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["solve", "--paper"], ["--help"], ["reproduce"]])
-def test_an_output_that_is_full(words: list[str], unbuffered: str) -> None:
+def test_a_full_output_device(words: list[str], unbuffered: str) -> None:
     done = subprocess.run(
         redirected([*FEDACCORD, *words], ">/dev/full"),
         env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
@@ -313,12 +324,12 @@ def test_an_output_that_is_full(words: list[str], unbuffered: str) -> None:
 
 
 @needs_full
-def test_nowhere_to_complain(proved: list[str]) -> None:
+def test_no_stream_for_errors(proved: list[str]) -> None:
     done = subprocess.run(redirected(proved, ">/dev/full 2>/dev/full"), check=False)
     assert done.returncode == CANNOT
 
 
-def test_a_mistake_of_ours_refutes_nothing() -> None:
+def test_a_bug_does_not_exit_with_the_code_for_refuted() -> None:
     mistake = (
         "import fedaccord.cli\n"
         "from fedaccord.cli.commands import solve\n"
@@ -332,7 +343,7 @@ def test_a_mistake_of_ours_refutes_nothing() -> None:
     assert done.stderr.endswith(b"please report it with the lines above\n")
 
 
-def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:
+def test_characters_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text(HEAD + CLIENT.replace('"A"', '"Zürich 医院"'), encoding="utf-8")
     for output_format, name in (("text", b"Z?rich"), ("json", rb"Z\u00fcrich \u533b\u9662")):
@@ -348,7 +359,7 @@ def test_letters_that_the_terminal_lacks(tmp_path: Path) -> None:
 def test_an_interrupt_is_quiet() -> None:
     interrupt = (
         "import signal, fedaccord.cli\n"
-        # a process that was started in the background ignores it from the beginning
+        # a process that was started in the background ignores SIGINT
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from fedaccord.cli.commands import solve\n"
         "solve.choose_consortium = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
