@@ -15,7 +15,6 @@ from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError
 from fedaccord.files.reading import TOML_LIMIT, guarded
-from fedaccord.record import jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -188,6 +187,7 @@ def solution_record(
 ) -> dict[str, Any]:
     """What `solve` prints."""
     from fedaccord.game.social_optimum import price_of_anarchy
+    from fedaccord.record import jsonable
 
     equilibrium = certificate.agreement.equilibrium
     return {
@@ -237,6 +237,8 @@ def comparison_record(
     comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
 ) -> dict[str, Any]:
     """What `compare` prints, with the accuracies that were measured, if any."""
+    from fedaccord.record import jsonable
+
     record = comparison.to_dict()
     for mechanism in record["mechanisms"]:
         mechanism["accuracy"] = jsonable(accuracy.get(mechanism["name"]))
@@ -245,6 +247,8 @@ def comparison_record(
 
 def _agreement(certificate: "Certificate", exists_from: float | None) -> dict[str, Any]:
     """The agreement and what its certificate found, in the order in which json.md lists them."""
+    from fedaccord.record import jsonable
+
     record = certificate.agreement.to_dict()
     for row, threshold in zip(record["clients"], jsonable(certificate.threshold), strict=True):
         row["threshold"] = threshold

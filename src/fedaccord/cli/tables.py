@@ -193,7 +193,7 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
 def print_wide(console: Console, *tables: Table) -> None:
     """Print tables of many columns: closer together, and without the edges.
 
-    A table that does not fit the terminal at all runs over its edge: Rich would leave the names out.
+    A table that does not fit the terminal at all runs over its edge; Rich would drop the names.
     """
     console.print()
     for table in tables:
