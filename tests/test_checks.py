@@ -2,6 +2,7 @@
 
 import sys
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +51,22 @@ def test_bounds_in_words() -> None:
     assert wrong_number(inf, above=0) == "must be more than 0 and finite, got inf"
     assert wrong_number(2, above=0, below=1) == "must be between 0 and 1, got 2"
     assert wrong_number("x") == "must be a number, got 'x'"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (fa.solve_equilibrium, "consortium: must be of type Consortium, got str: 'a.toml'"),
+        (fa.solve_agreement, "consortium: must be of type Consortium, got str: 'a.toml'"),
+        (fa.compare, "consortium: must be of type Consortium, got str: 'a.toml'"),
+        (fa.certify, "agreement: must be of type Agreement, got str: 'a.toml'"),
+        (fa.play, "agreement: must be of type Agreement or Consortium, got str: 'a.toml'"),
+    ],
+)
+def test_a_file_name_is_neither_a_consortium_nor_an_agreement(call: Any, message: str) -> None:
+    with pytest.raises(fa.InvalidInput) as refused:
+        call("a.toml")
+    assert str(refused.value) == message
 
 
 def test_a_misspelt_choice() -> None:

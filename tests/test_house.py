@@ -77,7 +77,12 @@ def test_old_modules_say_where_they_are_now(old: str) -> None:
 def test_modules_below_an_old_package_say_so_too() -> None:
     with pytest.raises(ModuleNotFoundError) as moved:
         import_module("fedaccord.baselines.contract")
-    assert str(moved.value) == "fedaccord.baselines has moved: use fedaccord.mechanisms"
+    assert str(moved.value) == (
+        "fedaccord.baselines has moved: use fedaccord.mechanisms; its command is now "
+        "`fedaccord detect`"
+    )
+    with pytest.raises(ModuleNotFoundError, match=r"has moved: use fedaccord\.mechanisms"):
+        exec("from fedaccord import baselines", {})
     run = [sys.executable, "-m", "fedaccord.baselines.detection"]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert "fedaccord.baselines has moved: use fedaccord.mechanisms" in done.stderr

@@ -217,6 +217,12 @@ def test_html_is_escaped() -> None:
         assert "a &amp; b" in html
 
 
+def test_lists_in_html_are_words() -> None:
+    html = fa.compare(fa.paper_consortium(clients=5))._repr_html_()
+    assert "<td>()</td>" not in html
+    assert "<td>Clients pay each other so that all save the same." in html
+
+
 def test_a_table_is_computed_only_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The costs without slips take one match per client, so they are computed on demand."""
     match = play(agreement(), {"client-7": DeviateOnce(slot=3)}, slots=20)

@@ -133,6 +133,15 @@ def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
         raise InvalidInput(f"must be one of {listed}, got {shown(value)}{hint}", field=field)
 
 
+def check_type(field: str, value: object, *types: type) -> None:
+    """Refuse a value of any other type than these: a file's name for a consortium, say."""
+    if not isinstance(value, types):
+        listed = " or ".join(each.__name__ for each in types)
+        raise InvalidInput(
+            f"must be of type {listed}, got {type(value).__name__}: {shown(value)}", field=field
+        )
+
+
 # --- Clients' names ------------------------------------------------------------------------
 
 

@@ -70,8 +70,10 @@ class _Finder:
         package, _, name = fullname.partition(".")
         if package == "fedaccord" and name in NOW_IN:
             command = "; its command is now `fedaccord detect`" if name == "baselines" else ""
+            # Not the module's own name: `from fedaccord import baselines` would hide the error.
+            # With no name at all, `python -m` would print a traceback.
             raise ModuleNotFoundError(
-                f"fedaccord.{name} has moved: use fedaccord.{NOW_IN[name]}{command}", name=fullname
+                f"fedaccord.{name} has moved: use fedaccord.{NOW_IN[name]}{command}", name=package
             )
 
 

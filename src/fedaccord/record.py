@@ -195,4 +195,6 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int | float | np.number):
         return write([float(value)])[0]
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value)) or "–"
     return in_brief(str(value), _LONGEST_VALUE)

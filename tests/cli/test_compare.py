@@ -240,3 +240,16 @@ def test_seeds_count_from_the_first(run: Run) -> None:
     alone = [accuracy(seed, 1) for seed in (0, 4, 5)]
     assert len(set(alone)) == 3
     assert accuracy(4, 2) == pytest.approx((alone[1] + alone[2]) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "94"])
+def test_a_narrow_terminal_shows_every_column_beside_the_names(
+    run: Run, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    run("init")
+    monkeypatch.setenv("COLUMNS", columns)
+    text = run("compare", "consortium.toml").stdout.partition("Contributors: a + b")[0]
+    assert text.count("Mechanism") == 2
+    assert text.count("individual ") == 2
+    assert all(word in text for word in ("(+ partial)", "per slot", "enforcing", "info ok"))
+    assert "…" not in text

@@ -252,7 +252,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
     (tmp_path / "many.toml").write_text(CONSORTIUM.replace("samples = 120", "samples = 12000"))
     result = three("flower", "new", "other", "many.toml", "--dataset", "digits")
     assert result.exit_code == 2
-    assert "has 12000 samples, but digits has only" in result.stderr
+    assert result.stderr == "Error: St Mary: has 12,000 samples, but digits only 1,438 examples\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "many.toml", "three.toml"]
     result = three("flower", "keys", "app", "--host", "x")
     assert "is not a directory that `fedaccord flower new` wrote" in result.stderr

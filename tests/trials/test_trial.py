@@ -109,7 +109,9 @@ def test_a_folder_of_data(tmp_path: Path) -> None:
         np.savez(tmp_path / f"{name}.npz", inputs=inputs, labels=inputs[:, 0] > 0)
     trial = train(CONSORTIUM, ["individual"], data=tmp_path, seeds=1)
     assert trial.scores[0].accuracy.mean > 0.8
-    with pytest.raises(fa.InvalidInput, match="client-1: has 100 examples, but 200 samples"):
+    with pytest.raises(
+        fa.InvalidInput, match="client-1: has 100 examples, but at scale 2 it needs 200"
+    ):
         train(CONSORTIUM, ["individual"], data=tmp_path, scale=2.0)
 
 
@@ -175,6 +177,9 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         ({"dataset": "digits", "data": "."}, "dataset: cannot be combined with data"),
         ({"resume": True}, "resume: there must be a checkpoint folder"),
         ({"ledger": "x.db"}, "ledger: is kept on Flower only"),
+        ({"dataset": ([[1.0]], [1])}, "dataset: must be a name or a Dataset; arrays, frames and"),
+        ({"local": "epochs"}, "local: must be of type GradientStep or LocalEpochs, got str"),
+        ({"skew": 0}, "skew: must be more than 0, got 0"),
         ({"task": "svm"}, "there is no task called 'svm': choose one of softmax, mlp, cnn"),
     ],
 )

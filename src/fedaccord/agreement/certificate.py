@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.checks import check_type
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables
@@ -143,6 +144,7 @@ def certify(agreement: Agreement) -> Certificate:
     Returns:
         A record with one entry per client; `holds` says whether all of them keep to it.
     """
+    check_type("agreement", agreement, Agreement)
     consortium = agreement.consortium
     profile, punishment = agreement.profile, agreement.equilibrium.profile
     deviation, gain = _best_deviation(consortium, profile)

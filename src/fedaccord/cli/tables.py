@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from fedaccord.cli.console import escaped, json_for_people, output
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 LISTED = 20
 """Clients in a table unless --all is given."""
+_ANY_WIDTH = 10_000
+"""Characters; wider than any table."""
 
 
 def print_consortium(console: Console, consortium: "Consortium") -> None:
@@ -187,12 +190,30 @@ def plain_table(name: str, numbers: list[str], words: str | None = None) -> Tabl
     return table
 
 
-def print_wide(console: Console, table: Table) -> None:
-    """Print a table of many columns: closer together, and without the edges."""
+def print_wide(console: Console, *tables: Table) -> None:
+    """Print tables of many columns: closer together, and without the edges.
+
+    A table that does not fit the terminal at all runs over its edge; Rich would drop the names.
+    """
+    console.print()
+    for table in tables:
+        table.collapse_padding, table.show_edge = True, False
+        least = _widths(console, table).minimum
+        if least > console.width:
+            table.width = least
+        console.print(table, crop=False)
+        console.print()
+
+
+def fits(console: Console, table: Table) -> bool:
+    """Whether the terminal is wide enough for a table of `print_wide`, with nothing wrapped."""
     table.collapse_padding, table.show_edge = True, False
-    console.print()
-    console.print(table)
-    console.print()
+    return _widths(console, table).maximum <= console.width
+
+
+def _widths(console: Console, table: Table) -> Measurement:
+    """The least width that a table needs, and the width at which nothing in it is wrapped."""
+    return Measurement.get(console, console.options.update(max_width=_ANY_WIDTH), table)
 
 
 def print_training(console: Console, comparison: "Trial") -> None:

@@ -206,6 +206,13 @@ def _write_data(
     clients: Path, folders: Mapping[str, str], privates: list[Private], dataset: Dataset
 ) -> None:
     """Examples for a rehearsal; no two clients have the same one if there are enough."""
+    if problems := [
+        f"{private.name}: has {private.samples:,} samples, but {dataset.name} only "
+        f"{dataset.size:,} examples"
+        for private in privates
+        if private.samples > dataset.size
+    ]:
+        raise InvalidInput(problems)
     drawn = RandomPartition(dataset, [private.samples for private in privates]).draw(1)
     for private, share in zip(privates, drawn, strict=True):
         if "/" in private.name or "\\" in private.name:

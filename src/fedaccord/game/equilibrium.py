@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.checks import check_type
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.filling import fill
@@ -89,6 +90,7 @@ class Equilibrium(Record):
 
 def solve_equilibrium(consortium: Consortium) -> Equilibrium:
     """The Nash equilibrium of one slot, in O(N log N), for any data sizes."""
+    check_type("consortium", consortium, Consortium)
     filling = fill(consortium.satiation[np.newaxis], consortium.samples[np.newaxis])
     total, share = float(filling.total.item()), float(filling.share.item())
     critical = np.flatnonzero(filling.at_margin[0])

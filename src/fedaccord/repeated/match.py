@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.checks import check_number, check_whole
+from fedaccord.checks import check_number, check_type, check_whole
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, as_text
@@ -226,6 +226,7 @@ def play(
     check_number("tolerance", tolerance, least=0, below=1)
     if isinstance(agreement, Consortium):
         agreement = solve_agreement(agreement)
+    check_type("agreement", agreement, Agreement, Consortium)
     simulator = Simulator(agreement, _by_client(agreement, strategies or {}, slots), tolerance)
     recorder = Recorder(agreement, slots, history)
     rng = MatchRng(agreement.consortium.size, slots, noise, dropout, seed)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.checks import check_whole
+from fedaccord.checks import check_whole, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
@@ -64,6 +64,12 @@ def read_profiles(
         named = {"equilibrium": agreement.equilibrium, agreement.kind: agreement}
     elif isinstance(agreement, Equilibrium):
         named = {"equilibrium": agreement}
+    elif agreement is None or isinstance(agreement, str):
+        raise InvalidInput(
+            "must be an Agreement, an Equilibrium, a Match, a Consortium or contributions, "
+            f"got {shown(agreement)}",
+            field="agreement",
+        )
     else:
         named = {"contributions": _amounts("contributions", agreement)}
     if not named:
@@ -198,6 +204,8 @@ def _played(
         rows = profile if profile.ndim == 2 else profile[None].repeat(slots, axis=0)
         if consortium is not None:
             _check_rows(name, rows, consortium)
+        elif not ((rows >= 0) & np.isfinite(rows)).all():
+            raise InvalidInput(_of(name, "contributions must be 0 or more and finite"))
         return PlayedProfile(name, rows, ("cooperating",) * slots)
     if isinstance(profile, Match):
         match = profile

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fedaccord.checks import check_installed, check_whole
+from fedaccord.checks import check_installed, check_number, check_type, check_whole
 from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.own import OwnPartition, read_data
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
@@ -64,13 +64,15 @@ def build_course(
     check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.course import Course
-    from fedaccord.training.engine import GradientStep
+    from fedaccord.training.engine import GradientStep, LocalEpochs
     from fedaccord.training.task import Model
 
     if dataset is not None and data is not None:
         raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
     if rounds is not None:
         check_whole("rounds", rounds, least=1)
+    local = GradientStep() if local is None else local
+    check_type("local", local, GradientStep, LocalEpochs)
     source = _dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
     if isinstance(source, Dataset):
         partition, scale = _drawn(clients, source, skew, scale)
@@ -80,7 +82,7 @@ def build_course(
         model=Model(_task(task), partition(0).dataset),
         partition=partition,
         rounds=rounds or clients.rounds,
-        local=local or GradientStep(),
+        local=local,
         scale=scale,
         names=clients.names,
     )
@@ -107,6 +109,11 @@ def _dataset(dataset: str | Dataset | None, progress: Progress | None) -> Datase
     """A dataset itself, or by name; `digits` unless one is named."""
     if isinstance(dataset, Dataset):
         return dataset
+    if dataset is not None and not isinstance(dataset, str):
+        raise InvalidInput(
+            "must be a name or a Dataset; arrays, frames and folders are passed as data",
+            field="dataset",
+        )
 
     def tell(file: str, done: int, of: int) -> None:
         if progress is not None:
@@ -140,6 +147,7 @@ def _drawn(
         raise InvalidInput(problems)
     if skew is None:
         return lambda seed: RandomPartition(dataset, sizes, seed), scale
+    check_number("skew", skew, above=0)
     SkewedPartition(dataset, sizes, skew)  # rejects a skew that cannot be drawn with
     return lambda seed: SkewedPartition(dataset, sizes, skew, seed), scale
 
@@ -156,6 +164,8 @@ def _own(
     needed = scaled_sizes(clients.samples, scale)
     if problems := [
         f"{name}: has {has:,} examples, but {needs:,} samples in the consortium"
+        if scale == 1
+        else f"{name}: has {has:,} examples, but at scale {scale:g} it needs {needs:,}"
         for name, has, needs in zip(clients.names, own.sizes, needed, strict=True)
         if has < needs
     ]:

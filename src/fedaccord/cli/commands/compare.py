@@ -21,13 +21,15 @@ from fedaccord.cli.outputs import check_writable, write_csv, write_file
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rich.console import Console
+    from rich.table import Table
 
     from fedaccord.game.consortium import Consortium
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.mechanisms.mechanism import Mechanism
+    from fedaccord.summaries.mechanisms import MechanismRow
     from fedaccord.training.comparison import Estimate
 
 
@@ -250,7 +252,7 @@ def _print(
     console: "Console", comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
 ) -> None:
     """A table, what it shows, and a few lines about each mechanism."""
-    from fedaccord.cli.tables import plain_table, print_wide
+    from fedaccord.cli.tables import fits, plain_table, print_wide
     from fedaccord.summaries.mechanisms import (
         ACCURACY_NOTE,
         comparison_summary,
@@ -258,15 +260,12 @@ def _print(
         mechanism_rows,
     )
 
-    table = plain_table("Mechanism", list(_HEADINGS))
     rows = mechanism_rows(comparison, accuracy)
-    for row in rows:
-        table.add_row(
-            row.name,
-            *(row.contributors, row.free_riders, row.total, row.total_cost),
-            *(row.paid, row.worst_saving, row.self_enforcing, row.private_information),
-        )
-    print_wide(console, table)
+    whole, half = _table(rows), len(_HEADINGS) // 2
+    if fits(console, whole):
+        print_wide(console, whole)
+    else:
+        print_wide(console, _table(rows, slice(half)), _table(rows, slice(half, None)))
     console.print(mechanism_note(), style="dim")
     if accuracy:
         measured = plain_table("Mechanism", ["Test accuracy"])
@@ -280,3 +279,15 @@ def _print(
         console.print(f"  {row.name}: {row.explanation}", soft_wrap=True)
         for note in row.notes:
             console.print(f"    {note}", soft_wrap=True)
+
+
+def _table(rows: "Iterable[MechanismRow]", part: slice = slice(None)) -> "Table":
+    """The table of mechanisms, with all its columns of numbers or some of them."""
+    from fedaccord.cli.tables import plain_table
+
+    table = plain_table("Mechanism", list(_HEADINGS[part]))
+    for row in rows:
+        amounts = (row.contributors, row.free_riders, row.total, row.total_cost)
+        merits = (row.paid, row.worst_saving, row.self_enforcing, row.private_information)
+        table.add_row(row.name, *(*amounts, *merits)[part])
+    return table

@@ -105,6 +105,7 @@ def verify(
 
     The exit code is 0 if everything is in order, and 1 if not.
     """
+    from fedaccord.numbers import count
     from fedaccord.protocol import audit
 
     with working("Verifying"), ExitStack() as stack:
@@ -124,7 +125,7 @@ def verify(
         typer.echo(json_for_people(record))
     else:
         last = "" if head is None else f", the last with the digest {head[:16]}..."
-        about = f"{chain.length} entries, {chain.slots} slots{last}"
+        about = f"{chain.length} entries, {count(chain.slots, 'slot')}{last}"
         typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
         in_order = ["Nothing in it was changed: the chain of digests is intact."]
         if result.what == "the server's ledger":
