@@ -89,7 +89,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     suggest_commands=False,  # click does
-    rich_markup_mode=None,  # plain help needs no rich, and so no time
+    rich_markup_mode=None,  # plain help does not import rich, which is slow
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

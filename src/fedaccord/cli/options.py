@@ -354,6 +354,6 @@ def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _S
 
 
 def _check_name(name: str, consortium: "Consortium") -> None:
-    """Refuse a name that is none of the clients'."""
+    """Reject a name that no client has."""
     if name not in consortium.names:
         raise InvalidInput(no_such_client(name, consortium.names))

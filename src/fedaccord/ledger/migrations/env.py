@@ -7,7 +7,7 @@ from fedaccord.ledger.schema import METADATA, VERSION_TABLE
 
 
 def run(connection: Connection) -> None:
-    """Run them all or none."""
+    """Run all migrations or none."""
     context.configure(
         connection=connection,
         target_metadata=METADATA,

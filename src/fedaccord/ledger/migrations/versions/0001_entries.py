@@ -22,7 +22,7 @@ _POSTGRESQL = [
 
 
 def upgrade() -> None:
-    """Make the tables, and the triggers that keep an honest writer from a mistake."""
+    """Create the tables, and triggers that protect an honest writer from mistakes."""
     op.create_table(
         "entries",
         sa.Column("number", _NUMBER, primary_key=True),

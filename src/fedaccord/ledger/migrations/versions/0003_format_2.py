@@ -1,4 +1,4 @@
-"""Entries in format 2. The tables stay as they are, and so do entries that were written before.
+"""Entries in format 2. The tables and existing entries are unchanged.
 
 Entries are chained by their digests, and clients' copies hold those digests: nobody can rewrite
 entries in another format and keep the chain. So only a ledger without entries is brought to this
@@ -15,7 +15,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Refuse a ledger with entries."""
+    """Reject a ledger with entries."""
     entries = sa.table("entries", sa.column("number"))
     if op.get_bind().execute(sa.select(entries.c.number).limit(1)).first() is not None:
         raise FedaccordError(
@@ -25,4 +25,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Leave the tables as they are."""
+    """Nothing to do: the tables are unchanged."""
