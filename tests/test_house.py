@@ -18,10 +18,8 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMANDS = "cli/"
 WITH_FLAGS = {
     "flower/app_directory.py",  # quotes Flower's own commands
-    "flower/keys.py",
-    "protocol/forks.py",
 }
-"""Modules that still mention flags; none may be added."""
+"""Modules that may mention flags."""
 
 
 def modules_outside_the_command_line() -> Iterator[tuple[str, ast.Module]]:

@@ -14,7 +14,7 @@ from fedaccord.ledger.chain import Chain, Checkpoint, Entry, Fact, Head
 from fedaccord.ledger.lines import Reading
 from fedaccord.protocol import facts, notes
 from fedaccord.protocol.auditor import NONSENSE, Auditor, in_brief
-from fedaccord.protocol.copies import EMPTY, Comparison, compare_copies, contradictions_of_many
+from fedaccord.protocol.copies import EMPTY, CopyComparison, compare_copies, contradictions_of_many
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.state import State
 
@@ -240,7 +240,7 @@ class ComparedCopies:
 
     clients: dict[str, str]
     """Whose copy each intact one is, by its name."""
-    comparison: Comparison
+    comparison: CopyComparison
     problems: list[str]
 
 

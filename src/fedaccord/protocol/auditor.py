@@ -16,9 +16,15 @@ from fedaccord.protocol.conclusions import (
     equilibrium_of,
     find_offers,
 )
-from fedaccord.protocol.guards import Fault, Length, check_equilibrium, check_report, largest_norms
+from fedaccord.protocol.guards import (
+    Length,
+    ReplyRefused,
+    check_equilibrium,
+    check_report,
+    largest_norms,
+)
 from fedaccord.protocol.messages import LONGEST_REASON, AskedRank, Stage, part
-from fedaccord.protocol.notes import STAGES
+from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
 from fedaccord.protocol.questions import Contents, OpenQuestion, open_question
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
@@ -34,7 +40,7 @@ _PUBLIC = ("turn", "agreement", "equilibrium_total", "punishment_slots")
 
 NONSENSE = (
     FedaccordError,
-    Fault,
+    ReplyRefused,
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -261,7 +267,7 @@ class Auditor:
         """What is wrong with what a client answered, or with its absence."""
         question = self.question or self._ask(open_question(self.state))
         absent = fact.kind == "absence"
-        stage = getattr(fact, "stage", None) if absent else STAGES[fact.kind]
+        stage = getattr(fact, "stage", None) if absent else STAGE_OF[fact.kind]
         if (stage, fact.slot, getattr(fact, "turn", 0)) != question[:3]:
             return "answers a question that is not open"
         name = str(fact.whom)
@@ -274,7 +280,7 @@ class Auditor:
         self.heard[name] = fact
         try:
             return self._content(fact, question.contents)
-        except Fault as fault:
+        except ReplyRefused as fault:
             return f"has content that our server refuses: {fault}"
 
     def _fits_refusals(self, name: str, *, absent: bool) -> bool:

@@ -171,7 +171,7 @@ def _follows(note: notes.Note, state: State) -> bool:
         question = open_question(state)
     except NONSENSE:  # the client was shown a moment at which nothing was to be asked
         return False
-    place = (notes.STAGES[note.kind], note.slot, note.turn)
+    place = (notes.STAGE_OF[note.kind], note.slot, note.turn)
     if place != question[:3] or note.client not in question.contents:
         return False
     if isinstance(note, notes.Report) and note.terms != state.rules.digest:
@@ -227,7 +227,7 @@ class _Alike(NamedTuple):
 
 
 @dataclass
-class Comparison:
+class CopyComparison:
     """The result of comparing copies."""
 
     questions: int = 0
@@ -237,7 +237,7 @@ class Comparison:
     contradictions: list[str] = field(default_factory=list)
 
 
-def compare_copies(copies: Iterable[Iterable[Entry]]) -> Comparison:
+def compare_copies(copies: Iterable[Iterable[Entry]]) -> CopyComparison:
     """Where clients' copies contradict one another; each of them must be intact by itself."""
     by_question: dict[tuple[str, int, int], _Alike] = {}
     by_shown: dict[int, _Alike] = {}
@@ -256,9 +256,9 @@ def compare_copies(copies: Iterable[Iterable[Entry]]) -> Comparison:
         alike = _Alike(noted, _told_alike(note) | {_LENGTH: number})
         first = by_question.setdefault((note.kind, note.slot, note.turn), alike)
         if first.noted.note.client != note.client:
-            questions.add((notes.STAGES[note.kind], note.slot, note.turn))
+            questions.add((notes.STAGE_OF[note.kind], note.slot, note.turn))
             found |= dict.fromkeys(_differences(first, alike))
-    return Comparison(len(questions), len(shown), list(found))
+    return CopyComparison(len(questions), len(shown), list(found))
 
 
 _LENGTH = "number of entries in the server's ledger"

@@ -30,7 +30,7 @@ PROBLEMS = {
 Read = TypeVar("Read")
 
 
-class Fault(Exception):
+class ReplyRefused(Exception):
     """Why a reply is refused."""
 
 
@@ -48,9 +48,9 @@ def take_replies(
             name = _sender(ask, reply)
             _check_place(ask, name, reply.body)
             if name in good:
-                raise Fault(Reason.DUPLICATE)
+                raise ReplyRefused(Reason.DUPLICATE)
             good[name] = read(name, reply)
-        except Fault as fault:
+        except ReplyRefused as fault:
             faults.append(_fault(ask, reply, str(fault)))
     return good, faults
 
@@ -68,26 +68,26 @@ def _fault(ask: Ask, reply: Reply, reason: str) -> facts.Fault:
 
 def _sender(ask: Ask, reply: Reply) -> str:
     if reply.problem is not None:
-        raise Fault(reply.problem)
+        raise ReplyRefused(reply.problem)
     if reply.client is None:
-        raise Fault(Reason.UNKNOWN_NODE)
+        raise ReplyRefused(Reason.UNKNOWN_NODE)
     if reply.client not in ask.contents:
-        raise Fault(Reason.NOT_ASKED)
+        raise ReplyRefused(Reason.NOT_ASKED)
     return reply.client
 
 
 def _check_place(ask: Ask, name: str, body: Any) -> None:
     """It must answer this question."""
     if not isinstance(body, Mapping):
-        raise Fault(Reason.NO_CONTENT)
+        raise ReplyRefused(Reason.NO_CONTENT)
     for field, wanted in (("slot", ask.slot), ("stage", ask.stage), ("turn", ask.turn)):
         given = body.get(field)
         if type(given) is not type(wanted) or given != wanted:
-            raise Fault(Reason.OTHER_PLACE.format(place=field))
+            raise ReplyRefused(Reason.OTHER_PLACE.format(place=field))
     if body.get("token") != ask.token(name):
-        raise Fault(Reason.REPLAYED)
+        raise ReplyRefused(Reason.REPLAYED)
     if "problem" in body:
-        raise Fault(PROBLEMS.get(str(body["problem"]), Reason.WENT_WRONG))
+        raise ReplyRefused(PROBLEMS.get(str(body["problem"]), Reason.WENT_WRONG))
 
 
 # --- What is in a reply --------------------------------------------------------------------
@@ -97,11 +97,11 @@ def whole(body: Mapping[str, Any], field: str, most: int) -> int:
     """A count: a whole number from 0 to `most`, and nothing that only looks like one."""
     value = body.get(field)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Fault(Reason.NOT_A_COUNT.format(field=field))
+        raise ReplyRefused(Reason.NOT_A_COUNT.format(field=field))
     if value < 0:
-        raise Fault(Reason.NEGATIVE.format(field=field))
+        raise ReplyRefused(Reason.NEGATIVE.format(field=field))
     if value > most:
-        raise Fault(Reason.ABOVE.format(field=field, most=most))
+        raise ReplyRefused(Reason.ABOVE.format(field=field, most=most))
     return value
 
 
@@ -109,13 +109,13 @@ def number(body: Mapping[str, Any], field: str) -> float:
     """A finite number."""
     value = body.get(field)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(Reason.NO_NUMBER.format(field=field))
+        raise ReplyRefused(Reason.NO_NUMBER.format(field=field))
     try:
         value = float(value)
     except OverflowError:
-        raise Fault(Reason.BEYOND_NUMBERS.format(field=field)) from None
+        raise ReplyRefused(Reason.BEYOND_NUMBERS.format(field=field)) from None
     if not isfinite(value):
-        raise Fault(Reason.NOT_FINITE.format(field=field))
+        raise ReplyRefused(Reason.NOT_FINITE.format(field=field))
     return value
 
 
@@ -131,11 +131,11 @@ def check_report(report: ReportAnswer) -> ReportAnswer:
     """Check that everything that follows from a report can be computed."""
     if not RATIOS[0] <= report.ratio <= RATIOS[1]:
         least, most = (f"{end:g}" for end in RATIOS)
-        raise Fault(Reason.OUT_OF_RANGE.format(field="ratio", least=least, most=most))
+        raise ReplyRefused(Reason.OUT_OF_RANGE.format(field="ratio", least=least, most=most))
     if report.samples == 0:
-        raise Fault(Reason.NO_SAMPLES)
+        raise ReplyRefused(Reason.NO_SAMPLES)
     if report.discount_factor is not None and not 0 <= report.discount_factor < 1:
-        raise Fault(Reason.OUT_OF_RANGE.format(field="discount_factor", least=0, most=1))
+        raise ReplyRefused(Reason.OUT_OF_RANGE.format(field="discount_factor", least=0, most=1))
     return report
 
 
@@ -148,7 +148,7 @@ def read_rank(body: Mapping[str, Any], expected: float, samples: int) -> RankAns
 def check_equilibrium(contribution: float, expected: float, samples: int) -> None:
     """Check an equilibrium contribution, which the server can compute as well."""
     if abs(contribution - expected) > SAME_EQUILIBRIUM * samples:
-        raise Fault(Reason.OTHER_EQUILIBRIUM)
+        raise ReplyRefused(Reason.OTHER_EQUILIBRIUM)
 
 
 def read_answer(body: Mapping[str, Any]) -> OfferAnswer:
@@ -164,7 +164,7 @@ def read_consent(body: Mapping[str, Any]) -> ConsentAnswer:
 def _bool(body: Mapping[str, Any], field: str) -> bool:
     value = body.get(field)
     if not isinstance(value, bool):
-        raise Fault(Reason.NOT_A_BOOL.format(field=field))
+        raise ReplyRefused(Reason.NOT_A_BOOL.format(field=field))
     return value
 
 
@@ -184,15 +184,15 @@ def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
     if count == 0:
         return Update(0)
     if reply.parameters is None:
-        raise Fault(Reason.NO_PARAMETERS)
+        raise ReplyRefused(Reason.NO_PARAMETERS)
     if not all(isinstance(array, np.ndarray) for array in reply.parameters.values()):
-        raise Fault(Reason.NO_ARRAY)
+        raise ReplyRefused(Reason.NO_ARRAY)
     if (difference := unlike(reply.parameters, model)) is not None:
-        raise Fault(difference)
+        raise ReplyRefused(difference)
     parameters = {name: reply.parameters[name] for name in model}
     norm = distance(parameters, model)
     if not isfinite(norm):
-        raise Fault(Reason.ENDLESS_UPDATE)
+        raise ReplyRefused(Reason.ENDLESS_UPDATE)
     return Update(count, parameters, norm)
 
 

@@ -28,7 +28,6 @@ FORMAT = 2
 """The version of everything below, of the facts in a ledger and of the notes in a copy."""
 
 Stage = Literal["report", "rank", "offer", "train", "settle", "consent"]
-STAGES: tuple[Stage, ...] = ("report", "rank", "offer", "train", "settle", "consent")
 Phase = Literal["cooperating", "punishing"]
 BasisName = Literal["agreement", "equilibrium"]
 VerdictName = Literal["kept", "deviation", "absence", "refused"]

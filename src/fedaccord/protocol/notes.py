@@ -106,7 +106,7 @@ class Consent(Note, AskedConsent, ConsentAnswer):
 FORMS: dict[str, type[Note]] = {
     form.kind: form for form in (Report, Rank, Offer, Answer, Contribution, Settlement, Consent)
 }
-STAGES: dict[str, Stage] = {
+STAGE_OF: dict[str, Stage] = {
     "report": "report",
     "rank": "rank",
     "offer": "offer",

@@ -135,7 +135,7 @@ def find_detector(name: str) -> Callable[[int], Detector]:
     return found
 
 
-Record: TypeAlias = dict[str, Any]
+Row: TypeAlias = dict[str, Any]
 Case: TypeAlias = tuple[str, int, str, str]
 """Disguise, number of free riders, detector, and what it was fitted to."""
 
@@ -143,16 +143,16 @@ _TITLES = {"dagmm": "DAGMM", "std-dagmm": "STD-DAGMM", "ecod": "ECOD"}
 _WAYS = ("round", "reference")
 
 
-def means_by_case(records: Iterable[Record]) -> dict[Case, list[str]]:
+def means_by_case(records: Iterable[Row]) -> dict[Case, list[str]]:
     """AUC, precision, recall and wrongly dropped contributors of each case."""
-    cases: dict[Case, list[Record]] = {}
+    cases: dict[Case, list[Row]] = {}
     for one in records:
         case = (one["disguise"], one["free_riders"], one["detector"], one["fitted_on"])
         cases.setdefault(case, []).append(one)
     return {case: _means(group) for case, group in cases.items()}
 
 
-def _means(records: Sequence[Record]) -> list[str]:
+def _means(records: Sequence[Row]) -> list[str]:
     """The means over the repeats; for the precision, over those in which anyone was dropped."""
     cells = []
     for field, digits in (
@@ -166,7 +166,7 @@ def _means(records: Sequence[Record]) -> list[str]:
     return cells
 
 
-def markdown_tables(records: Iterable[Record]) -> tuple[str, str]:
+def markdown_tables(records: Iterable[Row]) -> tuple[str, str]:
     """Two tables: the AUC of each case; and precision, recall and wrongly dropped contributors."""
     means = means_by_case(records)
     return _markdown(means, slice(0, 1)), _markdown(means, slice(1, None))
