@@ -59,6 +59,8 @@ def test_bounds_in_words() -> None:
         (fa.solve_equilibrium, "consortium: must be of type Consortium, got str: 'a.toml'"),
         (fa.solve_agreement, "consortium: must be of type Consortium, got str: 'a.toml'"),
         (fa.compare, "consortium: must be of type Consortium, got str: 'a.toml'"),
+        (fa.solve_social_optimum, "consortium: must be of type Consortium, got str: 'a.toml'"),
+        (fa.shortest_punishment, "agreement: must be of type Agreement, got str: 'a.toml'"),
         (fa.certify, "agreement: must be of type Agreement, got str: 'a.toml'"),
         (fa.play, "agreement: must be of type Agreement or Consortium, got str: 'a.toml'"),
     ],

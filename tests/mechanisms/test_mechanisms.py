@@ -76,6 +76,11 @@ def test_without_an_agreement_the_outcome_is_the_equilibrium_with_a_note() -> No
     assert outcome.enforced_by == "self-interest"
 
 
+def test_one_mechanism_by_name() -> None:
+    comparison = compare(fa.paper_consortium(clients=5), "social optimum")
+    assert [entry.name for entry in comparison.entries] == ["social optimum"]
+
+
 def test_a_comparison_in_the_papers_setting() -> None:
     comparison = compare(fa.paper_consortium())
     counted = {

@@ -91,8 +91,8 @@ OTHER = fa.solve_equilibrium(fa.paper_consortium(clients=4, samples=100, rounds=
         ({"a": "uniform"}, None, {}, "a: must be an Agreement, an Equilibrium, a Match"),
         ("uniform", None, {}, "agreement: must be an Agreement, an Equilibrium, a Match, a Cons"),
         (None, None, {}, "agreement: must be an Agreement, an Equilibrium, a Match, a Consortium"),
-        ([1, -2], None, {}, "contributions must be 0 or more and finite"),
-        ([[1, float("inf")]], None, {}, "contributions must be 0 or more and finite"),
+        ([1, -2], None, {}, "contributions: must be 0 or more and finite"),
+        ([[1, float("inf")]], None, {}, "contributions: must be 0 or more and finite"),
         ([[1, 2], [3, 4]], None, {"slots": 3}, "slots: contributions has contributions for 2"),
         ([1, 2], None, {"slots": 0}, "slots: must be a whole number, 1 or more, got 0"),
         (

@@ -28,7 +28,7 @@ from fedaccord.agreement.enforcement import (
 )
 from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
 from fedaccord.agreement.whole import largest_whole_profile
-from fedaccord.checks import check_choice
+from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
@@ -286,6 +286,7 @@ def shortest_punishment(agreement: Agreement) -> int | None:
     the answer is None for it, too. The certificate's tolerance is not used to shorten the
     punishment: where there is hardly any slack, `certify` may accept a few slots less.
     """
+    check_type("agreement", agreement, Agreement)
     if not certify(replace(agreement, punishment_slots=None)).holds:
         return None
     game = scale_one(agreement.equilibrium)

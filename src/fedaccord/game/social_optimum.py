@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fedaccord.checks import check_type
 from fedaccord.game.consortium import Consortium, satiation_points
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
@@ -50,6 +51,7 @@ class SocialOptimum(Record):
 
 def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
     """The profile that minimises the sum of all costs; clients of equal cost share equally."""
+    check_type("consortium", consortium, Consortium)
     with np.errstate(over="ignore"):  # samples that cost next to nothing are worth it at any total
         ratio = consortium.valuation.sum() / consortium.cost_per_sample
     points = satiation_points(ratio, consortium.rounds)

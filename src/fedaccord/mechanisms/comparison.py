@@ -116,13 +116,15 @@ class MechanismComparison(Record):
 
 
 def compare(
-    consortium: Consortium, mechanisms: Iterable[Mechanism | str] | None = None
+    consortium: Consortium, mechanisms: Iterable[Mechanism | str] | str | None = None
 ) -> MechanismComparison:
     """Compare mechanisms, each with a certificate of its contributions.
 
-    `mechanisms` are names or objects of your own; by default all built-in ones and those of
-    installed packages.
+    `mechanisms` are names or objects of your own, or one name; by default all built-in ones and
+    those of installed packages.
     """
+    if isinstance(mechanisms, str):
+        mechanisms = [mechanisms]
     chosen = [
         find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
         for mechanism in (mechanism_names() if mechanisms is None else mechanisms)

@@ -16,7 +16,7 @@ from fedaccord.data.dataset import Dataset
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.files.consortium import load_consortium
 from fedaccord.record import Record, Tables, jsonable
-from fedaccord.trials.setting import Progress, find_model
+from fedaccord.trials.setting import Progress, find_model, local_steps
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses, Speed
@@ -141,13 +141,12 @@ def calibrate(
     check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.calibration import measure_losses, measure_speed
-    from fedaccord.training.engine import GradientStep
 
     price = _price(price_per_second, chip, hertz)
     _check_positive("value_of_loss", value_of_loss)
     check_whole("rounds", rounds, least=1)
     check_whole("seeds", seeds, least=1)
-    steps = local or GradientStep()
+    steps = local_steps(local)
     model = find_model(dataset, task, progress)
 
     def tell(done: int, of: int) -> None:

@@ -205,7 +205,7 @@ def _played(
         if consortium is not None:
             _check_rows(name, rows, consortium)
         elif not ((rows >= 0) & np.isfinite(rows)).all():
-            raise InvalidInput(_of(name, "contributions must be 0 or more and finite"))
+            raise InvalidInput(_of(name, "must be 0 or more and finite"))
         return PlayedProfile(name, rows, ("cooperating",) * slots)
     if isinstance(profile, Match):
         match = profile

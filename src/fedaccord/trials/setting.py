@@ -64,15 +64,14 @@ def build_course(
     check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.course import Course
-    from fedaccord.training.engine import GradientStep, LocalEpochs
     from fedaccord.training.task import Model
 
     if dataset is not None and data is not None:
         raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
     if rounds is not None:
         check_whole("rounds", rounds, least=1)
-    local = GradientStep() if local is None else local
-    check_type("local", local, GradientStep, LocalEpochs)
+    if scale is not None:
+        check_number("scale", scale, above=0)
     source = _dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
     if isinstance(source, Dataset):
         partition, scale = _drawn(clients, source, skew, scale)
@@ -82,10 +81,20 @@ def build_course(
         model=Model(_task(task), partition(0).dataset),
         partition=partition,
         rounds=rounds or clients.rounds,
-        local=local,
+        local=local_steps(local),
         scale=scale,
         names=clients.names,
     )
+
+
+def local_steps(local: "GradientStep | LocalEpochs | None") -> "GradientStep | LocalEpochs":
+    """What a client does in a round; one gradient step unless something else is asked for."""
+    from fedaccord.training.engine import GradientStep, LocalEpochs
+
+    if local is None:
+        return GradientStep()
+    check_type("local", local, GradientStep, LocalEpochs)
+    return local
 
 
 def find_model(
@@ -111,7 +120,7 @@ def _dataset(dataset: str | Dataset | None, progress: Progress | None) -> Datase
         return dataset
     if dataset is not None and not isinstance(dataset, str):
         raise InvalidInput(
-            "must be a name or a Dataset; arrays, frames and folders are passed as data",
+            "must be a name or a Dataset, which fedaccord.data.as_dataset makes of arrays",
             field="dataset",
         )
 
