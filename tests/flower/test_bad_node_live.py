@@ -45,7 +45,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Attacked:
         [60] * len(NAMES),
         quorum=2,
         answer_seconds=60.0,
-        training_seconds=30.0,
+        training_seconds=60.0,  # a busy machine takes long to start nine nodes' processes
     )
     with Deployment(home) as deployment:
         deployment.start_server()
