@@ -31,7 +31,9 @@ from .mechanisms.comparison import MechanismComparison as MechanismComparison
 from .mechanisms.comparison import compare as compare
 from .repeated.match import Match as Match
 from .repeated.match import play as play
+from .trials.calibration import Calibration as Calibration
 from .trials.calibration import calibrate as calibrate
+from .trials.trial import Trial as Trial
 from .trials.trial import train as train
 
 __version__: str

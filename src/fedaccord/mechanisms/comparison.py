@@ -116,7 +116,7 @@ class MechanismComparison(Record):
 
 
 def compare(
-    consortium: Consortium, mechanisms: Iterable[Mechanism | str] | str | None = None
+    consortium: Consortium, mechanisms: Iterable[Mechanism | str] | None = None
 ) -> MechanismComparison:
     """Compare mechanisms, each with a certificate of its contributions.
 
