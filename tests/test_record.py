@@ -219,7 +219,7 @@ def test_html_is_escaped() -> None:
 
 def test_lists_in_html_are_words() -> None:
     html = fa.compare(fa.paper_consortium(clients=5))._repr_html_()
-    assert "<td>()</td>" not in html
+    assert ">()</td>" not in html
     assert ">Clients pay each other so that all save the same." in html
 
 
