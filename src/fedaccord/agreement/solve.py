@@ -282,6 +282,14 @@ def _frozen(profile: FloatArray) -> FloatArray:
 def shortest_punishment(agreement: Agreement) -> int | None:
     """The fewest slots of punishment that enforce the agreement; None if no number of them does.
 
+    A deviation gains a client `gain` once and costs it `saving` in each of the T slots of the
+    punishment, after which everyone returns to the agreement. So it keeps to the agreement if
+
+        gain <= (delta + delta^2 + ... + delta^T) saving.
+
+    Nobody gains by deviating during the punishment: each of its slots is the equilibrium of the
+    stage game, and what follows does not depend on it.
+
     An agreement without any slack (the most data, no margin) needs a punishment without end, so
     the answer is None for it, too. The certificate's tolerance is not used to shorten the
     punishment: where there is hardly any slack, `certify` may accept a few slots less.

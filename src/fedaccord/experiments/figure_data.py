@@ -1,4 +1,8 @@
-"""The data of a figure, in columns of equal length, and the files that it is kept in."""
+"""The data of a figure, in columns of equal length, and the files that it is kept in.
+
+The settings are written last, with a checksum of each file: a figure whose settings match and whose
+files are complete need not be made again. Training keeps its finished runs in a file until then.
+"""
 
 import csv
 import hashlib

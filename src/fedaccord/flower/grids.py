@@ -1,4 +1,13 @@
-"""Where simulated slots run: in this process, or on a Ray cluster that is closed to others."""
+"""Where simulated slots run: in this process, or on a Ray cluster that is closed to others.
+
+In one process, the client app answers every message at once. It does what Flower's own grids do,
+without Ray, threads or waiting: for simulations and tests.
+
+By default Ray listens on all interfaces, and anyone who reaches a port can run code. Here its ports
+are on the loopback interface and require a token that only this process and its children have, and
+its files are in a directory that only this user can enter. A cluster that is already running, of
+this user or another, is left alone.
+"""
 
 import os
 import tempfile

@@ -1,4 +1,11 @@
-"""Where a ledger is, and who may write to it: one writer at a time."""
+"""Where a ledger is, and who may write to it: one writer at a time.
+
+Every client can read the configuration of a run, and Flower keeps it in a database. So a URL comes
+from the server's environment, or from a file that only its owner can read (`*.url`).
+
+One writer at a time. A lock ends with the process that holds it, however the process ends. Why it
+is written by hand: docs/decisions/0014.
+"""
 
 import os
 import stat

@@ -1,4 +1,15 @@
-"""What the server refuses, how far an update may go, and the average of what is left."""
+"""What the server refuses, how far an update may go, and the average of what is left.
+
+Flower's FedAvg believes whatever it is told; this does not. A reply that is refused becomes a fault
+in the ledger. Its client counts as absent, and the others continue.
+
+A single update of huge but finite numbers would ruin the average for good. So an update is judged
+by its norm, the Euclidean length of what it adds to the model, against those of the others in the
+same round. The robust bound is `FACTOR` times the median of the others' norms, or of their norms
+per local step times the client's own steps if that is more: a client that trains on more samples
+takes more steps, and may go further. (It is the upper median, so it takes half of the others to
+move it.) With fewer than two others there is nobody to compare with, and no bound.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

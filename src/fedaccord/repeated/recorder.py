@@ -1,6 +1,7 @@
-"""Discounted sums, computed by multiplication and addition only.
+"""The recorder of a match: totals, discounted costs, events, and on request the whole history.
 
-Those two are rounded in the same way on every machine; powers and logarithms are not.
+Discounted sums are computed by multiplication and addition only: those two are rounded in the same
+way on every machine; powers and logarithms are not.
 """
 
 from dataclasses import dataclass

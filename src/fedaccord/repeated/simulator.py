@@ -1,4 +1,12 @@
-"""Random numbers of a match: who is absent from a slot, and the observation errors."""
+"""The simulator: everyone's next contribution, what is observed of it, and everyone's phase.
+
+Each client has its own phase. If it observes a slip in a slot in which it cooperates, it punishes
+from the next slot on, for as long as the agreement (or its strategy, if that says so itself)
+prescribes; what it observes meanwhile makes no difference. So clients with the same strategy are
+always in the same phase.
+
+Random numbers decide who is absent from a slot, and by how much each is misread (`MatchRng`).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,28 @@
-"""What a server buys by a deadline, when it knows the number or the probability of each type."""
+"""What a server buys by a deadline, if it knows the number or the probability of each type.
+
+The number of each type is known. Samples come in lots, each with a price; the cheapest are bought
+first, until the next one is not worth its price. Under complete information a lot is the samples of
+one type, at the price theta_i. If the server cannot tell the types apart, it must pay all clients
+that are in time the same: a client with cost theta_1 would take the reward meant for theta_2 as
+well. If the k cheapest costs are served, M_k clients get theta_k per sample; so type k adds
+
+    phi_k = theta_k + (theta_k - theta_{k-1}) M_{k-1} / N_k
+
+per sample (its virtual cost). Where phi_k falls, types are pooled into one lot, so that amounts do
+not rise with theta: incentive compatibility.
+
+Only the probabilities are known. N clients come, each of type i with probability q_i, and B = sum
+of n_i d_i is random. The expected accuracy loss is exact for any number of types: since 1/sqrt(B) =
+2/sqrt(pi) * integral of exp(-u^2 B) du over u > 0, and the N clients are identically distributed,
+
+    E[1/sqrt(B + b)] = 2/sqrt(pi) * integral of exp(-u^2 b) (sum q_i exp(-u^2 d_i))^N du,
+
+where b is the server's own samples. In v = log u the trapezoidal rule is exact up to rounding.
+
+The loss is convex in the amounts, rewards are linear in them, and incentive compatibility requires
+that amounts do not rise with theta: a small convex programme. The distance of its solution from the
+optimum can be bounded: the polytope has few corners, and a convex function lies above its tangents.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

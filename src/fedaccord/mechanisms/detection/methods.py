@@ -1,4 +1,18 @@
-"""DAGMM, STD-DAGMM and ECOD, on updates as coordinates in a small span."""
+"""DAGMM, STD-DAGMM and ECOD, on updates as coordinates in a small span.
+
+A model may have millions of parameters, but n updates span at most n dimensions. An orthonormal
+basis of that span preserves lengths and angles, so an autoencoder of the coordinates has as much
+information as one of all parameters, and is as fast for a large model as for a small one. Of later
+updates, only the length of the part outside the span is kept.
+
+DAGMM (Zong et al., ICLR 2018) and STD-DAGMM are an autoencoder and a Gaussian mixture. The mixture
+is computed in 64 bits, because covariances of a few updates are nearly singular.
+
+ECOD (Li et al., TKDE 2022) comes from PyOD and has no settings. The features are those of STD-DAGMM
+that need no autoencoder: relative distance from the mean update, cosine similarity with it, and the
+standard deviation of the update's values. (On the values themselves ECOD would look for large ones,
+which a zero update does not have.)
+"""
 
 import warnings
 from collections.abc import Sequence

@@ -1,4 +1,10 @@
-"""A real training process with free riders in disguise, up to the round the server looks at."""
+"""A real training process with free riders in disguise, up to the round the server looks at.
+
+A disguise is how a free rider makes up an update without training. Random weights, delta weights
+and delta with noise are from Lin, Du, Liu (arXiv 1911.12560); nothing and decaying noise are from
+Fraboni, Vidal, Lorenzi (AISTATS 2021). A free rider knows only the global models that the server
+has sent out.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

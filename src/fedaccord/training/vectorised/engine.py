@@ -1,10 +1,15 @@
 """The fast engine: computes the steps of many clients at once.
 
 One gradient step each, averaged with the weights x_n / X, is one step on the union of all chosen
-samples. Mini-batches are taken by groups of clients at a time (both in `batches`). Chains of linear
-layers are differentiated by hand, any other model by PyTorch (both in `gradients`). A thread pool
-works on different parts or groups at the same time. A model that draws random numbers, as dropout
-does, is left to the plain engine: each client has its own, in the order of its batches.
+samples. Mini-batches are taken by groups of clients at a time (`split_union`, `split_clients`).
+Chains of linear layers are differentiated by hand, any other model by PyTorch (both in
+`gradients`). A thread pool works on different parts or groups at the same time. A model that draws
+random numbers, as dropout does, is left to the plain engine: each client has its own, in the order
+of its batches.
+
+With mini-batches, clients with about as many batches form a group, and all take their first step at
+once, then their second. In a group those with the most batches come first: a client that has gone
+through all of its own drops off the end, and the others go on as the first rows of the same arrays.
 """
 
 from __future__ import annotations
