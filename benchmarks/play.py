@@ -22,7 +22,7 @@ SLIP = 40
 
 def run() -> list[Row]:
     consortium = random_consortium(4, CLIENTS)
-    agreement = fa.solve_agreement(consortium, margin=0.05, punishment_slots=10)
+    agreement = fa.solve_agreement(consortium, margin=0.05, punishment=fa.Reversion(10))
     return [
         _compare(agreement, 0.0, "", target=50.0),
         _compare(agreement, NOISE, f", misread by {NOISE:.0%}", target=None),
@@ -79,7 +79,7 @@ def ask_each_client(agreement: fa.Agreement, slots: int, noise: float) -> list[f
             strict=True,
         )
     )
-    punishment = inf if agreement.punishment_slots is None else agreement.punishment_slots
+    punishment = inf if agreement.punishment.slots is None else agreement.punishment.slots
     rounds, fee, gauss = consortium.rounds, consortium.server_fee, random.Random(0).gauss
     discounted, weights = [0.0] * len(clients), [1.0] * len(clients)
     punished_until: float = 0

@@ -10,6 +10,7 @@ NAMES = (
     "individual",
     "uniform",
     "batch",
+    "suspension",
     "play",
     "nashopt",
     "figures",

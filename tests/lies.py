@@ -22,6 +22,7 @@ MODULES = (
     "tests.protocol.test_bad_ledger",
     "tests.protocol.test_compare",
     "tests.protocol.test_rollback",
+    "tests.protocol.test_suspension",
     "tests.ledger.test_places",
     "tests.flower.test_open_ports",
 )

@@ -178,8 +178,37 @@ class AgreementClient(EquilibriumClient):
 
     saving: float | None
     """What it saves per slot relative to the equilibrium."""
+    worse_than_equilibrium: bool
+    """Whether it pays more than at the equilibrium."""
+    alone_cost: float | None
+    """What a slot would cost it on its own."""
     threshold: float | None
     """The smallest discount factor at which it keeps to the agreement; null: none is enough."""
+
+
+class Reversion(_Output):
+    """Everyone goes back to the equilibrium."""
+
+    kind: Literal["reversion"]
+    slots: int | None
+    """How many slots it lasts; null: for ever."""
+
+
+class Suspension(_Output):
+    """Whoever slipped gets no model and trains alone; the others go on."""
+
+    kind: Literal["suspension"]
+    slots: int | None
+    """How many slots it lasts; null: for ever."""
+    model_keeps: float
+    """The share of the agreed data that an old model is worth in a slot of suspension."""
+    fees_saved: bool
+    """Whether a suspended client saves its communication cost and the server's fee."""
+    or_reversion: bool
+    """Whether everyone reverts instead after a slip of a client that this would cost more."""
+
+
+Punishment = Reversion | Suspension
 
 
 class Agreement(_Output):
@@ -208,8 +237,10 @@ class Agreement(_Output):
     objective: Objective | None
     margin: float
     whole_samples: bool
-    punishment_slots: int | None
-    """How long a slip is punished; null: for ever."""
+    punishment: Punishment
+    """What follows a slip."""
+    nobody_worse: bool
+    """Whether it was asked for that nobody pays more than at the equilibrium."""
     total_cost: float | None
     clients: list[AgreementClient]
 
@@ -222,6 +253,8 @@ class Verdict(_Output):
     """The client with the least slack."""
     slack: float | None
     """That client's discount factor minus its threshold."""
+    assumptions: list[str]
+    """What is assumed and not proved, with the margin that each has; empty if it is refuted."""
 
 
 class SocialOptimum(_Output):
@@ -248,6 +281,10 @@ class CertifiedClient(_Output):
     name: str
     contribution: float
     cost_equilibrium: float | None
+    cost_alone: float | None
+    """What a slot costs it on its own."""
+    cost_punished: float | None
+    """What a slot of the punishment costs it."""
     cost_agreement: float | None
     cost_deviation: float | None
     deviation: float
@@ -262,9 +299,16 @@ class Certificate(Verdict):
     """The proof of a profile, or who would break it."""
 
     smallest_discount_factor: float | None
-    punishment_slots: int | None
-    """The punishment length for which this was proved; null: for ever."""
-    punishment_is_equilibrium: bool
+    punishment: Punishment
+    """The punishment with which this was proved."""
+    punishment_holds: bool
+    """Whether nobody gains by not carrying out the punishment."""
+    nothing_harsher: bool
+    """Whether no punishment could cost any client more."""
+    keeps_if_one_is_out: bool | None
+    """Suspension: whether all keep their amounts while any one other client is out."""
+    keeps_if_all_are_out: bool | None
+    """Suspension: whether each keeps its amount while all others are out."""
     clients: list[CertifiedClient]
 
 

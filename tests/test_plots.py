@@ -130,7 +130,7 @@ def test_the_legend_lists_only_roles_that_occur() -> None:
         "agreement: partial contributor",
         "agreement: converted contributor",
         "agreement: free rider",
-        "equilibrium: trained on alone",
+        "without an agreement (equilibrium)",
     ]
 
 
@@ -138,7 +138,7 @@ def test_the_legend_lists_only_roles_that_occur() -> None:
 
 
 def some_match(slots: int, **chance: float) -> Match:
-    agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
+    agreement = fa.solve_agreement(example_consortium(), punishment=fa.Reversion(5), margin=0.02)
     slip = DeviateOnce(min(5, slots))
     return play(agreement, {"Lakeside Clinic": slip}, slots, **chance)  # type: ignore[arg-type]
 

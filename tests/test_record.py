@@ -31,7 +31,7 @@ from fedaccord.training.task import Model, find_task
 
 @cache
 def agreement() -> fa.Agreement:
-    return fa.solve_agreement(fa.paper_consortium(), punishment_slots=5, margin=0.02)
+    return fa.solve_agreement(fa.paper_consortium(), punishment=fa.Reversion(5), margin=0.02)
 
 
 def slot_record() -> SlotRecord:

@@ -59,13 +59,26 @@ def test_the_story_of_the_example() -> None:
         "An agreement that holds, with 2.20 times the data",
         "3 of 6 members would contribute nothing",
         "110,814 samples, 2.20 times as many",
-        "All 6 members would pay less than alone",
+        "All 6 members would pay less than without the agreement",
         "Proved: no member gains by slipping",
         "Why it holds",
         f"fedaccord {fa.__version__}",
-        "for ever",
+        "by reversion for ever",
     ):
         assert words in " ".join(text.split())
+
+
+def test_suspension_in_the_report() -> None:
+    agreement = fa.solve_agreement(example_consortium(), punishment="suspension")
+    text = " ".join(Tags(page_of(agreement)).text.split())
+    for words in (
+        "whoever does gets no model for 1 slot and trains alone, while the other members go on",
+        "No punishment could be harsher",
+        "What is assumed, not proved",
+        "21.9 % of the agreed data",
+        "by suspension for 1 slot",
+    ):
+        assert words in text
 
 
 def test_the_page_is_self_contained() -> None:
@@ -199,7 +212,7 @@ def match_page(
 
 
 def test_the_story_of_a_slip() -> None:
-    agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
+    agreement = fa.solve_agreement(example_consortium(), punishment=fa.Reversion(5), margin=0.02)
     page = match_page(agreement, {"Lakeside Clinic": DeviateOnce(5)}, noise=1e-3, tolerance=0.1)
     tags = Tags(page)
     text = " ".join(tags.text.split())
@@ -230,7 +243,7 @@ def test_a_match_of_nasty_names() -> None:
         name=NASTY[0],
         names=NASTY,
     )
-    agreement = fa.agreement_on(consortium, np.full(6, 400.0), punishment_slots=3)
+    agreement = fa.agreement_on(consortium, np.full(6, 400.0), punishment=fa.Reversion(3))
     everyone: dict[str, AnyStrategy] = dict.fromkeys(NASTY, DeviateOnce(4))
     tags = Tags(match_page(agreement, everyone))
     assert not {"script", "img"} & tags.opened.keys()
@@ -247,12 +260,14 @@ def test_titles_of_matches() -> None:
     assert "<h1>2 members slipped in 20 slots</h1>" in match_page(agreement, both)
     none = fa.solve_agreement(fa.paper_consortium(discount_factor=0.3), "uniform")
     page = match_page(none, {}, dropout=0.1)
-    assert "<h1>No uniform agreement exists from client-2 on, so everyone acts alone</h1>" in page
+    assert (
+        "<h1>No uniform agreement exists from client-2 on, so everyone acts selfishly</h1>" in page
+    )
     assert "There is nothing to keep to" in page
 
 
 def test_a_slip_just_before_another_punishment_gains() -> None:
-    agreement = fa.solve_agreement(example_consortium(), punishment_slots=5, margin=0.02)
+    agreement = fa.solve_agreement(example_consortium(), punishment=fa.Reversion(5), margin=0.02)
     unseen: dict[str, AnyStrategy] = {"Lakeside Clinic": DeviateOnce(5, amount=10_000.0)}
     page = match_page(agreement, unseen, tolerance=0.1)
     assert "<h1>Lakeside Clinic slipped, and gained by it</h1>" in page

@@ -15,7 +15,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import build_consortium, example_text
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.ledger.chain import Entry
-from tests.flower.stories import TERMS, told
+from fedaccord.protocol.terms import Terms
+from tests.flower.stories import SUSPENDING, TERMS, told
 from tests.schemas import DRAFT_4, FOLDER, schemas, text_of
 
 SCHEMAS = schemas()
@@ -151,9 +152,10 @@ def test_certify(amount: int, tmp_path: Path) -> None:
     check("certify", printed("certify", "--paper", "--clients", "3", str(profile)))
 
 
-def test_the_ledger_of_a_server_and_the_copies_of_its_clients(tmp_path: Path) -> None:
+@pytest.mark.parametrize("terms", [TERMS, SUSPENDING], ids=lambda terms: terms.punishment)
+def test_the_ledger_of_a_server_and_the_copies_of_its_clients(terms: Terms, tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
-    _, clients = told(path, slots=2)
+    _, clients = told(path, slots=2, terms=terms)
     entries = printed("ledger", "show", str(path))
     assert len({entry["kind"] for entry in entries}) > 10
     check("ledger", entries)

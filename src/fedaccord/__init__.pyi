@@ -4,7 +4,11 @@ from .agreement.batch import Batch as Batch
 from .agreement.batch import solve_batch as solve_batch
 from .agreement.certificate import Certificate as Certificate
 from .agreement.certificate import certify as certify
+from .agreement.coalition import Coalition as Coalition
+from .agreement.coalition import find_coalition as find_coalition
 from .agreement.file import load_agreement as load_agreement
+from .agreement.punishment import Reversion as Reversion
+from .agreement.punishment import Suspension as Suspension
 from .agreement.solve import shortest_punishment as shortest_punishment
 from .agreement.solve import smallest_discount_factor as smallest_discount_factor
 from .agreement.solve import solve_agreement as solve_agreement

@@ -4,7 +4,6 @@ import sys
 
 NOW_IN = {
     "agreement.agreement_file": "agreement",
-    "agreement.punishment": "agreement.solve",
     "baselines": "mechanisms",
     "experiments.accuracy": "experiments.figures",
     "experiments.comparison": "experiments.figures",

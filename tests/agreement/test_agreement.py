@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -29,16 +27,10 @@ def test_the_profile_is_read_only() -> None:
 
 def test_an_agreement_on_any_profile() -> None:
     consortium = with_satiation([5.0, 25.0, 60.0], 20.0)
-    agreement = fa.agreement_on(consortium, 20.0, punishment_slots=3)
+    agreement = fa.agreement_on(consortium, 20.0, punishment=fa.Reversion(3))
     assert agreement.profile.tolist() == [20.0, 20.0, 20.0]
-    assert (agreement.kind, agreement.punishment_slots) == ("given", 3)
+    assert (agreement.kind, agreement.punishment.slots) == ("given", 3)
     assert agreement.equilibrium.total == pytest.approx(25.0)
-
-
-@pytest.mark.parametrize("slots", [0, -1, True, 2.5])
-def test_punishment_slots_must_be_whole(slots: Any) -> None:
-    with pytest.raises(fa.InvalidInput, match="punishment_slots: must be a whole number"):
-        fa.agreement_on(fa.paper_consortium(2), 1.0, punishment_slots=slots)
 
 
 @pytest.mark.parametrize(

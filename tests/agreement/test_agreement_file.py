@@ -17,10 +17,10 @@ from tests.consortia import FEW, consortia
 KINDS: list[dict[str, Any]] = [
     {},
     {"objective": "fairest", "margin": 0.05},
-    {"punishment_slots": 3},
+    {"punishment": fa.Reversion(3)},
     {"whole_samples": True},
     {"kind": "uniform"},
-    {"kind": "uniform", "first_converted": "feasible", "punishment_slots": 7},
+    {"kind": "uniform", "first_converted": "feasible", "punishment": fa.Reversion(7)},
 ]
 
 
@@ -50,7 +50,7 @@ def test_the_round_trip_keeps_every_field(
 @pytest.fixture
 def short(tmp_path: Path) -> tuple[fa.Agreement, Path]:
     agreement = fa.solve_agreement(fa.paper_consortium(), margin=0.1)
-    agreement = replace(agreement, punishment_slots=3)  # four slots would enforce it
+    agreement = replace(agreement, punishment=fa.Reversion(3))  # four slots would enforce it
     write(agreement, tmp_path / "a.json")
     return agreement, tmp_path / "a.json"
 
@@ -58,25 +58,29 @@ def short(tmp_path: Path) -> tuple[fa.Agreement, Path]:
 def test_the_length_of_the_punishment_is_part_of_it(short: tuple[fa.Agreement, Path]) -> None:
     agreement, path = short
     read = fa.load_agreement(path, agreement.consortium)
-    assert read.punishment_slots == 3
+    assert read.punishment == fa.Reversion(3)
     assert not fa.certify(read).holds
-    assert fa.certify(replace(read, punishment_slots=None)).holds
-    assert fa.load_agreement(path, agreement.consortium, 3).punishment_slots == 3
+    assert fa.certify(replace(read, punishment=fa.Reversion(None))).holds
+    same = fa.load_agreement(path, agreement.consortium, fa.Reversion(3))
+    assert same.punishment == fa.Reversion(3)
 
 
 def test_a_length_that_contradicts_the_agreement_is_refused(
     short: tuple[fa.Agreement, Path],
 ) -> None:
     agreement, path = short
-    with pytest.raises(fa.InvalidInput, match="punishes a slip for 3 slots, and not for 5 slots"):
-        fa.load_agreement(path, agreement.consortium, 5)
+    said = "punishes a slip by reversion for 3 slots, and not by "
+    with pytest.raises(fa.InvalidInput, match=said + "reversion for 5 slots"):
+        fa.load_agreement(path, agreement.consortium, fa.Reversion(5))
+    with pytest.raises(fa.InvalidInput, match=said + "suspension for 1 slot"):
+        fa.load_agreement(path, agreement.consortium, "suspension")
 
 
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("punishment_slots", 0, "must be a whole number, 1 or more, or null for ever, got 0"),
-        ("punishment_slots", ..., "is missing"),
+        ("punishment", ..., "is missing"),
+        ("punishment", 5, "must be an object, got 5"),
         ("margin", "much", "must be a number, got 'much'"),
         ("margin", None, "must be a number, got None"),
         ("kind", "unanimous", "must be one of"),
@@ -98,11 +102,30 @@ def test_problems_in_an_agreement_file(
         fa.load_agreement(path, agreement.consortium)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("slots", 0, "must be a whole number, 1 or more, got 0"),
+        ("kind", "exile", "must be 'reversion' or 'suspension', got 'exile'"),
+        ("length", 2, "unknown key"),
+    ],
+)
+def test_problems_in_its_punishment(
+    short: tuple[fa.Agreement, Path], field: str, value: Any, problem: str
+) -> None:
+    agreement, path = short
+    data = json.loads(path.read_text())
+    data["agreement"]["punishment"][field] = value
+    path.write_text(json.dumps(data))
+    with pytest.raises(fa.InvalidInput, match=f"agreement.punishment.{field}: {problem}"):
+        fa.load_agreement(path, agreement.consortium)
+
+
 def test_contributions_alone_make_an_agreement_of_kind_given(tmp_path: Path) -> None:
     consortium = fa.paper_consortium(2)
     (tmp_path / "p.csv").write_text("name,contribution\nclient-1,0\nclient-2,10\n")
     (tmp_path / "p.json").write_text('{"client-1": 0, "client-2": 10}')
     for name in ("p.csv", "p.json"):
-        agreement = fa.load_agreement(tmp_path / name, consortium, 4)
-        assert (agreement.kind, agreement.punishment_slots) == ("given", 4)
+        agreement = fa.load_agreement(tmp_path / name, consortium, fa.Reversion(4))
+        assert (agreement.kind, agreement.punishment.slots) == ("given", 4)
         assert agreement.profile.tolist() == [0.0, 10.0]

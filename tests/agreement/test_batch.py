@@ -61,7 +61,7 @@ WRONG = [
     ({"rounds": 1e20}, r"rounds\[0, 0\]: must be 9,007,199,254,740,992 or less"),
     ({"rounds": np.arange(1, 101)}, "rounds: must be one number per consortium, as a column"),
     ({"samples": np.ones(7)}, "broadcast to consortia x clients"),
-    ({"punishment_slots": 0}, "punishment_slots: must be"),
+    ({"punishment": "exile"}, "punishment: must be one of"),
     ({"kind": "unanimous"}, "kind: must be one of"),
     ({"first_converted": "me"}, "first_converted: must be one of"),
     ({"valuation": "many"}, "takes numbers"),

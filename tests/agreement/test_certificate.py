@@ -44,7 +44,9 @@ def test_patience_decides(three: fa.Consortium) -> None:
 
 def test_a_shorter_punishment_takes_more_patience(three: fa.Consortium) -> None:
     edges = [
-        fa.certify(fa.agreement_on(three, [1.0, 1.0, 20.0], slots)).smallest_discount_factor
+        fa.certify(
+            fa.agreement_on(three, [1.0, 1.0, 20.0], fa.Reversion(slots))
+        ).smallest_discount_factor
         for slots in (2, 3, 10, 1_000, None)
     ]
     assert edges == sorted(edges, reverse=True)

@@ -49,12 +49,6 @@ def test_effective_discount_factor_at_its_limits() -> None:
     assert effective_discount_factor([0.1, 0.9], None).tolist() == [0.1, 0.9]
 
 
-@pytest.mark.parametrize("slots", [0, -1, True])
-def test_invalid_punishment_slots_are_refused(slots: int) -> None:
-    with pytest.raises(fa.InvalidInput, match="punishment_slots"):
-        effective_discount_factor(0.5, slots)
-
-
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_invalid_margins_are_refused(margin: float) -> None:
     with pytest.raises(fa.InvalidInput, match="margin: must be from 0 to less than 1"):

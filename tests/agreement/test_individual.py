@@ -24,13 +24,13 @@ def crowd(size: int, seed: int, patience: float = 0.8) -> fa.Consortium:
 def test_both_methods_find_the_same_largest_total(seed: int) -> None:
     """Newton's method, for small clients only, and the search over intervals, for any."""
     game = scale_one(fa.solve_equilibrium(crowd(40 + 10 * seed, seed)))
-    share = (1.0 - (1.0 - game.patience) ** 0.4) * game.alone_total
+    share = (1.0 - (1.0 - game.patience) ** 0.4) * game.equilibrium_total
     assert (game.samples <= share).all()  # so that both apply
     quick, sure = individual._from_above(game), individual._by_halving(game)
     # both stop within a few units in the last place of the same root
     assert quick.sum() == pytest.approx(sure.sum(), rel=1e-13)
     np.testing.assert_allclose(quick, sure, rtol=1e-9)
-    assert quick.sum() > game.alone_total.item()
+    assert quick.sum() > game.start.item()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -17,7 +17,7 @@ PATIENCE = st.floats(0.3, 0.97)
 
 
 def enforced(agreement: fa.Agreement, slots: int | None) -> bool:
-    return fa.certify(replace(agreement, punishment_slots=slots)).holds
+    return fa.certify(replace(agreement, punishment=fa.Reversion(slots))).holds
 
 
 @given(
@@ -86,7 +86,7 @@ def test_an_agreement_solved_for_a_length_needs_exactly_that_length(kind: Any, s
 
     (From 60 slots of 0.8 on, what the last one adds is less than the certificate looks at.)
     """
-    agreement = fa.solve_agreement(fa.paper_consortium(), kind, punishment_slots=slots)
+    agreement = fa.solve_agreement(fa.paper_consortium(), kind, punishment=fa.Reversion(slots))
     if not agreement.exists:
         assert slots <= 2
         return
@@ -102,7 +102,7 @@ def test_an_agreement_solved_for_a_length_needs_exactly_that_length(kind: Any, s
 def test_longer_punishments_enforce_more(consortium: fa.Consortium, lengths: list[int]) -> None:
     totals = []
     for slots in [*sorted(lengths), 500, None]:
-        agreement = fa.solve_agreement(consortium, punishment_slots=slots)
+        agreement = fa.solve_agreement(consortium, punishment=fa.Reversion(slots))
         assert fa.certify(agreement).holds
         totals.append(agreement.total)
     assert all(b >= a * (1.0 - 1e-6) for a, b in pairwise(totals))
@@ -121,7 +121,7 @@ def test_the_effective_discount_factor(delta: float, slots: int) -> None:
 
 def test_the_threshold_of_a_length_is_the_root_of_its_polynomial() -> None:
     agreement = fa.solve_agreement(fa.paper_consortium(), margin=0.1)
-    certificate = fa.certify(replace(agreement, punishment_slots=6))
+    certificate = fa.certify(replace(agreement, punishment=fa.Reversion(6)))
     gain = certificate.cost_agreement - certificate.cost_deviation
     saving = certificate.cost_equilibrium - certificate.cost_agreement
     tempted = certificate.threshold > 0
@@ -133,7 +133,7 @@ def test_the_threshold_of_a_length_is_the_root_of_its_polynomial() -> None:
 
 def test_the_punishment_itself_is_an_equilibrium() -> None:
     """Nobody gains by leaving it, whatever its length; the certificate checks that."""
-    agreement = fa.solve_agreement(fa.paper_consortium(), punishment_slots=6)
+    agreement = fa.solve_agreement(fa.paper_consortium(), punishment=fa.Reversion(6))
     assert fa.certify(agreement).punishment_holds.all()
     wrong = replace(agreement.equilibrium, profile=0.9 * agreement.equilibrium.profile)
     assert not fa.certify(replace(agreement, equilibrium=wrong)).punishment_holds.all()

@@ -32,7 +32,8 @@ def test_profiles_written_by_solve_are_proved(run: Run, kind: str) -> None:
 def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
     run("init")
     Path("p.json").write_text(json.dumps(GREEDY))
-    result = run("certify", "consortium.toml", "p.json", "--report", "r.html")
+    words = ("certify", "consortium.toml", "p.json", "--punishment", "reversion")
+    result = run(*words, "--report", "r.html")
     assert result.exit_code == 1
     assert "Refuted: 1 of 6 clients would slip, Lakeside Clinic first of all." in result.stdout
     assert "Lakeside Clinic    16,000          0   65.28       0.5039" in result.stdout
@@ -42,19 +43,23 @@ def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
 def test_the_json_of_certify(run: Run) -> None:
     run("init")
     Path("p.json").write_text(json.dumps(GREEDY))
-    result = run("certify", "consortium.toml", "p.json", "--format", "json")
+    words = ("certify", "consortium.toml", "p.json", "--format", "json")
+    assert run(*words).exit_code == 0  # one slot of suspension is enough
+    result = run(*words, "--punishment", "reversion")
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
     assert list(answer) == ["consortium", "certificate"]
     certificate = answer["certificate"]
     assert list(certificate) == [
         *("holds", "worst_client", "slack", "smallest_discount_factor"),
-        *("punishment_slots", "punishment_is_equilibrium", "clients"),
+        *("punishment", "punishment_holds", "nothing_harsher"),
+        *("keeps_if_one_is_out", "keeps_if_all_are_out", "assumptions", "clients"),
     ]
     assert (certificate["holds"], certificate["worst_client"]) == (False, "Lakeside Clinic")
-    assert certificate["punishment_is_equilibrium"] is True
+    assert certificate["punishment_holds"] is True
     assert list(certificate["clients"][0]) == [
-        *("name", "contribution", "cost_equilibrium", "cost_agreement", "cost_deviation"),
+        *("name", "contribution", "cost_equilibrium", "cost_alone", "cost_punished"),
+        *("cost_agreement", "cost_deviation"),
         *("deviation", "threshold", "slack", "keeps"),
     ]
     assert [client["keeps"] for client in certificate["clients"]].count(False) == 1
@@ -110,11 +115,14 @@ def test_an_agreement_is_proved_with_its_own_punishment(run: Run) -> None:
     proved = run("certify", "a.json", "--paper", "--format", "json")
     assert proved.exit_code == 0
     certificate = json.loads(proved.stdout)["certificate"]
-    assert certificate["punishment_slots"] == 2
+    assert certificate["punishment"] == {"kind": "reversion", "slots": 2}
     assert certificate["slack"] == pytest.approx(0.0, abs=1e-6)
     refused = run("certify", "a.json", "--paper", "--punishment-slots", "5")
     assert refused.exit_code == 2
-    assert "its agreement punishes a slip for 2 slots, and not for 5 slots" in refused.stderr
+    assert (
+        "punishes a slip by reversion for 2 slots, and not by reversion for 5 slots"
+        in refused.stderr
+    )
 
 
 def test_clients_that_would_contribute_more_are_listed_separately(run: Run) -> None:

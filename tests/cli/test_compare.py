@@ -15,12 +15,15 @@ CONTRACT = [  # the fields in their order; * marks later additions
     "payments",
     *("paid_from_outside", "worst_client", "worst_saving"),  # *
     "self_enforcing",
-    *("enforced_by", "survives_private_information", "private_information"),  # *
+    *("enforced_by", "punishment", "needs_patience"),  # *
+    *("truthful", "truthful_reason", "verified", "budget_balanced"),  # *
+    *("worse_than_alone", "worse_than_equilibrium", "models"),  # *
     *("accuracy", "notes"),  # *
 ]
 NAMES = [
-    *("equilibrium", "uniform", "individual", "social optimum"),
-    *("everything", "contract", "detection"),
+    *("equilibrium", "uniform", "individual", "suspension", "everything"),
+    *("clock", "serial clock", "fair exchange"),
+    *("transfers", "social optimum", "contract", "detection"),
 ]
 
 
@@ -43,8 +46,15 @@ def test_the_json_contract(run: Run) -> None:
     detection = by_name["detection"]
     assert (detection["contributors"], detection["partial_contributors"]) == (50, 1)
     assert [m["name"] for m in answer["mechanisms"] if m["self_enforcing"]] == [
-        *("equilibrium", "uniform", "individual", "detection"),
+        *("equilibrium", "uniform", "individual", "suspension", "everything"),
+        *("clock", "serial clock", "fair exchange", "transfers", "detection"),
     ]
+    assert [m["name"] for m in answer["mechanisms"] if m["needs_patience"]] == [
+        *("uniform", "individual", "suspension", "everything", "clock", "transfers"),
+    ]
+    assert by_name["clock"]["punishment"]["kind"] == "suspension"
+    assert by_name["contract"]["punishment"] is None
+    assert by_name["serial clock"]["models"] == 2
     assert by_name["contract"]["enforced_by"] == "a payer"
     assert by_name["contract"]["paid_from_outside"] > 0
     assert by_name["social optimum"]["paid_from_outside"] == 0
@@ -61,17 +71,20 @@ def test_nobody_trains_under_one_mechanism(run: Run) -> None:
 def test_the_table(run: Run) -> None:
     text = run("compare", "--paper").stdout
     assert "100 clients with 1,000,000 samples in total" in text
-    assert re.search(r"Contributors +Free +Samples .* Self- +Private", text)
-    assert re.search(r"uniform +98 \+ 1 +1 +887,448 +101.767 +0 +0.00002 +yes +no", text)
-    assert re.search(r"contract +20 +80 +200,000 +102.599 +0.00197 +-0.01162 +no +no", text)
-    assert "individual brings the most data: 993,957 samples" in text.replace("\n", " ")
+    assert re.search(r"Contributors +Free +Samples", text)
+    assert re.search(r"uniform +98 \+ 1 +1 +887,448 +101.767 +0 +0.00002\n", text)
+    assert re.search(r"contract +20 +80 +200,000 +102.599 +0.00197 +-0.01162\n", text)
+    assert re.search(r"uniform +reversion +no +yes +0 +0 +1\n", text)
+    assert re.search(r"serial clock +one slot +yes +yes +0 +1 +2\n", text)
+    assert re.search(r"contract +no +no +no +0 +100 +1\n", text)
+    assert "suspension brings the most data: 1,000,000 samples" in text.replace("\n", " ")
     assert "The price of anarchy is 1.0028" in text
 
 
 def test_small_amounts_leave_room_for_the_names(run: Run) -> None:
     done = run("compare", "--paper", "--samples", "1", "--clients", "2")
-    [contract] = [line for line in done.stdout.splitlines() if line.startswith("contract ")]
-    assert contract.split()[-4:] == ["1.97e-08", "9.85e-09", "yes", "no"]
+    contract, _ = [line for line in done.stdout.splitlines() if line.startswith("contract ")]
+    assert contract.split()[-2:] == ["1.97e-08", "9.85e-09"]
     assert any(line.startswith("social optimum ") for line in done.stdout.splitlines())
 
 
@@ -92,7 +105,7 @@ def test_the_options_of_the_contract(run: Run) -> None:
     assert 0 < graded["total"] < 200_000
     free = contract("--contract-delay-price", "0", "--contract-valuation", "200")
     assert free["contributors"] == 100
-    assert contract("--contract-information", "weak")["survives_private_information"] is True
+    assert contract("--contract-information", "weak")["truthful"] is True
     assert contract("--contract-information", "strong")["total"] == 200_000
 
 
@@ -177,8 +190,10 @@ def test_the_files_it_writes(run: Run) -> None:
     assert [row["name"] for row in rows] == NAMES
     assert float(rows[1]["total"]) == pytest.approx(887_448.1, abs=0.05)
     assert rows[0]["worst_client"] == ""
+    assert rows[NAMES.index("clock")]["punishment"] == "suspension for 1 slot"
+    assert rows[NAMES.index("contract")]["punishment"] == ""
     page = Path("m.html").read_text(encoding="utf-8")
-    assert "<h1>7 mechanisms side by side</h1>" in page
+    assert "<h1>12 mechanisms side by side</h1>" in page
     assert page.count("<svg") == 1
     assert "http" not in re.sub(r'"http://www.w3.org/[^"]*"', "", page)
 
@@ -248,8 +263,9 @@ def test_a_narrow_terminal_shows_every_column_beside_the_names(
 ) -> None:
     run("init")
     monkeypatch.setenv("COLUMNS", columns)
-    text = run("compare", "consortium.toml").stdout.partition("Contributors: a + b")[0]
-    assert text.count("Mechanism") == 2
-    assert text.count("individual ") == 2
-    assert all(word in text for word in ("(+ partial)", "per slot", "enforcing", "info ok"))
+    text = run("compare", "consortium.toml").stdout.partition("Self-enforcing: by search")[0]
+    tables = 4 if columns == "40" else 2
+    assert text.count("Mechanis") == tables
+    assert text.count("\nindividu") == tables
+    assert all(word in text for word in ("(+ partial)", "per slot", "enforcing", "Models"))
     assert "…" not in text

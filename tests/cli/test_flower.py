@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
+import fedaccord as fa
 from fedaccord.cli import app as command_line
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.protocol.terms import load_terms
@@ -53,6 +54,32 @@ def three(run: Run, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.parametrize(
+    ("options", "punishment", "objective"),
+    [
+        ([], fa.Suspension(1), "least total cost"),
+        (["--punishment", "reversion"], fa.Reversion(), "most data"),
+        (["--for-ever"], fa.Suspension(None), "least total cost"),
+        (["--model-keeps", "0.2"], fa.Suspension(1, model_keeps=0.2), "least total cost"),
+        (["--fees-saved"], fa.Suspension(1, fees_saved=True), "least total cost"),
+        (["--punishment-slots", "3", "--objective", "fairest"], fa.Suspension(3), "fairest"),
+    ],
+)
+def test_the_punishment_is_chosen(
+    options: list[str], punishment: fa.Reversion | fa.Suspension, objective: str, three: Run
+) -> None:
+    words = ["flower", "new", "app", "three.toml", "--dataset", "digits", "--nobody-worse"]
+    assert three(*words, *options).exit_code == 0
+    terms = load_terms("app/fedaccord_app/terms.toml")
+    assert (terms.after_slip, terms.objective, terms.nobody_worse) == (punishment, objective, True)
+
+
+def test_the_harsher_punishment_is_not_for_flower(three: Run) -> None:
+    result = three("flower", "new", "app", "three.toml", "--dataset", "digits", "--harsher")
+    assert result.exit_code == 2
+    assert "--harsher: on Flower the punishment is the same for all clients" in result.stderr
+
+
 def test_new_writes_an_app(three: Run) -> None:
     result = three(
         "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"
@@ -62,6 +89,7 @@ def test_new_writes_an_app(three: Run) -> None:
     terms = load_terms("app/fedaccord_app/terms.toml")
     assert terms.clients == ("St Mary", "St. Mary!", "Łódź")
     assert (terms.rounds, terms.discount_factor, terms.punishment_slots) == (3, 0.8, 4)
+    assert (terms.punishment, terms.objective) == ("suspension", "least total cost")
     assert (terms.training.shape, terms.training.classes) == ((8, 8), 10)
     project = tomllib.loads(Path("app/pyproject.toml").read_text())
     assert project["tool"]["flwr"]["app"]["components"] == {

@@ -121,9 +121,17 @@ BAD_WORDS = {
     ),
     "an impossible margin": (["solve", "--margin", "nan"], "--margin: must be from 0"),
     "no punishment": (["solve", "--punishment-slots", "0"], "must be 1 or more, got 0"),
-    "an objective for a uniform agreement": (
-        ["solve", "--agreement", "uniform", "--objective", "fairest"],
-        "--objective: a uniform agreement has only one",
+    "an old model under reversion": (
+        ["solve", "--model-keeps", "0.2"],
+        "--model-keeps: needs --punishment suspension",
+    ),
+    "an old model that is better than a new one": (
+        ["solve", "--punishment", "suspension", "--model-keeps", "1.2"],
+        "--model-keeps: must be 1 or less, got 1.2",
+    ),
+    "two lengths": (
+        ["solve", "--for-ever", "--punishment-slots", "2"],
+        "--for-ever: cannot be combined with --punishment-slots",
     ),
     "the first client of an individual agreement": (
         ["solve", "--first-converted", "paper"],

@@ -228,8 +228,8 @@ def test_rollback(story: Run) -> None:
     result = story("ledger", "rollback", "ledger.db", "--to-slot", "1", "--reason", "b ruined it")
     assert result.exit_code == 0
     assert result.stdout == (
-        "ledger.db: proposed to go back to the model of slot 1. The next run asks all clients, and "
-        "2 of 3 must agree: to agree, a client first sets consents_to_slot = 1 in its "
+        "ledger.db: proposed to go back to the model of slot 1. The next run asks 3 clients, and "
+        "2 of them must agree: to agree, a client first sets consents_to_slot = 1 in its "
         "client.toml.\n"
     )
     shown = story("ledger", "show", "ledger.db", "--last", "1").stdout
@@ -237,7 +237,7 @@ def test_rollback(story: Run) -> None:
     assert "reason b ruined it" in shown
     assert story("ledger", "verify", "ledger.db").exit_code == 0
     again = story("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "more")
-    refused(again, "a rollback is under way; finish it first")
+    refused(again, "a proposal is under way; finish it first")
 
 
 def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
@@ -245,9 +245,7 @@ def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run_slots(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates_of(NAMES)), 2)
     result = run("ledger", "rollback", "ledger.db", "--to-slot", "0", "--reason", "begin again")
-    assert result.stdout == (
-        "ledger.db: back to the first model; the terms require nobody's consent.\n"
-    )
+    assert result.stdout == ("ledger.db: done at once, since the terms require nobody's consent.\n")
     assert run("ledger", "verify", "ledger.db").exit_code == 0
 
 
@@ -260,6 +258,41 @@ def test_rollback_with_invalid_input(story: Run) -> None:
     two_lines = ("--to-slot", "1", "--reason", "two\nlines")
     refused(story("ledger", "rollback", "ledger.db", *two_lines), "must be one line")
     refused(story("ledger", "rollback", "copy.db", *slot_2), "a server adds nothing to a ledger")
+
+
+@pytest.fixture
+def suspended(run: Run, tmp_path: Path) -> Run:
+    """C slipped in slot 1, and is suspended for two slots."""
+    terms = terms_of(NAMES, punishment="suspension", margin=0.0)
+    privates = privates_of(NAMES)
+    privates[2] = replace(privates[2], slips={1: 0})
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run_slots(Coordinator(terms, ledger, START_MODEL), Clients(terms, privates), 1)
+    return run
+
+
+def test_show_says_who_is_suspended_from_when_until_when_and_why(suspended: Run) -> None:
+    shown = suspended("ledger", "show", "ledger.db", "--kind", "settlement").stdout
+    words = " ".join(shown.split())
+    assert "suspended c from slot 2 until slot 3 (it slipped in slot 1)" in words
+
+
+def test_waive(suspended: Run) -> None:
+    result = suspended("ledger", "waive", "ledger.db", "c", "--reason", "its disk was full")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "ledger.db: proposed to let c return. The next run asks 2 clients, and 2 of them must "
+        'agree: to agree, a client first sets consents_to_return = "c" in its client.toml.\n'
+    )
+    assert suspended("ledger", "verify", "ledger.db").exit_code == 0
+    again = suspended("ledger", "waive", "ledger.db", "c", "--reason", "more")
+    refused(again, "a proposal is under way; finish it first")
+
+
+def test_waive_with_invalid_input(suspended: Run) -> None:
+    refused(suspended("ledger", "waive", "ledger.db", "c"), "a waiver needs a --reason")
+    words = ("ledger", "waive", "ledger.db", "a", "--reason", "x")
+    refused(suspended(*words), "'a' is not suspended; suspended are: c")
 
 
 def test_a_client_name_in_another_unicode_form(run: Run, tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def play_json(run: Run, *words: str) -> dict[str, Any]:
 def test_the_json_contract(run: Run) -> None:
     answer = play_json(run, *ONE_SLIP)
     assert list(answer) == [
-        *("agreement", "slots", "phases", "totals", "events", "clients"),
+        *("agreement", "slots", "phases", "totals", "suspended", "events", "clients"),
         *("noise", "dropout", "tolerance", "seed"),  # later additions
-        *("false_alarms", "missed_deviations", "absences"),
+        *("false_alarms", "missed_deviations", "absences", "slots_out"),
         *("false_alarm_cost", "missed_deviation_cost", "shortest_punishment"),
     ]
     solved = json.loads(
@@ -175,7 +175,7 @@ samples = 35000
 def test_names_with_special_characters(run: Run) -> None:
     Path("odd.toml").write_text(ODD)
     words = ("--deviate", "a@b:c=d@4:10", "--strategy", "a@b:c=d=forgiving:4")
-    answer = play_json(run, "odd.toml", *words)
+    answer = play_json(run, "odd.toml", *words, "--punishment", "reversion")
     [slip] = [event for event in answer["events"] if event["kind"] == "deviation"]
     assert (slip["slot"], slip["client"], slip["contributed"]) == (4, "a@b:c=d", 10.0)
     assert "x@5:3 did not slip" in run("play", "odd.toml", "--deviate", "x@5:3@2:35000").stdout
@@ -183,7 +183,8 @@ def test_names_with_special_characters(run: Run) -> None:
 
 def test_a_client_called_all_is_one_client(run: Run) -> None:
     Path("odd.toml").write_text(ODD)
-    said = run("play", "odd.toml", "--strategy", "all=selfish", "--strategy", "*=friedman").stdout
+    words = ("--strategy", "all=selfish", "--strategy", "*=friedman", "--punishment", "reversion")
+    said = run("play", "odd.toml", *words).stdout
     assert "Strategies: a@b:c=d, x@5:3 grim-trigger; all selfish." in said
 
 
@@ -231,7 +232,7 @@ def test_the_files(run: Run) -> None:
     assert "client-7 slipped, and lost by it" in Path("r.html").read_text()
     with Path("s.csv").open(newline="") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["slot", "phase", "total"]
+    assert rows[0] == ["slot", "phase", "total", "suspended"]
     assert [row[0] for row in rows[1:]] == [str(slot) for slot in range(1, 51)]
     assert {row[1] for row in rows[1:]} == {"cooperating", "punishing"}
     assert all(float(row[2]) > 0 for row in rows[1:])

@@ -12,7 +12,7 @@ import pytest
 from fedaccord.data import mnist
 from fedaccord.experiments import presets
 from fedaccord.experiments.figure_data import PartFile
-from fedaccord.experiments.presets import TrainingPreset, figure_titles
+from fedaccord.experiments.presets import TrainingPreset, figure_titles, own_titles
 from fedaccord.experiments.reproduction import trained_sections
 from tests.cli.conftest import Run
 from tests.experiments.presets_for_tests import small_training
@@ -25,7 +25,7 @@ def test_without_a_figure_all_are_listed(run: Run, tmp_path: Path) -> None:
     result = run("reproduce")
     assert result.exit_code == 0
     names = [line.split()[0] for line in result.output.splitlines()]
-    assert names == [*figure_titles(), "accuracy", "law", "claims", "all"]
+    assert names == [*figure_titles(), *own_titles(), "accuracy", "law", "claims", "all"]
     listed = json.loads(run("reproduce", "--format", "json").stdout)["figures"]
     assert [each["figure"] for each in listed] == names
     assert listed[0]["title"] == figure_titles()["fig3"]
@@ -262,11 +262,12 @@ def test_all_continues_without_mnist(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "all", "--out", "out")
     assert result.exit_code == 0
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {f"{name}.{e}" for name in figure_titles() for e in ENDINGS} | {
+    figures = figure_titles() | own_titles()
+    assert written == {f"{name}.{e}" for name in figures for e in ENDINGS} | {
         "evaluation.md",
         "index.html",
     }
     page = (tmp_path / "out" / "index.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == len(figure_titles())
+    assert page.count("data:image/svg+xml;base64,") == len(figures)
     assert page.count("Left out: accuracy, law. ") == 1
     assert "Left out: accuracy, law. " in result.output

@@ -28,9 +28,9 @@ CONTRACT = {  # the fields in their order; * marks later additions
         *("first_converted", "first_converted_by"),  # *
         *("level", "largest_level", "smallest_discount_factor"),
         *("exists_from", "reason", "objective", "margin", "whole_samples"),  # *
-        *("punishment_slots", "total_cost", "clients"),  # *
+        *("punishment", "nobody_worse", "total_cost", "clients"),  # *
     ],
-    "certificate": ["holds", "worst_client", "slack"],
+    "certificate": ["holds", "worst_client", "slack", "assumptions"],
     "social_optimum": ["total", "total_cost", "price_of_anarchy"],  # *
 }
 
@@ -43,7 +43,8 @@ def test_the_json_contract(run: Run) -> None:
     assert isinstance(answer["consortium"]["samples"], int)
     assert list(answer["equilibrium"]["clients"][0]) == ["name", "contribution", "role", "cost"]
     assert list(answer["agreement"]["clients"][0]) == [
-        *("name", "contribution", "role", "cost", "saving", "threshold"),
+        *("name", "contribution", "role", "cost", "saving"),
+        *("worse_than_equilibrium", "alone_cost", "threshold"),  # *
     ]
     assert answer["agreement"]["clients"][0]["role"] == "free rider"
 
@@ -120,7 +121,7 @@ def test_the_options_of_the_agreement(run: Run) -> None:
     )["agreement"]
     assert answer["objective"] == "least total cost"
     assert answer["margin"] == 0.1
-    assert answer["punishment_slots"] == 12
+    assert answer["punishment"] == {"kind": "reversion", "slots": 12}
     assert answer["whole_samples"] is True
     assert all(client["contribution"].is_integer() for client in answer["clients"])
     feasible = solve_json(
@@ -135,9 +136,10 @@ def test_the_text(run: Run) -> None:
     run("init")
     text = run("solve", "consortium.toml").stdout
     assert "Breast imaging, six hospitals" in text
-    for words in ("50,397", "110,814", "3 of 6", "0 of 6", "2.20", "Proved: no client gains"):
+    for words in ("50,397", "116,000", "3 of 6", "0 of 6", "2.30", "Proved: no client gains"):
         assert words in text
-    assert "Lakeside Clinic       16,000        0   11,297" in text
+    assert "Lakeside Clinic       16,000        0   16,000" in text
+    assert "With reversion, the paper's punishment, the agreement would be on 110,814" in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert "\x1b" not in text
 
@@ -169,13 +171,41 @@ def test_names_are_printed_verbatim(run: Run) -> None:
 
 def test_the_files_it_writes(run: Run) -> None:
     run("init")
-    result = run("solve", "consortium.toml", "--report", "r.html", "--profile-out", "p.csv")
+    words = ("solve", "consortium.toml", "--punishment", "reversion")
+    result = run(*words, "--report", "r.html", "--profile-out", "p.csv")
     assert result.exit_code == 0
     rows = list(csv.DictReader(Path("p.csv").read_text().splitlines()))
     assert [row["name"] for row in rows][:2] == ["University Hospital", "Northern General"]
     assert float(rows[4]["contribution"]) == pytest.approx(11297.155, abs=0.01)
     assert Path("r.html").read_text().startswith("<!DOCTYPE html>")
     assert sorted(path.name for path in Path().iterdir()) == ["consortium.toml", "p.csv", "r.html"]
+
+
+def test_the_default_is_suspension_for_a_file_and_the_papers_for_the_paper(run: Run) -> None:
+    run("init")
+    own = solve_json(run, "consortium.toml")["agreement"]
+    assert (own["punishment"]["kind"], own["punishment"]["slots"]) == ("suspension", 1)
+    assert (own["objective"], own["total"]) == ("least total cost", 116_000)
+    papers = solve_json(run, "--paper")["agreement"]
+    assert papers["punishment"] == {"kind": "reversion", "slots": None}
+    assert papers["objective"] == "most data"
+    ever = solve_json(run, "consortium.toml", "--for-ever", "--model-keeps", "0.5")["agreement"]
+    assert ever["punishment"]["slots"] is None
+    assert round(ever["total"]) < 116_000
+
+
+def test_whoever_is_worse_off_is_named(run: Run) -> None:
+    run("init")
+    words = ("solve", "consortium.toml", "--agreement", "uniform")
+    told = " ".join(run(*words).stdout.split())
+    assert "Lakeside Clinic pays more than without an agreement" in told
+    answer = solve_json(run, *words[1:])["agreement"]["clients"]
+    worse = [client["name"] for client in answer if client["worse_than_equilibrium"]]
+    assert worse == ["Lakeside Clinic"]
+    assert all(client["alone_cost"] >= client["cost"] for client in answer)
+    nobody = solve_json(run, *words[1:], "--nobody-worse")["agreement"]
+    assert nobody["nobody_worse"] is True
+    assert not any(client["worse_than_equilibrium"] for client in nobody["clients"])
 
 
 def test_exists_from_takes_margin_and_punishment_length_into_account(run: Run) -> None:

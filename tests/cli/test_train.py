@@ -32,7 +32,7 @@ def test_the_json_contract(run: Run) -> None:
     answer = train_json(run, *SMALL)
     assert list(answer) == [
         *("dataset", "task", "engine"),
-        *("scale", "profiles"),  # added
+        *("scale", "profiles", "alone"),  # added
         *("runs", "notes", "skew"),
     ]
     assert (answer["dataset"], answer["task"]) == ("digits", "softmax")
@@ -40,7 +40,11 @@ def test_the_json_contract(run: Run) -> None:
     runs = [(one["profile"], one["seed"]) for one in answer["runs"]]
     assert runs == [("equilibrium", 0), ("equilibrium", 1), ("individual", 0), ("individual", 1)]
     [slot] = answer["runs"][0]["slots"]
-    assert list(slot) == ["slot", "phase", "total", "rounds", "test_loss", "test_accuracy"]
+    assert list(slot) == [
+        *("slot", "phase", "total", "suspended", "rounds", "test_loss", "test_accuracy"),
+        "alone",  # added
+    ]
+    assert slot["suspended"] == slot["alone"] == answer["alone"] == []
     assert [turn["round"] for turn in slot["rounds"]] == [1, 2, 3, 4]
     assert slot["test_accuracy"] == slot["rounds"][-1]["accuracy"]
     assert slot["test_loss"] == slot["rounds"][-1]["loss"]
@@ -214,7 +218,10 @@ def test_resume_after_a_kill(run: Run, tmp_path: Path) -> None:
         (("--dataset", "cifar"), "no dataset called 'cifar'"),
         (("--task", "svm"), "no task called 'svm'"),
         (("--task", "cnn", "--dataset", "breast-cancer"), "needs images"),
-        (("--profile", "best"), "must be equilibrium, uniform, individual, or an existing file"),
+        (
+            ("--profile", "best"),
+            "must be one of equilibrium, uniform, individual, suspension, or an existing file",
+        ),
         (("--profile", "uniform", "--profile", "uniform"), "each profile can be given only once"),
         (("--profile", "equilibrium", "--deviate", "client-1@1"), "nothing to slip from"),
         (("--deviate", "client-9@1"), "there is no client called 'client-9'"),
@@ -330,3 +337,17 @@ def test_the_old_flower_option_still_works_with_a_notice(run: Run) -> None:
     assert first.startswith("Note: --engine flower is now --flower;")
     assert second.startswith("Error: --seeds: must be 1 on Flower")
     assert "[vectorised|plain]" in run("train", "--help").stdout
+
+
+def test_a_suspended_client_is_shown_beside_the_others(run: Run) -> None:
+    words = (*FIVE, "--seeds", "1", "--slots", "4", "--deviate", "client-5@2:0")
+    result = run(
+        "train", *words, "--punishment", "suspension", "--csv", "r.csv", "--report", "r.html"
+    )
+    assert result.exit_code == 0, result.output
+    assert "individual: slot 3: client-5 trained alone on 100 examples: " in result.stdout
+    assert "Members on their own" in Path("r.html").read_text()
+    with Path("r.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["slot"] for row in rows if row["alone"] == "client-5"} == {"3"}
+    assert len([row for row in rows if row["alone"]]) == 4  # rounds

@@ -1,9 +1,9 @@
 """The tests that every strategy must pass: inherit from the class and define `make`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,8 +16,10 @@ SLOTS = 12
 
 
 @cache
-def small_agreement(punishment_slots: int | None = 3) -> fa.Agreement:
-    """Six different clients, whose agreement leaves them some slack."""
+def small_agreement(
+    punishment_slots: int | None = 3, kind: Literal["reversion", "suspension"] = "reversion"
+) -> fa.Agreement:
+    """Six different clients, whose agreement leaves them some slack under either punishment."""
     consortium = fa.Consortium(
         valuation=[10, 20, 35, 50, 80, 100],
         cost_per_sample=[1.2e-5, 0.8e-5, 1e-5, 1e-5, 1.5e-5, 1e-5],
@@ -25,7 +27,11 @@ def small_agreement(punishment_slots: int | None = 3) -> fa.Agreement:
         rounds=20,
         discount_factor=[0.8, 0.9, 0.85, 0.8, 0.7, 0.95],
     )
-    return fa.solve_agreement(consortium, margin=0.05, punishment_slots=punishment_slots)
+    reversion = fa.Reversion(punishment_slots)
+    agreement = fa.solve_agreement(consortium, margin=0.05, punishment=reversion)
+    if kind == "reversion":
+        return agreement
+    return replace(agreement, punishment=fa.Suspension(punishment_slots))
 
 
 def view_of(
@@ -36,21 +42,25 @@ def view_of(
     punishing: bool = False,
     last: np.ndarray[Any, np.dtype[np.float64]] | None = None,
     clients: list[int] | None = None,
+    slots_left: Sequence[float] = (0.0,) * 6,
 ) -> View:
     """What some clients (by default all) know when a slot begins."""
     consortium = agreement.consortium
+    left = np.array(slots_left)
     chosen = np.array(range(consortium.size) if clients is None else clients)
     return View(
         slot=slot,
         clients=chosen,
         agreed=agreement.profile[chosen],
-        alone=agreement.equilibrium.profile[chosen],
+        equilibrium=agreement.equilibrium.profile[chosen],
         samples=consortium.samples[chosen],
         satiation=consortium.satiation[chosen],
-        agreed_total=agreement.total,
+        agreed_total=float(agreement.profile[left == 0].sum()),
         last_alarm=last_alarm,
         punishing=punishing,
         last=last,
+        out=left > 0,
+        slots_left=left[chosen],
     )
 
 
@@ -68,6 +78,12 @@ class StrategyContract:
     def strategy(self) -> Strategy:
         return as_strategy(self.make())
 
+    def agreements(self, slots: int | None) -> Iterator[fa.Agreement]:
+        """Reversion, and suspension too if the strategy has no length of its own."""
+        yield small_agreement(slots)
+        if getattr(self.strategy, "punishes_for", None) is None:
+            yield small_agreement(slots, "suspension")
+
     def views(self) -> Iterator[View]:
         """The first slot, and later ones in either phase, with different histories."""
         agreed, alone = self.agreement.profile, self.agreement.equilibrium.profile
@@ -77,6 +93,8 @@ class StrategyContract:
             yield view_of(self.agreement, slot, last=0.3 * agreed)
             yield view_of(self.agreement, slot, last_alarm=1, punishing=slot < 5, last=alone)
             yield view_of(self.agreement, slot, last_alarm=slot - 1, punishing=True, last=agreed)
+            two_out = [2.0, 0.0, 0.0, np.inf, 0.0, 0.0]
+            yield view_of(self.agreement, slot, last_alarm=1, last=agreed, slots_left=two_out)
 
     def test_answers_are_within_bounds(self) -> None:
         for view in self.views():
@@ -95,6 +113,7 @@ class StrategyContract:
                     punishing=view.punishing,
                     last=view.last,
                     clients=[n],
+                    slots_left=view.slots_left.tolist(),
                 )
                 assert self.strategy.contribution(alone)[0] == together[n]
 
@@ -106,7 +125,8 @@ class StrategyContract:
 
     def test_it_does_not_modify_the_view(self) -> None:
         for view in self.views():
-            for values in (view.agreed, view.alone, view.samples, view.satiation):
+            numbers = (view.agreed, view.equilibrium, view.samples, view.satiation)
+            for values in (*numbers, view.out, view.slots_left):
                 values.flags.writeable = False
             self.strategy.contribution(view)
 
@@ -122,15 +142,14 @@ class StrategyContract:
 
     def test_asking_it_in_every_slot_changes_nothing(self) -> None:
         """The match is the same whether the claim is used or the strategy is asked in each slot."""
-        names = self.agreement.consortium.names
-        quick = play(self.agreement, {names[0]: self.make(), names[3]: self.make()}, SLOTS)
-        slow = play(
-            self.agreement,
-            {names[0]: _AskedAlways(self.strategy), names[3]: _AskedAlways(self.strategy)},
-            SLOTS,
-        )
-        np.testing.assert_array_equal(quick.contributions, slow.contributions)
-        np.testing.assert_array_equal(quick.punishing, slow.punishing)
+        asked = _AskedAlways(self.strategy)
+        for agreement in self.agreements(3):
+            names = agreement.consortium.names
+            quick = play(agreement, {names[0]: self.make(), names[3]: self.make()}, SLOTS)
+            slow = play(agreement, {names[0]: asked, names[3]: asked}, SLOTS)
+            np.testing.assert_array_equal(quick.contributions, slow.contributions)
+            np.testing.assert_array_equal(quick.punishing, slow.punishing)
+            np.testing.assert_array_equal(quick.suspended, slow.suspended)
 
     def test_one_instance_serves_several_matches_and_clients(self) -> None:
         one = self.make()
@@ -144,12 +163,12 @@ class StrategyContract:
 
     @pytest.mark.parametrize("punishment_slots", [None, 1, 4])
     def test_a_whole_match_has_finite_costs(self, punishment_slots: int | None) -> None:
-        agreement = small_agreement(punishment_slots)
-        for name in agreement.consortium.names:
-            match = play(
-                agreement, {name: self.make()}, SLOTS, noise=0.02, dropout=0.1, tolerance=0.05
-            )
-            assert np.isfinite(match.discounted_cost).all()
+        for agreement in self.agreements(punishment_slots):
+            for name in agreement.consortium.names:
+                match = play(
+                    agreement, {name: self.make()}, SLOTS, noise=0.02, dropout=0.1, tolerance=0.05
+                )
+                assert np.isfinite(match.discounted_cost).all()
 
 
 class _AskedAlways:

@@ -60,7 +60,7 @@ class TestSelfish(StrategyContract):
 
     def test_it_plays_the_equilibrium_in_every_slot(self) -> None:
         for view in self.views():
-            np.testing.assert_array_equal(Selfish().contribution(view), view.alone)
+            np.testing.assert_array_equal(Selfish().contribution(view), view.equilibrium)
 
 
 class TestMyopic(StrategyContract):
@@ -170,7 +170,7 @@ class _Shading(Steady):
     by: float
 
     def contribution(self, view: View) -> Any:
-        return view.alone if view.punishing else (1.0 - self.by) * view.agreed
+        return view.equilibrium if view.punishing else (1.0 - self.by) * view.agreed
 
 
 class TestSteadyClass(StrategyContract):

@@ -15,10 +15,10 @@ from fedaccord.experiments import figures
 from fedaccord.experiments.figure_data import Column
 from fedaccord.experiments.figures import distributions
 from fedaccord.experiments.pictures import INCHES, Width, save
-from fedaccord.experiments.presets import figure_titles, find_preset
+from fedaccord.experiments.presets import figure_titles, find_preset, own_titles
 from tests.experiments.presets_for_tests import few
 
-NAMES = list(figure_titles())
+NAMES = [*figure_titles(), *own_titles()]
 
 
 def legend_is_clear_of_the_data(figure: Figure) -> bool:
@@ -38,7 +38,7 @@ def test_a_table_has_one_row_per_value_and_both_agreements(name: str) -> None:
     table = figures.run(preset)
     assert table.parameter == preset.parameter
     assert table.swept.tolist() == list(preset.values)
-    for kind in ("uniform", "individual"):
+    for kind in ("individual", "uniform" if name in figure_titles() else "suspension"):
         assert any(kind in column for column in table.columns)
     for column, values in table.columns.items():
         assert len(values) == len(preset.values)
@@ -57,7 +57,7 @@ def test_a_plot_has_labels_and_a_legend_that_hides_nothing(name: str, width: Wid
     assert legend_is_clear_of_the_data(figure)
 
 
-@pytest.mark.parametrize("name", ["fig6", "fig8", "fig17"])
+@pytest.mark.parametrize("name", ["fig6", "fig8", "fig17", "suspension-patience"])
 def test_files_are_byte_identical_when_repeated(name: str) -> None:
     preset = few(name)
     first, second = (
@@ -133,6 +133,30 @@ def test_each_mechanism_has_a_line_with_its_column(name: str, what: str, unit: f
             data(lines[words]), np.column_stack([table.swept, table[f"{mechanism}_{what}"] / unit])
         )
     assert ("thousand" in axes.get_ylabel()) == (unit == 1000.0)
+
+
+def test_suspension_brings_at_least_as_much_as_reversion_everywhere() -> None:
+    for name in ("suspension-clients", "suspension-samples", "suspension-patience"):
+        table = figures.run(few(name, 30))
+        assert (table["suspension_ratio"] >= table["individual_ratio"] * (1 - 1e-9)).all()
+        assert (table["suspension_removed"] >= table["individual_removed"]).all()
+    at = table.where(table.swept >= 0.0768)  # all data, with one slot of suspension
+    assert at["suspension_ratio"] == pytest.approx(1_000_000 / 505_063.345)
+    below = figures.run(replace(find_preset("suspension-patience"), values=(0.05, 0.0768)))
+    totals = below["suspension_ratio"] * 505_063.345
+    assert totals[0] == pytest.approx(996_674, abs=1)
+    assert totals[1] < 1_000_000
+
+
+def test_truthful_mechanisms_beside_agreements() -> None:
+    preset = replace(find_preset("truthful-clients"), values=(100.0, 200.0))
+    assert find_preset("truthful-clients").values[-2:] == (195.0, 200.0)
+    table = figures.run(preset)
+    assert table["suspension_equal"].tolist() == [100.0, 100.0]
+    assert table["clock_equal"] == pytest.approx([80.1738, 40.0869], abs=1e-4)
+    np.testing.assert_allclose(table["serial_clock_equal"], table["fair_exchange_equal"])
+    assert (table["serial_clock_unequal"] > table["fair_exchange_unequal"]).all()
+    assert figures.claims(preset) == []
 
 
 def test_figure_17_has_a_panel_for_each_distribution() -> None:

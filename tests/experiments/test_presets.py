@@ -11,6 +11,7 @@ from fedaccord.experiments.presets import (
     figure_titles,
     find_preset,
     find_training,
+    own_titles,
     sweeps,
     training_titles,
     unrounded_cost,
@@ -36,6 +37,7 @@ def percent_removed(**swept: object) -> tuple[np.ndarray, np.ndarray]:
 def test_there_is_a_preset_for_every_figure_of_section_5_and_appendix_h() -> None:
     assert list(figure_titles()) == [f"fig{n}" for n in range(3, 24)]
     assert list(training_titles()) == ["accuracy", "law"]
+    assert not any(name.startswith("fig") for name in own_titles())
 
 
 def test_the_resolution_is_at_least_that_of_the_paper() -> None:

@@ -49,7 +49,7 @@ class Deployment:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.environment = os.environ | QUIET | {"FLWR_HOME": str(app / "flower-home")}
-        self.environment["PYTHONPATH"] = str(ROOT)
+        self.environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "src")])
         self.environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         self.stack = ExitStack()
         config = app / "flower-home" / "config.toml"

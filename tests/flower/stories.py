@@ -11,19 +11,24 @@ from pydantic import ConfigDict
 from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Content, Refusal, Reply
+from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES)
+SUSPENDING = terms_of(NAMES, punishment="suspension")
 
 
 def told(
-    path: Path, slots: int = 1, lie: Callable[[Ask], Ask] = lambda ask: ask
+    path: Path,
+    slots: int = 1,
+    lie: Callable[[Ask], Ask] = lambda ask: ask,
+    terms: Terms = TERMS,
 ) -> tuple[list[Entry], Clients]:
     """Some slots, b slips in the first; the clients are asked what `lie` makes of the question."""
     privates = privates_of(NAMES)
     privates[1] = replace(privates[1], slips={1: 0})
-    clients = Clients(TERMS, privates)
+    clients = Clients(terms, privates)
 
     def replies(ask: Ask) -> list[Reply]:
         given = []
@@ -33,7 +38,7 @@ def told(
         return given
 
     with ledger_at(path) as ledger:
-        run(Coordinator(TERMS, ledger, START_MODEL), replies, slots)
+        run(Coordinator(terms, ledger, START_MODEL), replies, slots)
         return list(ledger.entries()), clients
 
 

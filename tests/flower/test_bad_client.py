@@ -169,7 +169,13 @@ def test_tokens_are_secret_and_one_for_each_client_and_question(tmp_path: Path) 
         reports = [e.body["ratio"] for e in ledger.entries(kind="report") if e.client == "c"]
     assert 1e9 not in reports
     assert len(set(seen)) == len(seen)
-    again = Ask("report", 1, 0, ledger.head, {"a": AskedReport(phase="cooperating")})
+    again = Ask(
+        "report",
+        1,
+        0,
+        ledger.head,
+        {"a": AskedReport(phase="cooperating", suspended={}, returned=[])},
+    )
     assert again.token("a") != replace(again, secret=b"another").token("a")
 
 

@@ -77,9 +77,9 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
             file = home / "clients" / name / "client.toml"
             file.write_text(f"consents_to_slot = 1\n{file.read_text()}")
         words = ("ledger", "rollback", "ledger.db", "--to-slot", "1", "--reason", "rehearsal")
-        assert "2 of 3 must agree" in deployment.run("fedaccord", *words)
-        said = deployment.run_slots(last_slot=2, seconds=60, awaited="go back to an older model")
-        assert "the proposal to go back to an older model was accepted" in said
+        assert "2 of them must agree" in deployment.run("fedaccord", *words)
+        said = deployment.run_slots(last_slot=2, seconds=60, awaited="the proposal to")
+        assert "the proposal to go back to the model of slot 1 was accepted" in said
 
         # a server that changes the terms finds nobody who goes along, and is told nothing
         terms = home / "fedaccord_app" / "terms.toml"
@@ -110,3 +110,30 @@ def check_ledgers(home: Path) -> None:
         assert {entry.slot for entry in copy} == {1, 2}
         assert contradictions(server, copy) == []
         assert (home / "clients" / name / "model.npz").is_file()
+
+
+@pytest.mark.slow
+def test_a_suspension_across_processes(tmp_path: Path) -> None:
+    """B slips in slot 1, is out in slot 2, and is back in slot 3."""
+    home = prepared(tmp_path / "app", punishment="suspension", punishment_slots=1, margin=0.0)
+    file = home / "clients" / "b" / "client.toml"
+    file.write_text(file.read_text() + "\n[slips]\n1 = 0\n")
+    with Deployment(home) as deployment:
+        deployment.start_server()
+        for name in NAMES:
+            deployment.register(f"clients/{name}/node.pub", name)
+            deployment.start_node(name, name)
+        said = deployment.run_slots(last_slot=2, seconds=240)
+        assert "slot 1 is settled; the next is cooperating; suspended in it: b" in said
+        models = {name: home / "clients" / name / "model.npz" for name in NAMES}
+        assert [name for name, model in models.items() if model.is_file()] == ["a", "c"]
+        deployment.run_slots(last_slot=3, seconds=240)
+        assert models["b"].read_bytes() == models["a"].read_bytes()
+
+    server = load_entries(str(home / "ledger.db"))
+    assert audit(server) == []
+    verdicts = [e.body["verdict"] for e in server if (e.kind, e.client) == ("verdict", "b")]
+    assert verdicts == ["deviation", "suspended", "kept"]
+    for name in NAMES:
+        copy = load_entries(str(home / "clients" / name / "ledger.db"))
+        assert contradictions(server, copy) == []

@@ -15,7 +15,7 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.server_app import put
-from fedaccord.flower.simulation import simulate, slips_in, terms_for
+from fedaccord.flower.simulation import simulate, slips_in, terms_for, terms_of
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.lines import load_entries
 from fedaccord.numbers import FloatArray
@@ -228,14 +228,15 @@ def test_a_hundred_clients_on_ray(tmp_path: Path) -> None:
 def test_the_phases_are_the_same_as_in_the_repeated_game(tmp_path: Path) -> None:
     """The repeated game implements the same rules independently."""
     consortium, course = setting()
-    rules = {"punishment_slots": 2, "margin": 0.05}
-    agreement = fa.solve_agreement(consortium, whole_samples=True, **rules)  # type: ignore[arg-type]
+    agreement = fa.solve_agreement(
+        consortium, whole_samples=True, punishment=fa.Reversion(2), margin=0.05
+    )
     strategies = {"client-2": DeviateOnce(slot=2, amount=0.0), "client-3": DeviateOnce(slot=6)}
     match = play(agreement, strategies, slots=8)
     slips = slips_in(match)
     assert set(slips) == {"client-2", "client-3"}
     place = tmp_path / "ledger.db"
-    terms = terms_for(consortium, course, **rules)
+    terms = terms_of(agreement, course, margin=0.05)
     run = simulate(consortium, course, terms, slots=8, ledger=place, slips=slips, in_process=True)
     assert tuple(slot.phase for slot in run.slots) == match.phases
     assert match.contributions is not None

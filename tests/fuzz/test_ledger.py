@@ -15,13 +15,13 @@ from fedaccord.ledger.lines import to_line
 from fedaccord.protocol.audit import audit, look_over_copy
 from fedaccord.protocol.copies import compare_copies, contradictions
 from tests.flower.consortia import NOON
-from tests.flower.stories import told
+from tests.flower.stories import SUSPENDING, TERMS, told
 from tests.protocol.test_bad_ledger import command, content, with_text
 
 pytestmark = pytest.mark.slow
 
-FORGERIES, DAMAGES = 1_000, 300
-"""For each kind; all of them take about a minute."""
+FORGERIES, DAMAGES = 500, 150
+"""For each kind and punishment; all of them take about a minute."""
 SEED = 11
 
 VALUES: list[Any] = [
@@ -44,11 +44,11 @@ KEPT: list[tuple[int, dict[str, Any]]] = [
 """Entries of the server's ledger by index, and bodies to replace theirs with."""
 
 
-@pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[TERMS, SUSPENDING], ids=lambda terms: terms.punishment)
+def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A slot in which b slips and the next one, with a's and c's copies."""
     folder = tmp_path_factory.mktemp("ledger")
-    entries, clients = told(folder / "ledger.db", slots=2)
+    entries, clients = told(folder / "ledger.db", slots=2, terms=request.param)
     written = {"server": entries, **{name: clients.copies[name].written for name in "ac"}}
     for name, story in written.items():
         (folder / f"{name}.jsonl").write_text("".join(to_line(entry) + "\n" for entry in story))

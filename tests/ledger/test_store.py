@@ -370,7 +370,7 @@ def test_a_ledger_of_format_1_is_shown_and_exported_but_not_continued(
     assert _command("export", place, str(tmp_path / "old.jsonl")).startswith("Wrote 1 entries")
     for ledger_or_lines in (place, str(tmp_path / "old.jsonl")):
         verified = _command("verify", ledger_or_lines)
-        assert "Wrong: entry 1 (terms of slot 0) is not in format 2" in verified
+        assert "Wrong: entry 1 (terms of slot 0) is not in format 3" in verified
 
 
 def test_a_ledger_of_an_earlier_version_without_entries_is_upgraded(place: str) -> None:

@@ -32,7 +32,9 @@ def test_every_outcome_is_consistent(mechanism: Mechanism, consortium: fa.Consor
     assert np.isfinite(outcome.payments).all()
     assert outcome.paid >= 0
     assert outcome.enforced_by
-    assert outcome.private_information != "not said"
+    assert outcome.truthful_reason != "not said"
+    assert outcome.verified != "not said"
+    assert 1 <= outcome.models <= consortium.size
     assert not outcome.contributions.flags.writeable
 
 
@@ -63,7 +65,8 @@ def test_the_agreements_are_mechanisms() -> None:
     for kind in ("uniform", "individual"):
         outcome = Agreed(kind).outcome(consortium)
         assert (outcome.contributions == fa.solve_agreement(consortium, kind).profile).all()
-        assert outcome.enforced_by == "punishment"
+        assert outcome.enforced_by == "reversion for ever"
+        assert outcome.punishment == fa.Reversion()
     with pytest.raises(fa.InvalidInput, match="kind: must be one of"):
         Agreed("other")  # type: ignore[arg-type]
 
@@ -91,8 +94,13 @@ def test_a_comparison_in_the_papers_setting() -> None:
         "equilibrium": (50, 49, True),
         "uniform": (98, 1, True),
         "individual": (100, 0, True),
+        "suspension": (100, 0, True),
+        "everything": (100, 0, True),
+        "clock": (49, 0, True),
+        "serial clock": (100, 0, True),
+        "fair exchange": (100, 0, True),
+        "transfers": (100, 0, True),
         "social optimum": (100, 0, False),
-        "everything": (100, 0, False),
         "contract": (20, 80, False),
         "detection": (50, 49, True),
     }
@@ -121,7 +129,8 @@ def test_the_certificate_is_about_the_contributions(consortium: fa.Consortium) -
     assert comparison["equilibrium"].self_enforcing
     assert comparison["individual"].self_enforcing
     assert comparison["detection"].self_enforcing
-    everything = fa.certify(fa.agreement_on(consortium, consortium.samples))
+    assert comparison["suspension"].self_enforcing
+    everything = fa.certify(fa.agreement_on(consortium, consortium.samples, "suspension"))
     assert comparison["everything"].self_enforcing == everything.holds
     least = comparison["social optimum"].total_cost
     # both are sums of a few costs, each rounded
@@ -145,7 +154,7 @@ def test_a_custom_mechanism() -> None:
             return outcome_of(consortium, 0.5 * consortium.samples)
 
     comparison = compare(fa.paper_consortium(), [Selfish(), Half()])
-    assert comparison["half"].outcome.survives_private_information is None
+    assert comparison["half"].outcome.truthful is None
     assert comparison["half"].outcome.total == 500_000.0
 
 

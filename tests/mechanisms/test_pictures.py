@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 import fedaccord as fa
 from fedaccord.mechanisms.comparison import compare
 from fedaccord.mechanisms.mechanism import Outcome, outcome_of
-from fedaccord.mechanisms.simple import Everything, Selfish
+from fedaccord.mechanisms.simple import MECHANISMS, Selfish, SocialOptimumWithTransfers
 from fedaccord.plots import plot_mechanisms
 from fedaccord.report import render_comparison
 from fedaccord.summaries.mechanisms import comparison_summary, mechanism_rows
@@ -33,7 +33,7 @@ def test_the_bars_show_the_numbers() -> None:
     people, data, money = plot_mechanisms(comparison).axes
     totals = sorted(widths(data))
     assert totals == sorted(entry.outcome.total for entry in comparison.entries)
-    assert sum(widths(people)) == 7 * 100
+    assert sum(widths(people)) == len(MECHANISMS) * 100
     saved = sorted(widths(money))
     alone = comparison.equilibrium.cost.sum()
     assert saved == sorted(alone - entry.total_cost for entry in comparison.entries)
@@ -68,13 +68,13 @@ def test_names_are_shown_verbatim() -> None:
     page = render_comparison(comparison, {})
     assert "<b>half</b>" not in page
     assert "&lt;b&gt;half&lt;/b&gt; $x$" in page
-    assert mechanism_rows(comparison, {})[0].private_information == "not said"
+    assert mechanism_rows(comparison, {})[0].truthful == "not said"
 
 
 def test_summaries() -> None:
     consortium = fa.paper_consortium()
-    assert "individual brings the most data" in comparison_summary(compare(consortium))
-    nothing_better = comparison_summary(compare(consortium, [Selfish(), Everything()]))
-    assert nothing_better.endswith("No mechanism here that holds by itself does better.")
-    none = comparison_summary(compare(consortium, [Everything()]))
+    assert "suspension brings the most data" in comparison_summary(compare(consortium))
+    two = compare(consortium, [Selfish(), SocialOptimumWithTransfers()])
+    assert comparison_summary(two).endswith("No mechanism here that holds by itself does better.")
+    none = comparison_summary(compare(consortium, [SocialOptimumWithTransfers()]))
     assert none.endswith("None of these mechanisms would hold by itself.")

@@ -67,7 +67,7 @@ def test_with_equal_costs_there_is_no_private_information(
     outcome = Contract(information=information, menu=menu).outcome(fa.paper_consortium())
     assert outcome.contributors == 20
     assert outcome.paid == pytest.approx(20 * 0.985e-4)
-    assert outcome.survives_private_information == (information != "complete")
+    assert outcome.truthful == (information != "complete")
 
 
 def test_each_choice_is_an_option() -> None:

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.agreement.certificate import TOLERANCE
+from fedaccord.agreement.threats import TOLERANCE
 from fedaccord.numbers import FloatArray
 from tests.consortia import (
     FEW,
@@ -26,12 +26,24 @@ KINDS: list[dict[str, Any]] = [
     {"kind": "individual", "objective": "fairest"},
     {"kind": "uniform"},
     {"kind": "uniform", "first_converted": "feasible"},
+    {"kind": "uniform", "first_converted": "feasible", "objective": "least total cost"},
+]
+KINDS_AND_PUNISHMENTS: list[tuple[Any, Any]] = [
+    (kind, punishment)
+    for kind in ("individual", "uniform")
+    for punishment in ("reversion", "suspension")
 ]
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"margin": 0.1},
-    {"punishment_slots": 3},
-    {"margin": 0.02, "punishment_slots": 12},
+    {"punishment": fa.Reversion(3)},
+    {"margin": 0.02, "punishment": fa.Reversion(12)},
+    {"punishment": fa.Suspension()},
+    {"punishment": fa.Suspension(None), "margin": 0.1},
+    {"punishment": fa.Suspension(3), "nobody_worse": True},
+    {"punishment": fa.Suspension(2, model_keeps=0.3)},
+    {"punishment": fa.Suspension(2, model_keeps=0.6, or_reversion=True)},
+    {"punishment": fa.Suspension(fees_saved=True)},
 ]
 
 RELATIVE = 1e-9
@@ -86,9 +98,10 @@ def test_asking_any_client_for_more_than_its_bound_is_rejected(consortium: fa.Co
 def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random: Any) -> None:
     order = np.arange(consortium.size)
     random.shuffle(order)
-    for kind in ("individual", "uniform"):
-        here = fa.solve_agreement(consortium, kind)
-        there = fa.solve_agreement(permuted(consortium, order), kind)
+    for kind, punishment in KINDS_AND_PUNISHMENTS:
+        options: dict[str, Any] = {"objective": "most data", "punishment": punishment}
+        here = fa.solve_agreement(consortium, kind, **options)
+        there = fa.solve_agreement(permuted(consortium, order), kind, **options)
         assert there.total == pytest.approx(
             here.total, rel=2e-6 if here.exists ^ there.exists else RELATIVE
         )
@@ -104,8 +117,9 @@ def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> Non
         rounds=consortium.rounds,
         discount_factor=consortium.discount_factor,
     )
-    for kind in ("individual", "uniform"):
-        here, there = (fa.solve_agreement(c, kind) for c in (consortium, scaled))
+    for kind, punishment in KINDS_AND_PUNISHMENTS:
+        options: dict[str, Any] = {"objective": "most data", "punishment": punishment}
+        here, there = (fa.solve_agreement(c, kind, **options) for c in (consortium, scaled))
         assert there.total == pytest.approx(here.total, rel=1e-8)
 
 
@@ -140,7 +154,7 @@ def test_no_larger_total_can_be_enforced(consortium: fa.Consortium, options: Any
     1e-5 above the solver's total up to all the data.
     """
     agreement = fa.solve_agreement(consortium, **options)
-    slots = agreement.punishment_slots
+    slots = agreement.punishment.slots
     if slots:
         delta = consortium.discount_factor
         worth = sum(delta**t for t in range(1, slots + 1))
@@ -331,10 +345,10 @@ def test_a_batch_equals_its_consortia_solved_one_by_one(kind: Any, data: st.Data
         rounds=[[c.rounds] for c in chosen],
         discount_factor=[c.discount_factor for c in chosen],
         kind=kind,
-        punishment_slots=slots,
+        punishment=fa.Reversion(slots),
     )
     for n, consortium in enumerate(chosen):
-        one = fa.solve_agreement(consortium, kind, punishment_slots=slots)
+        one = fa.solve_agreement(consortium, kind, punishment=fa.Reversion(slots))
         assert batch.equilibrium_total[n] == pytest.approx(one.equilibrium.total, rel=1e-14)
         assert batch.total[n] == pytest.approx(one.total, rel=RELATIVE)
         assert batch.exists[n] == one.exists

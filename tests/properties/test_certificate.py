@@ -50,7 +50,7 @@ def test_a_client_keeps_to_the_agreement_if_that_costs_least_in_the_long_run(
     would be better off punished counts as slipping: with the least patience it would slip.
     """
     profile = some_profile(consortium, shares)
-    agreement = fa.agreement_on(consortium, profile, slots)
+    agreement = fa.agreement_on(consortium, profile, fa.Reversion(slots))
     certificate = fa.certify(agreement)
     alone, samples = agreement.equilibrium.profile, consortium.samples
     horizon = 900
@@ -82,13 +82,13 @@ def test_clients_switch_exactly_at_the_threshold(
     consortium: fa.Consortium, shares: list[float], slots: int | None
 ) -> None:
     profile = some_profile(consortium, shares)
-    threshold = fa.certify(fa.agreement_on(consortium, profile, slots)).threshold
+    threshold = fa.certify(fa.agreement_on(consortium, profile, fa.Reversion(slots))).threshold
     finite = np.isfinite(threshold) & (threshold > 1e-3) & (threshold < 1 - 1e-3)
     assume(finite.any())
     for step, expected in ((-1e-3, False), (1e-3, True)):
         patience = np.where(finite, threshold + step, 0.5)
         patience = np.clip(patience, 0.0, 0.9999)
-        asked = fa.agreement_on(with_patience(consortium, patience), profile, slots)
+        asked = fa.agreement_on(with_patience(consortium, patience), profile, fa.Reversion(slots))
         assert (fa.certify(asked).keeps[finite] == expected).all()
 
 
@@ -107,7 +107,7 @@ def test_keeps_and_threshold_are_consistent(
 ) -> None:
     """Up to the tolerance: a billionth of the cost of the samples in question."""
     profile = some_profile(consortium, shares)
-    certificate = fa.certify(fa.agreement_on(consortium, profile, slots))
+    certificate = fa.certify(fa.agreement_on(consortium, profile, fa.Reversion(slots)))
     keeps, threshold, slack = certificate.keeps, certificate.threshold, certificate.slack
     assert not (keeps & np.isinf(threshold)).any()
     clear = np.abs(slack) > 1e-6

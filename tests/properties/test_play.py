@@ -50,7 +50,7 @@ def test_clients_that_gain_by_the_certificate_gain_in_play(
     """
     profile = np.array(shares[: consortium.size]) * consortium.samples
     profile[0] = max(profile[0], 0.1 * consortium.samples[0])  # somebody contributes
-    agreement = fa.agreement_on(consortium, profile, slots)
+    agreement = fa.agreement_on(consortium, profile, fa.Reversion(slots))
     certificate = fa.certify(agreement)
     kept = play(agreement, slots=6, history=False).discounted_cost
     for n, name in enumerate(consortium.names):

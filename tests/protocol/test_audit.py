@@ -208,6 +208,7 @@ def test_offers_by_other_terms_than_were_signed_are_found(
 @given(
     kind=st.sampled_from(["uniform", "individual"]),
     margin=st.sampled_from([0.0, 0.05, 0.3]),
+    punishment=st.sampled_from(["reversion", "suspension"]),
     punishment_slots=st.sampled_from([None, 1, 5]),
     ratios=st.lists(st.sampled_from([0.2, 0.6, 0.8, 1.0, 1.1]), min_size=3, max_size=7),
     sizes=st.lists(st.integers(5, 400), min_size=7, max_size=7),
@@ -217,6 +218,7 @@ def test_an_honest_server_is_never_accused(
     *,
     kind: str,
     margin: float,
+    punishment: str,
     punishment_slots: int | None,
     ratios: list[float],
     sizes: list[int],
@@ -224,9 +226,8 @@ def test_an_honest_server_is_never_accused(
 ) -> None:
     """With ties, free riders or none; whatever its solver finds it may offer."""
     names = [f"client-{n}" for n in range(len(ratios))]
-    terms = terms_of(
-        names, agreement=kind, margin=margin, punishment_slots=punishment_slots, rounds=1
-    )
+    rules = {"punishment": punishment, "punishment_slots": punishment_slots}
+    terms = terms_of(names, agreement=kind, margin=margin, rounds=1, **rules)
     most = 2.0 * (reach * max(sizes)) ** 1.5  # whose satiation point is so many samples
     privates = [
         Private(name, ratio * most, 1.0, size, discount_factor=0.8)

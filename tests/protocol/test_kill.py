@@ -7,6 +7,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,18 +17,31 @@ from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import digest
+from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES, rounds=4, punishment_slots=1)
-SLOTS = 4
+SUSPENDING = terms_of((*NAMES, "d"), rounds=4, punishment="suspension", punishment_slots=2)
+SLOTS = {"reversion": 4, "suspension": 5}
 
 
-def clients(folder: Path) -> Clients:
-    """One slips in slot 2, so that there is a punishment. All their state is in their files."""
-    privates = privates_of(NAMES)
-    privates[2] = replace(privates[2], slips={2: 0})
-    return Clients(TERMS, privates, folder)
+def clients(folder: Path, terms: Terms) -> Clients:
+    """Some slip, so that there is a punishment. All their state is in their files.
+
+    Under reversion c does, in slot 2; under suspension b in slot 1 and c in slot 2, and everyone
+    would let b return.
+    """
+    slips = {"reversion": {"c": 2}, "suspension": {"b": 1, "c": 2}}[terms.punishment]
+    privates = [
+        replace(
+            private,
+            slips={slips[private.name]: 0} if private.name in slips else {},
+            consents_to_return="b",
+        )
+        for private in privates_of(terms.clients)
+    ]
+    return Clients(terms, privates, folder)
 
 
 def answers(ask: Ask, all_of_them: Clients) -> list[Reply]:
@@ -35,8 +49,11 @@ def answers(ask: Ask, all_of_them: Clients) -> list[Reply]:
     return all_of_them(ask)
 
 
-def serve(folder: Path, killed_at: int | None = None) -> int:
-    """Run the slots in this process, kill it at the n-th moment; return the number of moments."""
+def serve(folder: Path, terms: Terms, killed_at: int | None = None) -> int:
+    """Run the slots in this process, kill it at the n-th moment; return the number of moments.
+
+    Under suspension it is proposed after slot 2 that b returns.
+    """
     moments = 0
 
     def watch(moment: Moment) -> None:
@@ -46,20 +63,25 @@ def serve(folder: Path, killed_at: int | None = None) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
 
     folder.mkdir(exist_ok=True)
-    everyone = clients(folder)
+    everyone = clients(folder, terms)
     with ledger_at(folder / "ledger.db") as ledger:
         ledger.watch(watch)
-        run(Coordinator(TERMS, ledger, START_MODEL), lambda ask: answers(ask, everyone), SLOTS)
+        coordinator = Coordinator(terms, ledger, START_MODEL)
+        run(coordinator, lambda ask: answers(ask, everyone), 2)
+        state = coordinator.state
+        if "b" in state.out and state.settled == 2 and not state.proposals:
+            coordinator.propose_return("b", "it was a mistake")
+        run(coordinator, lambda ask: answers(ask, everyone), SLOTS[terms.punishment])
     return moments
 
 
-def in_child(folder: Path, killed_at: int) -> bool:
+def in_child(folder: Path, terms: Terms, killed_at: int) -> bool:
     """Serve in a child that is forked from this warm process; whether it was killed."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            serve(folder, killed_at)
+            serve(folder, terms, killed_at)
             code = 0
         finally:
             os._exit(code)
@@ -73,40 +95,53 @@ def all_of(folder: Path) -> tuple[list[Entry], bytes]:
         return list(ledger.entries()), ledger.checkpoints()[-1].parameters
 
 
-@pytest.fixture(scope="module")
-def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[Entry], bytes]:
-    folder = tmp_path_factory.mktemp("unkilled")
-    moments = serve(folder)
-    return moments, *all_of(folder)
+class Unkilled(NamedTuple):
+    """A run without any kill: its terms, the number of moments, the ledger and the last model."""
+
+    terms: Terms
+    moments: int
+    entries: list[Entry]
+    model: bytes
+
+
+@pytest.fixture(scope="module", params=[TERMS, SUSPENDING], ids=lambda terms: terms.punishment)
+def unkilled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unkilled:
+    folder, terms = tmp_path_factory.mktemp("unkilled"), request.param
+    return Unkilled(terms, serve(folder, terms), *all_of(folder))
 
 
 @pytest.mark.slow
-def test_killed_at_every_moment_of_every_commit(
-    unkilled: tuple[int, list[Entry], bytes], tmp_path: Path
-) -> None:
-    moments, entries, model = unkilled
+def test_killed_at_every_moment_of_every_commit(unkilled: Unkilled, tmp_path: Path) -> None:
+    terms, moments, entries, model = unkilled
     assert moments >= 100
     assert audit(entries) == []
     for moment in range(1, moments + 1):
         folder = tmp_path / str(moment)
-        assert in_child(folder, killed_at=moment)
-        serve(folder)
+        assert in_child(folder, terms, killed_at=moment)
+        serve(folder, terms)
         assert all_of(folder) == (entries, model), f"killed at moment {moment}"
 
 
-def test_killed_again_and_again(unkilled: tuple[int, list[Entry], bytes], tmp_path: Path) -> None:
+def test_killed_again_and_again(unkilled: Unkilled, tmp_path: Path) -> None:
     """Every server survives only a few commits, until one reaches the end."""
-    _, entries, model = unkilled
+    terms, _, entries, model = unkilled
     folder, killed = tmp_path / "folder", 0
-    while in_child(folder, killed_at=11):
+    while in_child(folder, terms, killed_at=11):
         killed += 1
     assert killed >= 9
     assert all_of(folder) == (entries, model)
 
 
-def test_the_unkilled_run_has_everything(unkilled: tuple[int, list[Entry], bytes]) -> None:
-    _, entries, _ = unkilled
+def test_the_unkilled_run_has_everything(unkilled: Unkilled) -> None:
+    terms, _, entries, _ = unkilled
     phases = [entry.body["phase"] for entry in entries if entry.kind == "slot"]
-    assert phases == ["cooperating", "cooperating", "punishing", "cooperating"]
+    out = [list(entry.body["suspended"]) for entry in entries if entry.kind == "settlement"]
+    if terms.punishment == "reversion":
+        assert phases == ["cooperating", "cooperating", "punishing", "cooperating"]
+        assert not any(out)
+    else:
+        assert phases == ["cooperating"] * 5
+        assert out == [["b"], ["b", "c"], ["c"], [], []]
+        assert [e.body["accepted"] for e in entries if e.kind == "decision"] == [True]
     assert {"absence", "agreement", "answer", "verdict"} <= {entry.kind for entry in entries}
     assert len({digest(START_MODEL), *(e.body["model"] for e in entries if e.kind == "round")}) > 9

@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
@@ -28,6 +29,7 @@ from fedaccord.protocol.messages import Ask, Reply
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 
 NAMES = ("a", "b", "c")
+SUSPENSION = {"punishment": "suspension", "punishment_slots": 2}
 SOMEONE = st.sampled_from(NAMES)
 ENDLESS = 10_000
 
@@ -37,14 +39,20 @@ class Crash(Exception):
 
 
 class Slots(RuleBasedStateMachine):
+    signed: ClassVar[dict[str, Any]] = {"punishment_slots": 1}
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name, "ledger.db")
-        self.terms = terms_of(NAMES, rounds=2, quorum=2, punishment_slots=1)
+        self.terms = terms_of(NAMES, rounds=2, quorum=2, **self.signed)
         self.clients = Clients(self.terms, privates_of(NAMES))
         self.known: list[Entry] = []
         self.said: list[Reply] = []
+        self.sent: list[tuple[int, str]] = []
+        """Who was sent a model, and in which slot."""
+        self.asked_out: list[tuple[str, str]] = []
+        """Who was asked something though it was suspended."""
 
     @initialize()
     def start(self) -> None:
@@ -66,6 +74,13 @@ class Slots(RuleBasedStateMachine):
         assert ask is not None
         given = replies(ask)
         self.said += given
+        self.sent += [(ask.slot, name) for name in ask.contents if ask.sends_model(name)]
+        if ask.stage != "consent":
+            self.asked_out += [
+                (ask.stage, name)
+                for name in self.coordinator.state.current.out
+                if name in ask.contents and ask.stage != "settle"
+            ]
         self.coordinator.take(ask, given)
 
     # --- What may happen -------------------------------------------------------------------
@@ -92,6 +107,20 @@ class Slots(RuleBasedStateMachine):
 
     @rule(who=SOMEONE)
     def one_slips(self, who: str) -> None:
+        self.will_slip(who)
+
+    @rule(who=st.sets(SOMEONE, max_size=2), agreeing=st.none() | st.sets(SOMEONE, min_size=2))
+    def a_slot_is_played_to_its_end(self, who: set[str], agreeing: set[str] | None) -> None:
+        """Some slip in it; then the return of someone who is suspended may be proposed."""
+        for name in who:
+            self.will_slip(name)
+        slot = self.coordinator.state.settled + 1
+        while self.coordinator.state.settled < slot or not self.coordinator.state.between_slots:
+            self.step(self.clients)
+        if agreeing is not None and self.coordinator.state.out:
+            self.propose_a_return(min(self.coordinator.state.out), agreeing)
+
+    def will_slip(self, who: str) -> None:
         client = self.clients.participants[who]
         slot = self.coordinator.state.settled + 1
         client.private = replace(client.private, slips={**client.private.slips, slot: 0})
@@ -106,6 +135,14 @@ class Slots(RuleBasedStateMachine):
             ]
 
         self.step(nonsense)
+
+    def propose_a_return(self, who: str, agreeing: set[str]) -> None:
+        for name, client in self.clients.participants.items():
+            consents = who if name in agreeing else None
+            client.private = replace(client.private, consents_to_return=consents)
+        self.coordinator.propose_return(who, "it may be")
+        self.step(self.clients)
+        assert (who not in self.coordinator.state.out) == (set(NAMES) - {who} <= agreeing)
 
     @rule()
     def the_server_is_started_again(self) -> None:
@@ -184,17 +221,38 @@ class Slots(RuleBasedStateMachine):
                 assert contradictions(self.known, copy.written) == []
 
     @invariant()
+    def the_suspended_are_asked_nothing_and_sent_no_model(self) -> None:
+        assert self.asked_out == []
+        suspended = {
+            (e.slot, e.client)
+            for e in self.known
+            if e.kind == "verdict" and e.body["verdict"] == "suspended"
+        }
+        assert not suspended & set(self.sent)
+
+    @invariant()
+    def only_a_slip_suspends_and_never_for_longer_than_agreed(self) -> None:
+        """The verdicts of the slot that a suspension names say the same."""
+        verdict = {(e.slot, e.client): e.body["verdict"] for e in self.known if e.kind == "verdict"}
+        for entry in (e for e in self.known if e.kind == "settlement"):
+            for name, one in entry.body["suspended"].items():
+                assert verdict[one["slipped_in"], name] == "deviation"
+                assert 1 <= one["slots_left"] <= 2
+
+    @invariant()
     def absence_never_punishes(self) -> None:
         """A punishment follows a client that was there and gave less than it had accepted."""
         phase = {e.slot: e.body["phase"] for e in self.known if e.kind == "slot"}
         for entry in self.known:
-            if entry.kind != "settlement" or entry.body["phase"] != "punishing":
+            if entry.kind != "settlement":
+                continue
+            if entry.body["phase"] != "punishing" and not entry.body["suspended"]:
                 continue
             about = [e for e in self.known if e.slot == entry.slot]
             slipped = {
                 e.client for e in about if e.kind == "verdict" and e.body["verdict"] == "deviation"
             }
-            if phase[entry.slot] == "cooperating":
+            if phase[entry.slot] == "cooperating" and entry.body["phase"] == "punishing":
                 assert slipped
             for name in slipped:
                 given = [
@@ -205,5 +263,13 @@ class Slots(RuleBasedStateMachine):
                 assert entry.slot in self.clients.participants[str(name)].private.slips
 
 
+class SlotsWithSuspension(Slots):
+    """The same, where whoever slips is suspended."""
+
+    signed = SUSPENSION
+
+
 TestSlots = Slots.TestCase
 TestSlots.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+TestSlotsWithSuspension = SlotsWithSuspension.TestCase
+TestSlotsWithSuspension.settings = TestSlots.settings

@@ -26,7 +26,7 @@ def rows_agree(agreement: fa.Agreement) -> None:
             equilibrium_contribution=float(agreement.equilibrium.profile[n]),
             equilibrium_total=agreement.equilibrium.total,
             rounds=consortium.rounds,
-            punishment_slots=agreement.punishment_slots,
+            punishment=fa.Reversion(agreement.punishment.slots),
         )
         assert row.keeps == (certificate.keeps[n] and certificate.punishment_holds[n])
         # The others' contributions are added up in another order; rounding is all that differs,
@@ -49,7 +49,7 @@ def test_own_rows_are_the_certificate_s(
             consortium,
             kind,  # type: ignore[arg-type]
             margin=0.02,
-            punishment_slots=punishment_slots,
+            punishment=fa.Reversion(punishment_slots),
         )
     )
 

@@ -18,6 +18,7 @@ OFFER = {  # 20 more samples of its own, 40 more of the others
     "agreement": "individual",
     "total": 180,
     "equilibrium_total": 120.0,
+    "punishment": "reversion",
     "punishment_slots": TERMS.punishment_slots,
     "tolerance": TERMS.tolerance,
     "rounds": TERMS.rounds,
@@ -40,9 +41,10 @@ SETTLED = {
     "absent": [],
     "phase": "cooperating",
     "slots_left": 0,
+    "suspended": {},
     "model": MODEL,
 }
-REPORT = {"phase": "cooperating"}
+REPORT: dict[str, Any] = {"phase": "cooperating", "suspended": {}, "returned": []}
 
 
 def client(look: Any = None) -> Participant:
@@ -237,6 +239,7 @@ def test_it_accepts_only_what_it_has() -> None:
         {"rounds": 1},
         {"tolerance": 0.9},
         {"punishment_slots": None},
+        {"punishment": "suspension"},
         {"total": 19},
     ],
 )
@@ -262,9 +265,9 @@ def test_it_looks_at_its_data_before_it_reports() -> None:
     assert written(participant) == 0
 
 
-@pytest.mark.parametrize("other", [1, 3, None, "2", True])
+@pytest.mark.parametrize("other", [2, 4, None, "3", True])
 def test_a_server_of_another_format_is_refused(other: Any) -> None:
     participant = client()
-    with pytest.raises(Refusal, match="does not use format 2 of the protocol"):
+    with pytest.raises(Refusal, match="does not use format 3 of the protocol"):
         ask(participant, "report", 0, REPORT | {"format": other})
     assert written(participant) == 0

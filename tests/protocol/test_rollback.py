@@ -52,7 +52,7 @@ def after(
 
 
 def decisions(ledger: Ledger) -> list[bool]:
-    return [entry.body["accepted"] for entry in ledger.entries(kind="rollback")]
+    return [entry.body["accepted"] for entry in ledger.entries(kind="decision")]
 
 
 def healthy(ledger: Ledger, clients: Clients) -> bool:
@@ -166,7 +166,7 @@ def test_nothing_is_proposed_within_a_slot_or_twice(tmp_path: Path) -> None:
             coordinator.propose_rollback(1, "too early")
         run(coordinator, clients, 4)
         coordinator.propose_rollback(2, "now")
-        with pytest.raises(InvalidInput, match="a rollback is under way"):
+        with pytest.raises(InvalidInput, match="a proposal is under way"):
             coordinator.propose_rollback(1, "and another")
 
 
@@ -182,7 +182,7 @@ def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
         coordinator.propose_rollback(1, "slot 2 ruined it")
         run(coordinator, clients, 3)
         entries = list(ledger.entries())
-    forged = rewritten(entries, instead("rollback", 3, None, accepted=True))
+    forged = rewritten(entries, instead("decision", 3, None, accepted=True))
     assert any("does not follow from the entries before it" in p for p in audit(forged))
 
 
@@ -205,7 +205,7 @@ def test_a_made_up_consent_shows_in_the_copy(tmp_path: Path) -> None:
         coordinator.propose_rollback(1, "slot 2 ruined it")
         run_with(coordinator, flattering)
         entries: list[Entry] = list(ledger.entries())
-        assert kinds(ledger, 3)[-1] == "rollback"
+        assert kinds(ledger, 3)[-1] == "decision"
     assert audit(entries) == []
     (problem,) = contradictions(entries, clients.copies["b"].written)
     assert "the server wrote down something else" in problem

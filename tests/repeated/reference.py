@@ -35,11 +35,11 @@ def shading(view: Any) -> Any:
 
 @dataclass
 class Seat:
-    """A client of the repeated game, and its phase."""
+    """A client of the repeated game, and its counter: until when it punishes, or is out."""
 
     strategy: Any
     length: float
-    punished_until: float = 0
+    until: float = 0
     undeserved: bool = False
 
 
@@ -50,6 +50,7 @@ class Record:
     contributions: list[list[float]] = field(default_factory=list)
     observed: list[list[float]] = field(default_factory=list)
     punishing: list[list[bool]] = field(default_factory=list)
+    suspended: list[list[bool]] = field(default_factory=list)
     cost: list[list[float]] = field(default_factory=list)
     discounted_cost: list[float] = field(default_factory=list)
     cost_after: list[float] = field(default_factory=list)
@@ -81,6 +82,44 @@ def best_response(consortium: fa.Consortium, n: int, others: float) -> float:
     return float(min(missing, consortium.samples[n]))
 
 
+def suspends(agreement: fa.Agreement) -> bool:
+    """Whether a slip leads to a suspension; without an agreement there is nothing to slip from."""
+    return isinstance(agreement.punishment, fa.Suspension) and agreement.exists
+
+
+def cost_alone(agreement: fa.Agreement, n: int) -> float:
+    """What a slot of suspension costs client n: on its own, or with an old model."""
+    consortium, terms = agreement.consortium, agreement.punishment
+    assert isinstance(terms, fa.Suspension)
+    own = best_response(consortium, n, 0.0)
+    paid = stage_cost(consortium, n, own, own)
+    if terms.model_keeps > 0:
+        old = terms.model_keeps * sum(float(x) for x in agreement.profile)
+        paid = min(paid, stage_cost(consortium, n, 0.0, old))
+    if terms.fees_saved:
+        paid -= float(consortium.communication_cost[n]) + consortium.server_fee
+    return paid
+
+
+def costs(
+    agreement: fa.Agreement, away: list[bool], kept: float, meant: list[float], out: list[bool]
+) -> list[float]:
+    """What a slot costs each client; `kept` is the total behind the model of the slot before."""
+    gone = [out[n] or away[n] for n in range(len(meant))]
+    profile = [0.0 if gone[n] else meant[n] for n in range(len(meant))]
+    total = sum(profile)
+    if suspends(agreement):
+        no_model = [gone[n] or total == 0 for n in range(len(meant))]
+        return [
+            cost_alone(agreement, n)
+            if no_model[n]
+            else stage_cost(agreement.consortium, n, profile[n], total)
+            for n in range(len(meant))
+        ]
+    total = total if total > 0 or sum(meant) == 0 else kept
+    return [stage_cost(agreement.consortium, n, x, total) for n, x in enumerate(profile)]
+
+
 def length_of(strategy: Any, agreement: fa.Agreement) -> float:
     """For how many slots a client with this strategy punishes."""
     if isinstance(strategy, DeviateOnce):
@@ -89,7 +128,7 @@ def length_of(strategy: Any, agreement: fa.Agreement) -> float:
         return inf
     if isinstance(strategy, Forgiving):
         return strategy.slots
-    return inf if agreement.punishment_slots is None else agreement.punishment_slots
+    return inf if agreement.punishment.slots is None else agreement.punishment.slots
 
 
 def amount(
@@ -99,23 +138,26 @@ def amount(
     n: int,
     *,
     punishing: bool,
+    out: list[bool],
     last: list[float] | None,
 ) -> float:
     """What a client intends to contribute, from the definition of each strategy."""
     consortium = agreement.consortium
-    agreed, alone = float(agreement.profile[n]), float(agreement.equilibrium.profile[n])
+    others = [m for m in range(consortium.size) if m != n and not out[m]]
+    agreed, equilibrium = float(agreement.profile[n]), float(agreement.equilibrium.profile[n])
     match strategy:
         case DeviateOnce() if slot == strategy.slot:
             if strategy.amount is not None:
                 return strategy.amount
-            others = sum(float(x) for m, x in enumerate(agreement.profile) if m != n)
-            return alone if punishing else best_response(consortium, n, others)
+            agreed_by_others = sum(float(agreement.profile[m]) for m in others)
+            return equilibrium if punishing else best_response(consortium, n, agreed_by_others)
         case DeviateOnce():
-            return amount(strategy.otherwise, agreement, slot, n, punishing=punishing, last=last)
+            usual = strategy.otherwise
+            return amount(usual, agreement, slot, n, punishing=punishing, out=out, last=last)
         case KeepAndPunish():  # GrimTrigger and Forgiving differ in how long
-            return alone if punishing else agreed
+            return equilibrium if punishing else agreed
         case Selfish():
-            return alone
+            return equilibrium
         case FreeRide():
             return 0.0
         case Loyal():
@@ -123,7 +165,7 @@ def amount(
         case Myopic():
             if last is None:
                 return agreed
-            return best_response(consortium, n, sum(x for m, x in enumerate(last) if m != n))
+            return best_response(consortium, n, sum(last[m] for m in others))
         case _:
             return 0.97 * agreed
 
@@ -146,52 +188,59 @@ def play_slowly(
 ) -> Record:
     """The match, and HORIZON more slots."""
     consortium, size = agreement.consortium, agreement.consortium.size
+    suspension = suspends(agreement)
     delta = [float(value) for value in consortium.discount_factor]
     agreed = [float(value) for value in agreement.profile]
     seats = [Seat(s, length_of(s, agreement)) for s in strategies]
     record = Record(slipped=[False] * size)
     totals = {name: [0.0] * size for name in ("all", "false", "missed", "after")}
     last: list[float] | None = None
-    meant = list(agreed)
+    answers = list(agreed)
     last_total = agreement.equilibrium.total
     for slot in range(1, slots + HORIZON + 1):
         played = slot <= slots
         away = [bool(played and absent[slot - 1][n]) for n in range(size)]
-        punishing = [slot <= seat.punished_until for seat in seats]
-        meant = [
-            amount(seat.strategy, agreement, slot, n, punishing=punishing[n], last=last)
+        running = [slot <= seat.until for seat in seats]
+        punishing, out = ([False] * size, running) if suspension else (running, [False] * size)
+        answers = [
+            amount(seat.strategy, agreement, slot, n, punishing=punishing[n], out=out, last=last)
             if played or can_say(seat.strategy)
-            else meant[n]
+            else answers[n]
             for n, seat in enumerate(seats)
         ]
-        gave = [0.0 if away[n] else meant[n] for n in range(size)]
+        meant = [0.0 if out[n] else answers[n] for n in range(size)]
+        gone = [away[n] or out[n] for n in range(size)]
+        gave = [0.0 if gone[n] else meant[n] for n in range(size)]
         seen = [gave[n] * (1.0 + (errors[slot - 1][n] if played else 0.0)) for n in range(size)]
         seen = [max(x, 0.0) for x in seen]
-        last = [0.0 if away[n] else seen[n] for n in range(size)]
+        last = [0.0 if gone[n] else seen[n] for n in range(size)]
         short = [
-            not away[n] and seen[n] < agreed[n] * (1.0 - tolerance - 1e-9) for n in range(size)
+            not gone[n] and seen[n] < agreed[n] * (1.0 - tolerance - 1e-9) for n in range(size)
         ]
-        really = [not away[n] and gave[n] < agreed[n] * (1.0 - 1e-9) for n in range(size)]
+        really = [not gone[n] and gave[n] < agreed[n] * (1.0 - 1e-9) for n in range(size)]
         slips = [really[n] and not punishing[n] for n in range(size)]
         alarm = any(short) and not all(punishing)
         unseen = [slips[n] and not (alarm and short[n]) for n in range(size)]
 
-        def costs(
-            profile: list[float], meant: list[float], kept: float = last_total
-        ) -> list[float]:
-            total = sum(profile) if sum(profile) > 0 or sum(meant) == 0 else kept
-            return [stage_cost(consortium, n, profile[n], total) for n in range(size)]
-
-        paid = costs(gave, meant)
-        blame = [seat.undeserved for seat, now in zip(seats, punishing, strict=True) if now]
-        if_agreed = costs([0.0 if away[n] else agreed[n] for n in range(size)], agreed)
+        state = (agreement, away, last_total)
+        paid = costs(*state, meant, out)
+        if suspension:
+            spared = [out[n] and seats[n].undeserved for n in range(size)]
+        else:
+            blame = [seat.undeserved for seat, now in zip(seats, punishing, strict=True) if now]
+            spared = [bool(blame) and all(blame)] * size
+        if_agreed = costs(
+            *state,
+            [agreed[n] if spared[n] else meant[n] for n in range(size)],
+            [out[n] and not spared[n] for n in range(size)],
+        )
         would = [agreed[n] if unseen[n] else meant[n] for n in range(size)]
-        if_seen = costs([0.0 if away[n] else would[n] for n in range(size)], would)
+        if_seen = costs(*state, would, out)
         for n in range(size):
             weight = delta[n] ** (slot - 1)
             if weight > 0:
                 totals["all"][n] += weight * paid[n]
-                if blame and all(blame):
+                if any(spared):
                     totals["false"][n] += weight * (paid[n] - if_agreed[n])
                 if any(unseen):
                     totals["missed"][n] += weight * (paid[n] - if_seen[n])
@@ -199,21 +248,28 @@ def play_slowly(
                 totals["after"][n] += delta[n] ** (slot - slots - 1) * paid[n]
         if played:
             record.contributions.append(gave)
-            record.observed.append([np.nan if away[n] else seen[n] for n in range(size)])
+            record.observed.append([np.nan if gone[n] else seen[n] for n in range(size)])
             record.punishing.append(punishing)
+            record.suspended.append(out)
             record.cost.append(paid)
-            record.absences += sum(away)
+            record.absences += sum(away[n] and not out[n] for n in range(size))
             record.deviations += sum(slips)
             record.missed_deviations += sum(unseen)
             record.slipped = [a or b for a, b in zip(record.slipped, slips, strict=True)]
         if sum(gave) > 0:
             last_total = sum(gave)
-        if alarm:
-            undeserved = not any(a and b for a, b in zip(short, really, strict=True))
-            record.false_alarms += undeserved and played
-            for n, seat in enumerate(seats):
-                if not punishing[n]:
-                    seat.punished_until, seat.undeserved = slot + seat.length, undeserved
+        if not alarm:
+            continue
+        nobody_slipped = not any(a and b for a, b in zip(short, really, strict=True))
+        falsely = [
+            short[n] and (not really[n] if suspension else nobody_slipped) for n in range(size)
+        ]
+        if played:
+            record.false_alarms += sum(falsely) if suspension else any(falsely)
+        for n, seat in enumerate(seats):
+            if short[n] if suspension else not punishing[n]:
+                seat.until = slot + seat.length
+                seat.undeserved = falsely[n] if suspension else nobody_slipped
     record.discounted_cost, record.cost_after = totals["all"], totals["after"]
     record.false_alarm_cost, record.missed_deviation_cost = totals["false"], totals["missed"]
     return record

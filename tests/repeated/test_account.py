@@ -28,7 +28,7 @@ from fedaccord.repeated.tolerance import find_tolerance
 from fedaccord.summaries.match import LINES, Account, account_of
 
 CONSORTIUM = example_consortium()
-FOR_FIVE = fa.solve_agreement(CONSORTIUM, punishment_slots=5, margin=0.02)
+FOR_FIVE = fa.solve_agreement(CONSORTIUM, punishment=fa.Reversion(5), margin=0.02)
 FOR_EVER = fa.solve_agreement(CONSORTIUM)
 CLINIC, RIVERSIDE = "Lakeside Clinic", "Riverside"
 
@@ -47,7 +47,8 @@ def test_one_slip() -> None:
     assert account.phases == "Slots 1-5 cooperating, 6-10 punishing, 11-30 cooperating."
     assert account.slips == [
         f"slot 5: {CLINIC} trained on 0 instead of 10,177; "
-        "punishment until slot 10; it saved 40.9 and lost 43.7"
+        "punishment until slot 10; it saved 40.9 and lost 43.7; "
+        "the others lost 1,468 together, 1,397 of it by the punishment"
     ]
     assert account.slips_that_were_none == account.chance == []
     assert account.strategies == account.watch == ""
@@ -190,7 +191,7 @@ def test_slips_that_cost_at_once_and_slips_that_save_later() -> None:
     ]
     nobody_minds: dict[str, AnyStrategy] = dict.fromkeys(CONSORTIUM.names, Loyal())
     account = told({**nobody_minds, CLINIC: FreeRide()}, agreement=FOR_EVER)
-    assert account.slips[0].endswith(" later")
+    assert "it saved 45.8 and 107 later" in account.slips[0]
     [slip] = account.deviators[0].slips
     delta = CONSORTIUM.discount_factor[CONSORTIUM.index(CLINIC)]
     assert slip.lost == pytest.approx(-slip.saved * delta / (1 - delta))

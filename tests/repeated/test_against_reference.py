@@ -20,7 +20,7 @@ from fedaccord.repeated import (
     play,
 )
 from tests.contracts.strategy_contract import small_agreement
-from tests.repeated.matches import agreements, any_strategy, draw_random_numbers
+from tests.repeated.matches import SUSPENSIONS, agreements, any_strategy, draw_random_numbers
 from tests.repeated.reference import Record, play_slowly, shading
 
 
@@ -40,6 +40,8 @@ def compare(match: Match, record: Record) -> None:
     np.testing.assert_allclose(match.totals, np.sum(record.contributions, axis=1), **close)
     np.testing.assert_allclose(known(match.observed), record.observed, **close)
     np.testing.assert_array_equal(match.client_punishing, record.punishing)
+    np.testing.assert_array_equal(match.suspended, record.suspended)
+    assert match.slots_out == np.sum(record.suspended)
     np.testing.assert_array_equal(match.punishing, np.mean(record.punishing, axis=1) > 0.5)
     np.testing.assert_allclose(known(match.cost), record.cost, rtol=1e-12)
     np.testing.assert_allclose(match.discounted_cost, record.discounted_cost, rtol=1e-9)
@@ -82,7 +84,7 @@ def both(
 
 
 @given(
-    agreement=agreements(),
+    agreement=agreements() | agreements(SUSPENSIONS),
     data=st.data(),
     slots=st.integers(1, 25),
     noise=st.sampled_from([0.0, 0.0, 0.02, 0.3]),
@@ -90,10 +92,10 @@ def both(
     tolerance=st.sampled_from([0.0, 0.04, 0.5]),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=150)
+@settings(max_examples=300)
 def test_any_match(agreement: fa.Agreement, data: st.DataObject, slots: int, **random: Any) -> None:
     samples = agreement.consortium.samples.tolist()
-    strategies = [data.draw(any_strategy(most, slots)) for most in samples]
+    strategies = [data.draw(any_strategy(agreement, most, slots)) for most in samples]
     compare(*both(agreement, strategies, slots, **random))
 
 
@@ -108,6 +110,31 @@ def test_one_client_slips(others: Any, length: int | None) -> None:
     agreement = small_agreement(length)
     for one in (FreeRide(), DeviateOnce(2), Forgiving(2), GrimTrigger(), KeepAndPunish()):
         compare(*both(agreement, [others, others, one, others, others, KeepAndPunish()], slots=7))
+
+
+@pytest.mark.parametrize("length", [None, 1, 4])
+@pytest.mark.parametrize(
+    "others",
+    [KeepAndPunish(), Selfish(), FreeRide(), Myopic(), shading],
+    ids=lambda strategy: getattr(strategy, "__name__", type(strategy).__name__),
+)
+def test_clients_are_suspended(others: Any, length: int | None) -> None:
+    """Several out at once, also all of them, and each in a cycle of its own."""
+    agreement = small_agreement(length, "suspension")
+    for one in (FreeRide(), DeviateOnce(2), DeviateOnce(3, otherwise=FreeRide()), KeepAndPunish()):
+        strategies = [others, others, one, DeviateOnce(1), others, KeepAndPunish()]
+        compare(*both(agreement, strategies, slots=7))
+
+
+@pytest.mark.parametrize("slots", [3, 4])
+def test_a_slip_planned_for_a_slot_in_which_the_client_is_out(slots: int) -> None:
+    """What it would have contributed then is what it repeats after the match."""
+    consortium = fa.Consortium(
+        valuation=[2, 2], cost_per_sample=[1, 1], samples=[1, 1], rounds=1, discount_factor=0.5
+    )
+    agreement = fa.agreement_on(consortium, [0.67, 0.67], fa.Suspension(1))
+    slip = DeviateOnce(3, otherwise=Myopic())
+    compare(*both(agreement, [KeepAndPunish(), slip], slots))
 
 
 def test_a_cycle_after_the_match_is_summed_for_ever() -> None:

@@ -157,7 +157,9 @@ class TestEachClientHasItsOwnPhase:
         slip = DeviateOnce(2, otherwise=Forgiving(3))
         match = play(agreement, {**forgiving, "client-1": slip}, slots=9)
         assert match.slots_punished.tolist() == [3, 4, 5]
-        same = play(replace(agreement, punishment_slots=3), {"client-1": DeviateOnce(2)}, slots=9)
+        same = play(
+            replace(agreement, punishment=fa.Reversion(3)), {"client-1": DeviateOnce(2)}, slots=9
+        )
         np.testing.assert_array_equal(match.contributions, same.contributions)
         np.testing.assert_array_equal(match.discounted_cost, same.discounted_cost)
 

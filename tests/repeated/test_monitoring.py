@@ -164,7 +164,7 @@ class Shading:
     """The same, but back at the equilibrium in a punishment, and sure of it."""
 
     def contribution(self, view: View) -> Any:
-        return view.alone if view.punishing else 0.95 * view.agreed
+        return view.equilibrium if view.punishing else 0.95 * view.agreed
 
     def steady_until(self, view: View) -> float:
         return float("inf")

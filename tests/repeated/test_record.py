@@ -59,7 +59,7 @@ def test_the_record_of_a_seed_does_not_change() -> None:
             discount_factor=0.75,
         ),
         [2.0, 3.0, 4.0],
-        punishment_slots=2,
+        punishment=fa.Reversion(2),
     )
     match = play(agreement, {}, 12, noise=0.125, dropout=0.125, tolerance=0.25, seed=2026)
     told = [(event.slot, event.client, event.kind) for event in match.events]
@@ -143,7 +143,7 @@ def test_memory_does_not_grow_with_the_slots(
 ) -> None:
     """Ten times the slots need hardly more memory, far less than an array of them by clients."""
     consortium = fa.paper_consortium(100, discount_factor=0.9)
-    agreement = fa.solve_agreement(consortium, margin=0.1, punishment_slots=1)
+    agreement = fa.solve_agreement(consortium, margin=0.1, punishment=fa.Reversion(1))
     strategies = dict.fromkeys(consortium.names[:30], strategy) if strategy else {}
     monkeypatch.setattr(rng, "_TOGETHER", 5_000)
 

@@ -49,7 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "individual": {},
     "uniform": {"kind": "uniform"},
     "margin": {"margin": 0.05},
-    "eight slots": {"punishment_slots": 8},
+    "eight slots": {"punishment": fa.Reversion(8)},
 }
 
 
@@ -73,7 +73,7 @@ def played(agreement: fa.Agreement, n: int, amount: float | None, slot: int = 1)
 
 def by_formula(agreement: fa.Agreement, n: int, amount: float, slot: int) -> float:
     """Keep, slip, be punished, and return if the punishment ends (eq. 17-18)."""
-    delta, slots = agreement.consortium.discount_factor[n], agreement.punishment_slots
+    delta, slots = agreement.consortium.discount_factor[n], agreement.punishment.slots
     profile = agreement.profile.copy()
     profile[n] = amount
     slip = fa.cost(agreement.consortium, profile)[n]
@@ -124,7 +124,7 @@ def test_above_the_threshold_a_slip_does_not_pay(consortium: str, kind: str) -> 
         other = fa.agreement_on(
             with_patience(agreement.consortium, delta),
             agreement.profile,
-            agreement.punishment_slots,
+            agreement.punishment,
         )
         certificate = fa.certify(other)
         assert certificate.holds == (side > 0)
@@ -149,7 +149,7 @@ def test_certificate_and_play_agree_on_any_profile(
     """Any profile, except for clients that prefer to contribute more than agreed."""
     equilibrium = fa.solve_equilibrium(consortium)
     more = (consortium.samples - equilibrium.profile) * np.array(parts[: consortium.size])
-    agreement = fa.agreement_on(consortium, equilibrium.profile + more, slots)
+    agreement = fa.agreement_on(consortium, equilibrium.profile + more, fa.Reversion(slots))
     certificate = fa.certify(agreement)
     kept = agreement.cost / (1.0 - consortium.discount_factor)
     for n in range(consortium.size):
@@ -178,7 +178,8 @@ def test_any_discount_factor(delta: float) -> None:
     """No precision is lost at the extremes, neither of one slot nor of a thousand."""
     base = small_agreement(3)
     agreement = replace(
-        fa.agreement_on(with_patience(base.consortium, delta), base.profile), punishment_slots=3
+        fa.agreement_on(with_patience(base.consortium, delta), base.profile),
+        punishment=fa.Reversion(3),
     )
     match = play(agreement, {"client-1": DeviateOnce(2)}, slots=40)
     assert match.cost is not None

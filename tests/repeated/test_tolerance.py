@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.files.consortium import example_consortium
+from fedaccord.game.alone import alone_cost
 from fedaccord.repeated import Tolerance, View, find_tolerance, play
-from fedaccord.repeated.tolerance import _Watch
+from fedaccord.repeated.tolerance import _watch
 from tests.contracts.strategy_contract import small_agreement
 
 SLOTS = 150
@@ -17,7 +19,7 @@ SLOTS = 150
 
 def shading_by(part: float) -> Any:
     def shading(view: View) -> Any:
-        return view.alone if view.punishing else (1.0 - part) * view.agreed
+        return view.equilibrium if view.punishing else (1.0 - part) * view.agreed
 
     return shading
 
@@ -38,8 +40,8 @@ def average(agreement: fa.Agreement, found: Any, matches: int, **arguments: Any)
 def test_what_honest_clients_pay(noise: float, tau: float, slots: int) -> None:
     """The probability of a false alarm and the expected discounted cost, by playing 150 matches."""
     agreement = small_agreement(slots)
-    watch = _Watch(agreement, noise, 1.0)
-    alarm = float(watch.alarm(watch.seen(np.zeros(6), tau)))
+    watch = _watch(agreement, noise, 1.0)
+    alarm = watch.alarm(watch.seen(np.zeros(6), tau))
     mean, error = average(
         agreement, lambda match: match.discounted_cost, 150, noise=noise, tolerance=tau
     )
@@ -55,9 +57,9 @@ def test_what_honest_clients_pay(noise: float, tau: float, slots: int) -> None:
 
 def test_what_a_client_that_shades_pays() -> None:
     agreement, noise, tau, part = small_agreement(5), 0.03, 0.09, 0.05
-    watch = _Watch(agreement, noise, 1.0)
+    watch = _watch(agreement, noise, 1.0)
     shade = np.array([part, 0, 0, 0, 0, 0])
-    alarm = float(watch.alarm(watch.seen(shade, tau)))
+    alarm = watch.alarm(watch.seen(shade, tau))
     paid = fa.cost(agreement.consortium, (1.0 - shade) * agreement.profile)
     mean, error = average(
         agreement,
@@ -72,8 +74,8 @@ def test_what_a_client_that_shades_pays() -> None:
 
 def test_absent_clients_are_not_observed() -> None:
     agreement = small_agreement(3)
-    watch = _Watch(agreement, 0.05, 0.6)
-    alarm = float(watch.alarm(watch.seen(np.zeros(6), 0.1)))
+    watch = _watch(agreement, 0.05, 0.6)
+    alarm = watch.alarm(watch.seen(np.zeros(6), 0.1))
 
     def rate(match: Any) -> float:
         return float(match.false_alarms / (SLOTS - match.punishing.sum()))
@@ -86,7 +88,7 @@ def test_absent_clients_are_not_observed() -> None:
 
 @pytest.fixture(scope="module")
 def paper() -> fa.Agreement:
-    return fa.solve_agreement(fa.paper_consortium(), margin=0.1, punishment_slots=10)
+    return fa.solve_agreement(fa.paper_consortium(), margin=0.1, punishment=fa.Reversion(10))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,7 @@ def found(paper: fa.Agreement) -> Tolerance:
 
 def test_no_other_tolerance_costs_less(paper: fa.Agreement, found: Tolerance) -> None:
     assert found.cost.sum() <= found.total_costs.min()
-    watch = _Watch(paper, 0.01, 1.0)
+    watch = _watch(paper, 0.01, 1.0)
     for tau in np.linspace(0.0, 0.2, 333).tolist():
         assert watch.cost(tau)[0].sum() >= found.cost.sum() * (1.0 - 1e-6)
 
@@ -118,7 +120,7 @@ def test_noise_is_costly(paper: fa.Agreement, found: Tolerance) -> None:
 
 def test_each_client_shades_as_far_as_it_pays(paper: fa.Agreement, found: Tolerance) -> None:
     """No amount of shading on a fine grid saves any client more, if the others are honest."""
-    watch, tau = _Watch(paper, 0.01, 1.0), found.tolerance
+    watch, tau = _watch(paper, 0.01, 1.0), found.tolerance
     honest = watch.seen(np.zeros(100), tau)
     shading = watch.shading(tau)
 
@@ -166,3 +168,48 @@ def test_without_an_agreement_no_tolerance_works() -> None:
     base = small_agreement(3)
     nothing = replace(base, profile=base.equilibrium.profile)
     assert not find_tolerance(nothing, 0.01).works
+
+
+SUSPENDED = replace(small_agreement(3), punishment=fa.Suspension(3))
+
+
+@pytest.mark.parametrize("slots", [1, 3, None])
+def test_what_honest_clients_pay_under_suspension(slots: int | None) -> None:
+    """Each client is a renewal process of its own; its alarms and those of others cost it."""
+    agreement, noise, tau = replace(SUSPENDED, punishment=fa.Suspension(slots)), 0.05, 0.1
+    watch = _watch(agreement, noise, 1.0)
+    seen = watch.seen(np.zeros(6), tau)
+    expected = watch.value(agreement.cost + watch.others_out(agreement.profile, seen), seen)
+    mean, error = average(
+        agreement, lambda match: match.discounted_cost, 150, noise=noise, tolerance=tau
+    )
+    kept = agreement.cost / (1.0 - agreement.consortium.discount_factor)
+    together = 0.1 * (expected - kept)  # that several are out at once costs more than one by one
+    assert (abs(mean - expected) < 5 * error + together).all()
+    assert (mean - kept > 5 * error).all()
+
+
+def test_the_cost_of_false_alarms_under_suspension_in_closed_form() -> None:
+    """e w saving / (1 + e w) a slot, of the client's own alarms."""
+    watch = _watch(SUSPENDED, 0.05, 1.0)
+    e = watch.seen(np.zeros(6), 0.1)
+    delta = SUSPENDED.consortium.discount_factor
+    w = delta + delta**2 + delta**3
+    saving = alone_cost(SUSPENDED.consortium) - SUSPENDED.cost
+    own = (1.0 - delta) * watch.value(SUSPENDED.cost, e) - SUSPENDED.cost
+    np.testing.assert_allclose(own, e * w * saving / (1.0 + e * w), rtol=1e-9)
+
+
+def test_a_tolerance_for_suspension() -> None:
+    consortium = example_consortium()
+    found = find_tolerance(fa.agreement_on(consortium, consortium.samples, "suspension"), 0.02)
+    assert found.works
+    assert found.cost.sum() <= found.total_costs.min()
+    assert 0 < found.false_alarm < found.alarm < 0.1
+    assert 0 < found.shading.max() < found.tolerance < 8 * 0.02
+
+
+def test_one_client_that_contributes_everything_may_be_suspended() -> None:
+    consortium = fa.paper_consortium(clients=3)
+    agreement = fa.agreement_on(consortium, [0, 0, 10_000], fa.Suspension())
+    assert np.isfinite(find_tolerance(agreement, 0.05).cost).all()

@@ -15,8 +15,8 @@ EQUILIBRIUM = INDIVIDUAL.equilibrium
 
 
 def played(given: Any, profiles: Any = None, **rest: Any) -> list[PlayedProfile]:
-    punishment_slots = rest.pop("punishment_slots", None)
-    return play_profiles(*read_profiles(given, profiles, punishment_slots), **rest)
+    punishment = rest.pop("punishment", None)
+    return play_profiles(*read_profiles(given, profiles, punishment), **rest)
 
 
 def contributions(*args: Any, **rest: Any) -> dict[str, list[list[float]]]:
@@ -51,7 +51,7 @@ def test_a_mapping_has_profiles_of_any_kind() -> None:
 def test_a_profile_of_a_consortium_is_played_as_an_agreement() -> None:
     mine = [50.0] * 5
     slip = {"client-1": DeviateOnce(1, 0.0)}
-    [one] = played(CONSORTIUM, {"mine": mine}, slots=3, strategies=slip, punishment_slots=1)
+    [one] = played(CONSORTIUM, {"mine": mine}, slots=3, strategies=slip, punishment=fa.Reversion(1))
     assert one.phases == ("cooperating", "punishing", "cooperating")
     assert one.contributions.tolist() == [[0.0, *mine[1:]], EQUILIBRIUM.profile.tolist(), mine]
 
@@ -85,7 +85,7 @@ OTHER = fa.solve_equilibrium(fa.paper_consortium(clients=4, samples=100, rounds=
         (CONSORTIUM, {"mine": [[1.0, 1, 1, 1, 101]]}, {}, "client-5 must contribute from 0 to 100"),
         (CONSORTIUM, {"mine": OTHER}, {}, "mine: belongs to another consortium"),
         (INDIVIDUAL, ["uniform"], {}, "profiles: can be chosen only for a Consortium"),
-        (INDIVIDUAL, None, {"punishment_slots": 2}, "can be chosen only for a Consortium"),
+        (INDIVIDUAL, None, {"punishment": fa.Reversion(2)}, "can be chosen only for a Consortium"),
         ({"a": INDIVIDUAL, "b": OTHER}, None, {}, "b: belongs to another consortium"),
         ({}, None, {}, "there must be at least one profile"),
         ({"a": "uniform"}, None, {}, "a: must be an Agreement, an Equilibrium, a Match"),

@@ -47,7 +47,9 @@ def test_frames_of_profiles_and_of_rounds() -> None:
 
 def test_a_slip_and_its_punishment() -> None:
     slip = {"client-3": DeviateOnce(1, 0.0)}
-    trial = train(CONSORTIUM, ["individual"], seeds=1, slots=3, strategies=slip, punishment_slots=1)
+    trial = train(
+        CONSORTIUM, ["individual"], seeds=1, slots=3, strategies=slip, punishment=fa.Reversion(1)
+    )
     [run] = trial.runs
     assert [slot.phase for slot in run.slots] == ["cooperating", "punishing", "cooperating"]
     assert run.slots[0].total < run.slots[2].total
@@ -231,7 +233,7 @@ def test_the_protocol_runs_on_flower(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     told: list[int] = []
     trial = train(
-        fa.solve_agreement(CONSORTIUM, margin=0.05, punishment_slots=1),
+        fa.solve_agreement(CONSORTIUM, margin=0.05, punishment=fa.Reversion(1)),
         slots=3,
         strategies={"client-3": DeviateOnce(1, 0.0)},
         flower=True,

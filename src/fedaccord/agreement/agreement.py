@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 
-from fedaccord.checks import LARGEST_COUNT, check_whole
+from fedaccord.agreement.punishment import Punishment, PunishmentName, Reversion, as_punishment
+from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
-from fedaccord.numbers import FloatArray, as_profile
+from fedaccord.numbers import BoolArray, FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
 
 Kind = Literal["uniform", "individual", "given"]
@@ -27,13 +28,13 @@ on and what it was told pass through files and messages; a billionth is far belo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement(Record):
-    """A profile that each client keeps to in every slot, or everyone reverts to the equilibrium.
+    """A profile that each client keeps to in every slot, and what follows if one does not.
 
     An Agreement only states this; `certify` proves whether it holds.
     """
 
     equilibrium: Equilibrium
-    """What everyone reverts to when someone deviates: the punishment, x^pun."""
+    """What selfish clients do: what everyone reverts to after a slip if that is the punishment."""
     profile: FloatArray
     """x^coop, what each client is asked to contribute in every slot."""
     kind: Kind
@@ -54,12 +55,14 @@ class Agreement(Record):
     """By how much the clients' discount factors may be lower than stated."""
     whole_samples: bool = False
     """Whether all contributions are whole numbers."""
-    punishment_slots: int | None = None
-    """How many slots a deviation is punished for; None: for ever, as in the paper."""
+    punishment: Punishment = field(default_factory=Reversion)
+    """What follows a deviation; the paper's is reversion for ever."""
+    nobody_worse: bool = False
+    """Whether it was asked for that no client pays more than at the equilibrium."""
 
     def __post_init__(self) -> None:
-        """Check the length of the punishment."""
-        check_punishment_slots(self.punishment_slots)
+        """Take the usual punishment of a kind if only its name is given."""
+        object.__setattr__(self, "punishment", as_punishment(self.punishment))
 
     @property
     def consortium(self) -> Consortium:
@@ -101,7 +104,18 @@ class Agreement(Record):
         """What each client saves per slot compared with the equilibrium."""
         return self.equilibrium.cost - self.cost
 
-    _headline: ClassVar = ("kind", "exists", "total", "ratio", "free_riders", "punishment_slots")
+    @cached_property
+    def alone_cost(self) -> FloatArray:
+        """V_n: what a slot would cost each client on its own."""
+        return alone_cost(self.consortium)
+
+    @cached_property
+    def worse_than_equilibrium(self) -> BoolArray:
+        """Which clients pay more than at the equilibrium, beyond rounding."""
+        decided = self.profile + self.equilibrium.profile
+        return -self.saving > KEPT * self.consortium.cost_per_sample * decided
+
+    _headline: ClassVar = ("kind", "exists", "total", "ratio", "free_riders", "punishment")
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -119,7 +133,8 @@ class Agreement(Record):
             "objective": self.objective,
             "margin": self.margin,
             "whole_samples": self.whole_samples,
-            "punishment_slots": self.punishment_slots,
+            "punishment": self.punishment,
+            "nobody_worse": self.nobody_worse,
             "total_cost": self.cost.sum(),
         }
 
@@ -133,28 +148,26 @@ class Agreement(Record):
             "role": [str(role) for role in self.roles],
             "cost": self.cost,
             "saving": self.saving,
+            "worse_than_equilibrium": self.worse_than_equilibrium,
+            "alone_cost": self.alone_cost,
         }
 
 
-def check_punishment_slots(slots: int | None) -> None:
-    """Refuse a length that is neither a whole number of slots nor None, for ever."""
-    if slots is not None:
-        check_whole("punishment_slots", slots, 1, LARGEST_COUNT)
-
-
 def agreement_on(
-    consortium: Consortium, profile: npt.ArrayLike, punishment_slots: int | None = None
+    consortium: Consortium,
+    profile: npt.ArrayLike,
+    punishment: Punishment | PunishmentName = "reversion",
 ) -> Agreement:
     """An agreement on any profile, for instance one written by hand.
 
     Args:
         consortium: The clients.
         profile: What each client is asked to contribute in every slot.
-        punishment_slots: How many slots a deviation is punished for; None: for ever.
+        punishment: What follows a deviation, or the name of its kind.
     """
     return Agreement(
         equilibrium=solve_equilibrium(consortium),
         profile=as_profile(profile, consortium.samples),
         kind="given",
-        punishment_slots=punishment_slots,
+        punishment=as_punishment(punishment),
     )

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import FirstConverted
-from fedaccord.agreement.enforcement import WORTHWHILE, effective_discount_factor, scale
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale
 from fedaccord.agreement.individual import largest_profiles
+from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.solve import SolvedKind
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.checks import check_choice
@@ -100,10 +101,12 @@ def solve_batch(
     rounds: npt.ArrayLike,
     discount_factor: npt.ArrayLike,
     kind: SolvedKind = "individual",
-    punishment_slots: int | None = None,
+    margin: float = 0.0,
+    punishment: Punishment | PunishmentName = "reversion",
+    nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
 ) -> Batch:
-    """The equilibrium and the agreement of many consortia of equal size.
+    """The equilibrium and the agreement with the most data of many consortia of equal size.
 
     Args:
         valuation: rho_n, consortia x clients, or broadcast to that shape like the next four.
@@ -112,7 +115,9 @@ def solve_batch(
         rounds: G, one number per consortium, as a column.
         discount_factor: delta_n.
         kind: "individual" or "uniform".
-        punishment_slots: How many slots a deviation is punished for; None: for ever.
+        margin: Design for discount factors that are this much lower than stated.
+        punishment: What follows a deviation, or the name of its kind.
+        nobody_worse: Let no client pay more than at the equilibrium.
         first_converted: Uniform: convert from the "paper"'s client l, or from the first
             "feasible" one.
     """
@@ -126,32 +131,36 @@ def solve_batch(
         "rounds": rounds,
     }
     rows = _rows(fields)
+    chosen = as_punishment(punishment)
     height = max(1, _BLOCK // rows[0].shape[1])
-    feasible = first_converted == "feasible"
-    blocks = [
-        _solve_block([values[n : n + height] for values in rows], kind, punishment_slots, feasible)
-        for n in range(0, len(rows[0]), height)
-    ]
+
+    def solve(block: list[FloatArray]) -> tuple[Any, ...]:
+        rho, price, data, delta, turns = block
+        patience = effective_patience(delta, margin, chosen.slots)
+        game, at_margin = scale(
+            rho / price, data, turns[:, :1], patience, chosen, nobody_worse=nobody_worse
+        )
+        return _columns(game, at_margin, kind, feasible=first_converted == "feasible")
+
+    starts = range(0, len(rows[0]), height)
+    blocks = [solve([values[n : n + height] for values in rows]) for n in starts]
     return Batch(*(_joined(column) for column in zip(*blocks, strict=True)))
 
 
-def _solve_block(
-    rows: list[FloatArray], kind: SolvedKind, punishment_slots: int | None, feasible: bool
+def _columns(
+    game: ScaledGame, at_margin: BoolArray, kind: SolvedKind, *, feasible: bool
 ) -> tuple[Any, ...]:
     """The fields of a Batch for some of the consortia."""
-    rho, price, data, delta, turns = rows
-    patience = effective_discount_factor(delta, punishment_slots)
-    game, at_margin = scale(rho / price, data, turns[:, :1], patience)
     solved = solve_uniform_rows(game, feasible_first=feasible) if kind == "uniform" else None
     profile = solved.profile if solved else largest_profiles(game)
     total = profile.sum(axis=-1, keepdims=True)
-    exists = total > game.alone_total * (1.0 + WORTHWHILE)
+    exists = total > game.start * (1.0 + WORTHWHILE)
     return (
-        game.alone,
-        game.alone_total[:, 0],
+        game.equilibrium,
+        game.start[:, 0],
         at_margin,
-        np.where(exists, profile, game.alone),
-        np.where(exists, total, game.alone_total)[:, 0],
+        np.where(exists, profile, game.equilibrium),
+        np.where(exists, total, game.start)[:, 0],
         exists[:, 0],
         np.where(exists, solved.level, 0.0)[:, 0] if solved else None,
         solved.first[:, 0].astype(np.int64) if solved else None,

@@ -4,7 +4,7 @@ An agreement is a subgame perfect equilibrium of the repeated game if no client 
 once (Theorem 5, by the one-stage deviation principle), none by contributing more than agreed, and
 none by leaving the punishment. All three are checked here from the cost function (eq. 5) alone:
 the best deviation is *searched for* over [0, samples], not taken from Lemma 1, and no intermediate
-result of a solver is used.
+result of a solver is used. So is what a client would do alone, which suspension is judged by.
 
 A deviation is to contribute less than agreed. Contributing more is not one and is not punished; a
 client that gains by it does so in every slot, and no discount factor keeps it to the agreement.
@@ -23,32 +23,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.assumptions import Margins, assumptions_of, margins_of
+from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
+from fedaccord.agreement.punishment import Reversion
+from fedaccord.agreement.search import best_alone, best_deviation, cost_of
+from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of, worth_of
 from fedaccord.checks import check_type
-from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables
 
-TOLERANCE = 1e-9
-"""By how much a condition may fail and still count as met, relative to the cost of the samples
-that the client decides on: those agreed, those contributed in a punishment, and those of the
-deviation. The largest agreements leave many clients exactly indifferent, so without a tolerance
-rounding would decide; a billionth of that cost is far below what anyone could act on. A client
-that is asked for nothing needs no tolerance: it cannot contribute less."""
-
 _HALVINGS = 64
-"""Deviations down to 2^-64 of the largest that could pay are tried; thresholds are bisected as
-often."""
-
-_APART = 2.0**-64
-"""The factor between the amounts that are tried to bound the largest deviation that could pay."""
-
-_TOGETHER = 16_384
-"""How many clients are searched for at once: as many as stay in a core's cache."""
-
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-_GOLDEN_STEPS = 60
-"""Each step leaves 0.62 of the bracket, all of them 3e-13. The gain is flat at its maximum, so its
-own error is the square of that."""
+"""Bisection steps that determine a threshold to the last bit."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,13 +42,17 @@ class Certificate(Record):
 
     agreement: Agreement
     cost_equilibrium: FloatArray
-    """F_n under the punishment."""
+    """F_n at the equilibrium."""
+    threat: Threat
+    """What the punishment does to each client."""
     cost_agreement: FloatArray
     """F_n when all keep to the agreement."""
     cost_deviation: FloatArray
     """F_n in the slot of its best deviation."""
     deviation: FloatArray
     """What it would contribute in that slot."""
+    gain: FloatArray
+    """What that saves it in that slot, without cancellation."""
     threshold: FloatArray
     """The smallest discount factor at which it keeps to the agreement (eq. 19); infinite if none
     is enough."""
@@ -73,13 +62,75 @@ class Certificate(Record):
     """Whether it keeps to the agreement."""
     gives_more: BoolArray
     """Whether it does not because contributing more than agreed pays, in every slot."""
-    punishment_holds: BoolArray
-    """Whether it has nothing to gain by leaving the punishment."""
 
     @property
     def holds(self) -> bool:
         """Whether every client keeps to the agreement, and to the punishment."""
         return bool(self.keeps.all() and self.punishment_holds.all())
+
+    @cached_property
+    def cost_alone(self) -> FloatArray:
+        """V_n: what a slot costs each client if it trains by itself, as well as it can."""
+        consortium = self.agreement.consortium
+        alone = best_alone(consortium)
+        return cost_of(consortium, alone, alone)
+
+    @property
+    def cost_punished(self) -> FloatArray:
+        """F_n in a slot of the punishment."""
+        return self.threat.cost
+
+    @property
+    def saving(self) -> FloatArray:
+        """What the agreement saves each client per slot against the punishment."""
+        return self.threat.saving
+
+    @property
+    def punishment_holds(self) -> BoolArray:
+        """Whether each client has nothing to gain by leaving the punishment."""
+        return self.threat.holds
+
+    @property
+    def participates(self) -> BoolArray:
+        """Whether each client pays no more than it would alone."""
+        return self.cost_agreement <= self.cost_alone + self._tolerated
+
+    @property
+    def nothing_harsher(self) -> BoolArray:
+        """Whether no punishment could cost each client more.
+
+        It can train alone whatever the others do, so none costs it more than that.
+        """
+        return self.cost_punished >= self.cost_alone - self._tolerated
+
+    @property
+    def _tolerated(self) -> FloatArray:
+        consortium, decided = self.agreement.consortium, self.agreement.profile + self.deviation
+        return TOLERANCE * (consortium.cost_per_sample * decided + np.abs(self.cost_alone))
+
+    @cached_property
+    def keeps_if_one_is_out(self) -> BoolArray | None:
+        """Suspension: whether each client keeps its amount while any one other is out."""
+        return None if self._reverts else keeps_if_one_is_out(self.agreement, self.threat)
+
+    @cached_property
+    def keeps_if_all_are_out(self) -> BoolArray | None:
+        """Suspension: whether each client keeps its amount while all others are out."""
+        return None if self._reverts else keeps_if_all_are_out(self.agreement, self.threat)
+
+    @cached_property
+    def margins(self) -> Margins:
+        """How much weaker than assumed suspension may be."""
+        return margins_of(self.agreement, self.gain, self.saving)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed and not proved, in sentences, with the margin that each has."""
+        return assumptions_of(self.agreement, self.margins) if self.holds else ()
+
+    @property
+    def _reverts(self) -> bool:
+        return isinstance(self.agreement.punishment, Reversion) or not self.agreement.exists
 
     @cached_property
     def worst(self) -> int:
@@ -108,8 +159,12 @@ class Certificate(Record):
             "worst_client": self.worst_client,
             "slack": self.slack[self.worst],
             "smallest_discount_factor": self.smallest_discount_factor,
-            "punishment_slots": self.agreement.punishment_slots,
-            "punishment_is_equilibrium": bool(self.punishment_holds.all()),
+            "punishment": self.agreement.punishment,
+            "punishment_holds": bool(self.punishment_holds.all()),
+            "nothing_harsher": bool(self.nothing_harsher.all()),
+            "keeps_if_one_is_out": _all(self.keeps_if_one_is_out),
+            "keeps_if_all_are_out": _all(self.keeps_if_all_are_out),
+            "assumptions": self.assumptions,
         }
 
     def _tables(self) -> Tables:
@@ -120,6 +175,8 @@ class Certificate(Record):
             "name": self.agreement.consortium.names,
             "contribution": self.agreement.profile,
             "cost_equilibrium": self.cost_equilibrium,
+            "cost_alone": self.cost_alone,
+            "cost_punished": self.cost_punished,
             "cost_agreement": self.cost_agreement,
             "cost_deviation": self.cost_deviation,
             "deviation": self.deviation,
@@ -135,8 +192,9 @@ def certify(agreement: Agreement) -> Certificate:
     A deviation gains `gain` once and loses `saving` in each slot of the punishment; those slots
     count for delta + delta^2 + ... = `worth`. The client keeps to the agreement if
     gain <= worth * saving and saving is not negative: otherwise even the smallest deviation would
-    bring on a punishment that it prefers. The cost is convex in the client's own contribution, so
-    its minimum is on one side: a client that gains by contributing more gains by no deviation.
+    bring on a punishment that it prefers (and under suspension it would not take part at all).
+    The cost is convex in the client's own contribution, so its minimum is on one side: a client
+    that gains by contributing more gains by no deviation.
 
     Args:
         agreement: Any agreement, solved or written by hand.
@@ -145,177 +203,41 @@ def certify(agreement: Agreement) -> Certificate:
         A record with one entry per client; `holds` says whether all of them keep to it.
     """
     check_type("agreement", agreement, Agreement)
-    consortium = agreement.consortium
-    profile, punishment = agreement.profile, agreement.equilibrium.profile
-    deviation, gain = _best_deviation(consortium, profile)
-    left, gain_by_leaving = _best_deviation(consortium, punishment)
-    saving = _saving(consortium, profile, punishment)
-    worth = _worth(consortium.discount_factor, agreement.punishment_slots)
-    allowed = TOLERANCE * consortium.cost_per_sample * (profile + punishment + deviation)
+    consortium, profile = agreement.consortium, agreement.profile
+    total = profile.sum()
+    deviation, gain = best_deviation(consortium, profile, total)
+    threat = threat_of(agreement)
+    saving, slots = threat.saving, agreement.punishment.slots
+    worth = worth_of(consortium.discount_factor, slots)
+    allowed = TOLERANCE * consortium.cost_per_sample * (profile + threat.contribution + deviation)
     tempted = gain > allowed
     gives_more = tempted & (deviation > profile)
     asked = profile > 0
-    hopeless = gives_more | asked & (saving < -allowed)
-    threshold = _threshold(np.where(tempted, gain, 0.0), saving, agreement.punishment_slots)
+    prefers_it = saving < -allowed
+    # under reversion, a client that is asked for nothing can do nothing to be punished
+    hopeless = gives_more | prefers_it & (asked | threat.can_leave)
+    threshold = _threshold(np.where(tempted, gain, 0.0), saving, slots)
     threshold = np.where(hopeless, np.inf, np.where(asked, threshold, 0.0))
     with np.errstate(invalid="ignore"):  # infinite costs, if nobody contributes
         deterred = (gain - worth * saving) / (1.0 + worth) <= allowed
-    total = profile.sum()
+    equilibrium = agreement.equilibrium.profile
     return Certificate(
         agreement=agreement,
-        cost_equilibrium=_cost(consortium, punishment, punishment.sum()),
-        cost_agreement=_cost(consortium, profile, total),
-        cost_deviation=_cost(consortium, deviation, (total - profile) + deviation),
+        cost_equilibrium=cost_of(consortium, equilibrium, equilibrium.sum()),
+        threat=threat,
+        cost_agreement=cost_of(consortium, profile, total),
+        cost_deviation=cost_of(consortium, deviation, (total - profile) + deviation),
         deviation=deviation,
+        gain=gain,
         threshold=threshold,
         slack=consortium.discount_factor - threshold,
         keeps=~hopeless & (deterred | ~asked),
         gives_more=gives_more,
-        punishment_holds=gain_by_leaving
-        <= TOLERANCE * consortium.cost_per_sample * (punishment + left),
     )
 
 
-def _cost(
-    consortium: Consortium, contribution: FloatArray, total: FloatArray | np.float64
-) -> FloatArray:
-    """F_n (eq. 5)."""
-    with np.errstate(divide="ignore"):
-        loss = 1.0 / np.sqrt(total * consortium.rounds) + 1.0 / consortium.rounds
-    result: FloatArray = (
-        consortium.valuation * loss
-        + consortium.cost_per_sample * contribution
-        + consortium.communication_cost
-        + consortium.server_fee
-    )
-    return result
-
-
-def _saving(consortium: Consortium, profile: FloatArray, punishment: FloatArray) -> FloatArray:
-    """F_n(punishment) - F_n(agreement), without cancellation."""
-    change = profile - punishment
-    dearer = consortium.cost_per_sample * change
-    better = _loss_difference(punishment.sum(), profile.sum(), change.sum())
-    return np.asarray(_pull(consortium) * better - dearer)
-
-
-def _pull(consortium: Consortium) -> FloatArray:
-    """rho_n / sqrt(G): the accuracy part of the cost is this over sqrt(X)."""
-    return np.asarray(consortium.valuation / np.sqrt(consortium.rounds))
-
-
-def _loss_difference(
-    before: FloatArray | np.float64, after: FloatArray | np.float64, change: FloatArray | np.float64
-) -> FloatArray:
-    """1/sqrt(before) - 1/sqrt(after) for after = before + change."""
-    roots = np.sqrt(before), np.sqrt(after)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        difference = change / (roots[0] * roots[1] * (roots[0] + roots[1]))
-    return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, difference))
-
-
-def _best_deviation(consortium: Consortium, profile: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The deviation that saves each client most in one slot, and how much, by search."""
-    total, pull = profile.sum(), _pull(consortium)
-    slip, gain = np.empty_like(profile), np.empty_like(profile)
-    for n in range(0, consortium.size, _TOGETHER):
-        part = slice(n, n + _TOGETHER)
-        search = _Search(
-            total,
-            profile[part],
-            pull[part],
-            consortium.cost_per_sample[part],
-            consortium.samples[part],
-        )
-        slip[part], gain[part] = search.best()
-    return slip, gain
-
-
-@dataclass(frozen=True)
-class _Search:
-    """Some clients, each searching for its best deviation while the others keep to the profile."""
-
-    total: np.float64
-    profile: FloatArray
-    pull: FloatArray
-    price: FloatArray
-    samples: FloatArray
-
-    def gain(self, slip: FloatArray) -> FloatArray:
-        """F_n(profile) - F_n if client n alone contributes `slip`, without cancellation."""
-        change = slip - self.profile
-        after = np.maximum((self.total - self.profile) + slip, 0.0)
-        better = _loss_difference(self.total, after, change)
-        return np.asarray(self.pull * better - self.price * change)
-
-    def best(self) -> tuple[FloatArray, FloatArray]:
-        """The best deviation and its gain.
-
-        The cost is convex in a client's own contribution. First 0 and the largest amount that
-        could pay, halved repeatedly, are tried, so that deviations of any size are found; then a
-        golden-section search continues between the neighbours of the best one. Not deviating (a
-        gain of 0) is always possible.
-        """
-        best = np.zeros_like(self.profile)
-        best_gain = self.gain(best)
-        most = self.most()
-        for k in range(_HALVINGS + 1):
-            best, best_gain = self._better(best, best_gain, most * 0.5**k)
-        least = most * 0.5**_HALVINGS
-        low = np.where(best > least, 0.5 * best, 0.0)
-        high = np.minimum(np.where(best > 0, 2.0 * best, least), self.samples)
-        best, best_gain = self._better(best, best_gain, self._golden(low, high))
-        stay = ~(best_gain > 0)
-        return np.where(stay, self.profile, best), np.where(stay, 0.0, best_gain)
-
-    def most(self) -> FloatArray:
-        """An upper bound on the best amount: above it the samples alone would cost more.
-
-        The best amount costs no more than any amount that is tried, accuracy loss included. Of
-        amounts 2^64 times apart, one is within a factor 2^32 of the best, so that it costs at
-        most about 2^33 times as much.
-        """
-        others = self.total - self.profile
-        most = amount = self.samples
-        while (amount > 0).any():
-            with np.errstate(divide="ignore", over="ignore"):
-                cost = self.pull / np.sqrt(np.maximum(others, 0.0) + amount) / self.price + amount
-            most, amount = np.fmin(most, cost), amount * _APART
-        return most
-
-    def _better(
-        self, best: FloatArray, best_gain: FloatArray, slip: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The better of two deviations, and its gain."""
-        gain = self.gain(slip)
-        better = gain > best_gain
-        return np.where(better, slip, best), np.where(better, gain, best_gain)
-
-    def _golden(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The deviation between `low` and `high` that gains most."""
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        gain_left, gain_right = self.gain(left), self.gain(right)
-        for _ in range(_GOLDEN_STEPS):
-            leftwards = gain_left >= gain_right
-            low, high = np.where(leftwards, low, left), np.where(leftwards, right, high)
-            width = _GOLDEN * (high - low)
-            fresh = np.where(leftwards, high - width, low + width)
-            gain_fresh = self.gain(fresh)
-            left, right = np.where(leftwards, fresh, right), np.where(leftwards, left, fresh)
-            gain_left, gain_right = (
-                np.where(leftwards, gain_fresh, gain_right),
-                np.where(leftwards, gain_left, gain_fresh),
-            )
-        return np.asarray(np.where(gain_left >= gain_right, left, right))
-
-
-def _worth(discount_factor: FloatArray, slots: int | None) -> FloatArray:
-    """delta + delta^2 + ... + delta^T: the weight of losing 1 in each slot of the punishment."""
-    for_ever = discount_factor / (1.0 - discount_factor)
-    if slots is None:
-        return np.asarray(for_ever)
-    with np.errstate(divide="ignore"):
-        return np.asarray(for_ever * -np.expm1(slots * np.log(discount_factor)))
+def _all(keeps: BoolArray | None) -> bool | None:
+    return None if keeps is None else bool(keeps.all())
 
 
 def _threshold(gain: FloatArray, saving: FloatArray, slots: int | None) -> FloatArray:
@@ -333,7 +255,7 @@ def _threshold(gain: FloatArray, saving: FloatArray, slots: int | None) -> Float
     low, high = np.zeros_like(gain), np.full_like(gain, np.nextafter(1.0, 0.0))
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        enough = _worth(middle, slots) * saving >= gain
+        enough = worth_of(middle, slots) * saving >= gain
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     enough_ever = slots * saving > gain
     return np.where(tempted, np.where(enough_ever, high, np.inf), 0.0)

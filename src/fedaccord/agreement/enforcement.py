@@ -1,13 +1,18 @@
 """What keeps a client to an agreement: what it gains by deviating against what it then loses.
 
-A client that deviates gains `F(coop) - F(least)` once, and from the next slot on pays the
-equilibrium's cost instead of the agreement's. It keeps to the agreement if
+A client that deviates gains `F(coop) - F(least)` once, and from the next slot on pays the cost of
+the punishment instead of the agreement's. It keeps to the agreement if
 
     (1 - delta) (F(coop) - F(least))  <=  delta (F(punish) - F(coop))
 
 which is Theorem 5 (eq. 19-20): delta at least the *threshold*
 (F(coop) - F(least)) / (F(punish) - F(least)). A punishment of T slots is equivalent to one
 without end at a smaller, *effective* discount factor.
+
+The two punishments differ in F(punish) alone. Under reversion it is the cost of the equilibrium:
+x*_n samples of the client's own in a total of S. Under suspension it is the cost of being alone:
+m_n = min(h_n, D_n) samples in a total of m_n. That is never less, because the others' samples at
+the equilibrium only help, so with the same length suspension enforces whatever reversion does.
 
 A deviation is to contribute less than agreed. Contributing more is not one and is not punished,
 so a client that prefers to contribute more does so in every slot, however patient it is: a profile
@@ -21,17 +26,22 @@ column per client, so that one call solves many games.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.agreement import check_punishment_slots
+from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.checks import check_number
-from fedaccord.game.consortium import satiation_points
+from fedaccord.game.consortium import Consortium, satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.numbers import BoolArray, FloatArray
+
+REVERSION = Reversion()
 
 ROUNDING = 1e-14
 """Relative to a client's contributions: an excess below this is rounding. The excess is computed
@@ -46,10 +56,15 @@ WORTHWHILE = 1e-6
 """An agreement must raise the total by more than this fraction to be called one. With less, the
 saving is lost in rounding, and nobody would sign for it."""
 
+_ARRAYS = (
+    *("pull", "satiation", "samples", "patience", "equilibrium", "equilibrium_total"),
+    *("punished", "punished_total", "fees"),
+)
+
 
 @dataclass(frozen=True)
 class ScaledGame:
-    """Rows of clients in the units above, with the equilibrium that a deviation leads to."""
+    """Rows of clients in the units above, and what a deviation leads to."""
 
     pull: FloatArray
     """a_n = ratio / sqrt(G)."""
@@ -58,36 +73,73 @@ class ScaledGame:
     samples: FloatArray
     patience: FloatArray
     """The effective discount factor, after the margin and the length of the punishment."""
-    alone: FloatArray
+    equilibrium: FloatArray
     """x*, the equilibrium profile."""
-    alone_total: FloatArray
-    """S, its total, one per row (a column)."""
+    equilibrium_total: FloatArray
+    """S, its total, the same for all clients of a row."""
+    punished: FloatArray
+    """What each client contributes while it is punished: x*_n, or m_n alone."""
+    punished_total: FloatArray
+    """The total that its model is then trained on: S, or m_n."""
+    fees: FloatArray
+    """What it saves by not taking part while it is punished: 0, or (C_n + p) / E_n."""
+    punishment: Punishment = REVERSION
+    nobody_worse: bool = False
+    """Whether no client may pay more than at the equilibrium. Reversion implies it."""
+
+    @property
+    def start(self) -> FloatArray:
+        """S of each row, as a column."""
+        return self.equilibrium_total[:, :1]
+
+    @property
+    def reverts(self) -> bool:
+        """Whether the punishment is the equilibrium."""
+        return isinstance(self.punishment, Reversion)
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether the stake grows with the total and is concave, and is never negative.
+
+        It is, unless suspension leaves a client something: an old model, or its fees.
+        """
+        return self.reverts or not (self._old_model or bool(self.fees.any()))
+
+    @property
+    def _old_model(self) -> float:
+        return self.punishment.model_keeps if isinstance(self.punishment, Suspension) else 0.0
+
+    def each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> ScaledGame:
+        """The same game with every array changed in the same way."""
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in _ARRAYS}
+        return replace(self, **changed)
 
     def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> ScaledGame:
         """Only the chosen rows, by a mask or by their indices."""
-        return ScaledGame(
-            self.pull[chosen],
-            self.satiation[chosen],
-            self.samples[chosen],
-            self.patience[chosen],
-            self.alone[chosen],
-            self.alone_total[chosen],
-        )
+        return self.each(lambda values: values[chosen])
 
-    def clients(self, part: slice) -> ScaledGame:
+    def clients(self, part: slice | BoolArray) -> ScaledGame:
         """Only some of the clients of every row."""
-        return ScaledGame(
-            self.pull[:, part],
-            self.satiation[:, part],
-            self.samples[:, part],
-            self.patience[:, part],
-            self.alone[:, part],
-            self.alone_total,
-        )
+        return self.each(lambda values: values[:, part])
+
+    def along(self, position: npt.NDArray[np.int64]) -> ScaledGame:
+        """Clients at these positions of each row."""
+        return self.each(lambda values: np.take_along_axis(values, position, axis=-1))
 
     def with_patience(self, patience: FloatArray) -> ScaledGame:
         """The same clients, more or less patient."""
         return replace(self, patience=np.broadcast_to(patience, self.pull.shape))
+
+    def under_reversion(self) -> ScaledGame:
+        """The same clients, punished by the equilibrium."""
+        return replace(
+            self,
+            punished=self.equilibrium,
+            punished_total=self.equilibrium_total,
+            fees=np.zeros_like(self.fees),
+            punishment=REVERSION,
+            nobody_worse=False,
+        )
 
     def gain(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
         """F(coop) - F(least): what the best deviation from `contribution` saves in one slot."""
@@ -103,29 +155,57 @@ class ScaledGame:
         saved = self.pull * root_difference(total, total + more, more) - more
         return np.asarray(saved > self.sliver(contribution + more))
 
+    def stake(self, total: FloatArray, lowest: FloatArray | None = None) -> FloatArray:
+        """F(punish) - F(coop) of a client that is asked for nothing.
+
+        With `lowest`, an upper bound for all totals from there to `total`: everything grows with
+        the total but what an old model is worth, which falls.
+        """
+        result = self._against(self.punished, self.punished_total, total)
+        if self.steady or not isinstance(self.punishment, Suspension):
+            return result
+        if self._old_model:
+            least = total if lowest is None else lowest
+            kept = self.pull * (1.0 / np.sqrt(self._old_model) - 1.0) / np.sqrt(least)
+            result = np.minimum(result, kept)
+        result = result - self.fees
+        return np.maximum(result, self.lead(total)) if self.punishment.or_reversion else result
+
+    def lead(self, total: FloatArray) -> FloatArray:
+        """F(x*) - F(coop) of a client that is asked for nothing: the most that it could give."""
+        return self._against(self.equilibrium, self.equilibrium_total, total)
+
+    def _against(self, own: FloatArray, before: FloatArray, total: FloatArray) -> FloatArray:
+        """What `total` costs less, to a client that contributes nothing, than `own` in `before`."""
+        return np.asarray(own + self.pull * root_difference(before, total, total - before))
+
     def saving(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """F(punish) - F(coop): what the agreement saves per slot against the equilibrium."""
-        more = total - self.alone_total
-        result: FloatArray = (
-            self.alone - contribution + self.pull * root_difference(self.alone_total, total, more)
-        )
-        return result
+        """F(punish) - F(coop): what the agreement saves per slot against the punishment."""
+        return np.asarray(self.stake(total) - contribution)
 
     def excess(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
         """By how much the condition above fails: 0 or less where the client keeps to it."""
-        result: FloatArray = (1.0 - self.patience) * self.gain(
-            contribution, total
-        ) - self.patience * self.saving(contribution, total)
-        return result
+        gain, saving = self.gain(contribution, total), self.saving(contribution, total)
+        return self.weighed(gain, saving, contribution, total)
+
+    def weighed(
+        self, gain: FloatArray, saving: FloatArray, contribution: FloatArray, total: FloatArray
+    ) -> FloatArray:
+        """The excess from a gain and a saving, which may be bounds."""
+        result: FloatArray = (1.0 - self.patience) * gain - self.patience * saving
+        return np.maximum(result, contribution - self.lead(total)) if self.nobody_worse else result
 
     def broken(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
         """Whether the client would deviate, or contribute more, beyond rounding."""
-        slips = self.excess(contribution, total) > self.sliver(contribution)
+        sliver = self.sliver(contribution)
+        slips = self.excess(contribution, total) > sliver
+        if not self.steady:  # it may prefer the punishment although no deviation gains anything
+            slips |= self.saving(contribution, total) < -sliver
         return np.asarray(slips & (contribution > 0) | self.gives_more(contribution, total))
 
     def sliver(self, contribution: FloatArray) -> FloatArray:
         """The excess up to which it is rounding."""
-        return np.asarray(ROUNDING * (contribution + self.alone))
+        return np.asarray(ROUNDING * (contribution + self.punished))
 
     def threshold(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
         """delta_n^th (eq. 19): 0 where a deviation gains nothing, infinite where none suffices.
@@ -144,6 +224,9 @@ def scale(
     samples: FloatArray,
     rounds: npt.ArrayLike,
     patience: FloatArray,
+    punishment: Punishment = REVERSION,
+    *,
+    nobody_worse: bool = False,
 ) -> tuple[ScaledGame, BoolArray]:
     """Rows of games from their ratios, samples, rounds (a column) and effective discount factors.
 
@@ -151,32 +234,78 @@ def scale(
     """
     satiation = satiation_points(ratio, rounds)
     filling = fill(satiation, samples)
-    game = ScaledGame(
+    game = _game(
+        punishment,
+        nobody_worse=nobody_worse,
         pull=ratio / np.sqrt(rounds),
         satiation=satiation,
         samples=samples,
         patience=patience,
-        alone=filling.profile,
-        alone_total=filling.total,
+        profile=filling.profile,
+        total=filling.total,
     )
     return game, filling.at_margin
 
 
 def scale_one(
-    equilibrium: Equilibrium, margin: float = 0.0, punishment_slots: int | None = None
+    equilibrium: Equilibrium,
+    margin: float = 0.0,
+    punishment: Punishment = REVERSION,
+    *,
+    nobody_worse: bool = False,
 ) -> ScaledGame:
     """One consortium as a single row."""
     consortium = equilibrium.consortium
-    return ScaledGame(
+    patience = effective_patience(consortium.discount_factor, margin, punishment.slots)
+    game = _game(
+        punishment,
+        nobody_worse=nobody_worse,
         pull=(consortium.ratio / np.sqrt(consortium.rounds))[np.newaxis],
         satiation=consortium.satiation[np.newaxis],
         samples=consortium.samples[np.newaxis],
-        patience=effective_patience(consortium.discount_factor, margin, punishment_slots)[
-            np.newaxis
-        ],
-        alone=equilibrium.profile[np.newaxis],
-        alone_total=np.array([[equilibrium.total]]),
+        patience=patience[np.newaxis],
+        profile=equilibrium.profile[np.newaxis],
+        total=np.array([[equilibrium.total]]),
     )
+    return replace(game, fees=_fees(consortium, punishment))
+
+
+def _game(
+    punishment: Punishment,
+    *,
+    nobody_worse: bool,
+    pull: FloatArray,
+    satiation: FloatArray,
+    samples: FloatArray,
+    patience: FloatArray,
+    profile: FloatArray,
+    total: FloatArray,
+) -> ScaledGame:
+    """A game from its clients and their equilibrium: its profile, and its total as a column."""
+    reverts = isinstance(punishment, Reversion)
+    everywhere = np.broadcast_to(total, pull.shape)
+    alone = np.minimum(satiation, samples)
+    return ScaledGame(
+        pull=pull,
+        satiation=satiation,
+        samples=samples,
+        patience=patience,
+        equilibrium=profile,
+        equilibrium_total=everywhere,
+        punished=profile if reverts else alone,
+        punished_total=everywhere if reverts else alone,
+        fees=np.broadcast_to(0.0, pull.shape),
+        punishment=punishment,
+        nobody_worse=nobody_worse and not reverts,
+    )
+
+
+def _fees(consortium: Consortium, punishment: Punishment) -> FloatArray:
+    """(C_n + p) / E_n where a suspended client saves them, as a row."""
+    if isinstance(punishment, Suspension) and punishment.fees_saved:
+        fees = consortium.communication_cost + consortium.server_fee
+        return np.asarray(fees / consortium.cost_per_sample)[np.newaxis]
+    return np.broadcast_to(0.0, (1, consortium.size))
 
 
 def effective_patience(
@@ -202,7 +331,8 @@ def effective_discount_factor(
     delta = np.asarray(discount_factor, dtype=np.float64)
     if punishment_slots is None:
         return delta
-    check_punishment_slots(punishment_slots)
+    if punishment_slots == 1:
+        return np.asarray(delta / (1.0 + delta))
     # 1 - delta^T without cancellation for delta just under 1
     with np.errstate(divide="ignore"):
         log = np.log(delta)

@@ -1,17 +1,24 @@
 """Agreement files: contributions alone, or a whole agreement as `fedaccord solve` writes it."""
 
+from __future__ import annotations
+
 from math import isnan
 from pathlib import Path
 from typing import Any, get_args
 
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Kind, Objective, agreement_on
-from fedaccord.checks import LARGEST_COUNT, shown, wrong_whole
+from fedaccord.agreement.punishment import (
+    Punishment,
+    PunishmentName,
+    as_punishment,
+    read_punishment,
+)
+from fedaccord.checks import shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import Mistakes, load_json
 from fedaccord.files.tables import finite_number, load_profile
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
-from fedaccord.numbers import count
 
 _WORDS = {
     "kind": get_args(Kind),
@@ -19,35 +26,38 @@ _WORDS = {
     "first_converted_by": (None, *get_args(FirstConverted)),
 }
 _NUMBERS = ("level", "largest_level", "margin")
-_FIELDS = (*_WORDS, *_NUMBERS, "exists", "reason", "first_converted", "whole_samples")
+_FLAGS = ("exists", "whole_samples", "nobody_worse")
+_FIELDS = (*_WORDS, *_NUMBERS, *_FLAGS, "reason", "first_converted")
 
 
 def load_agreement(
-    path: str | Path, consortium: Consortium, punishment_slots: int | None = None
+    path: str | Path,
+    consortium: Consortium,
+    punishment: Punishment | PunishmentName | None = None,
 ) -> Agreement:
     """The agreement in a file.
 
     Args:
         path: Any file that `load_profile` reads. JSON as `fedaccord solve` and `play` print it
-            holds a whole agreement, with the length of the punishment and all other terms; other
-            files hold contributions only.
+            holds a whole agreement, with the punishment and all other terms; other files hold
+            contributions only.
         consortium: The clients that the contributions belong to.
-        punishment_slots: How many slots a deviation is punished for, if the file holds
-            contributions only; it must not contradict a whole agreement.
+        punishment: What follows a deviation, or the name of its kind, if the file holds
+            contributions only (reversion for ever by default); it must not contradict a whole
+            agreement.
     """
+    wanted = None if punishment is None else as_punishment(punishment)
     path = Path(path)
     profile = load_profile(path, consortium)
     data = load_json(path) if path.suffix.lower() == ".json" else None
     agreed = data.get("agreement") if isinstance(data, dict) else None
     if not isinstance(agreed, dict):
-        return agreement_on(consortium, profile, punishment_slots)
+        return agreement_on(consortium, profile, wanted or "reversion")
     fields = _checked(agreed, path)
-    slots = fields["punishment_slots"]
-    if punishment_slots not in (None, slots):
-        length = "for ever" if slots is None else f"for {count(slots, 'slot')}"
-        asked = count(punishment_slots or 0, "slot")
+    agreed_on = fields["punishment"]
+    if wanted not in (None, agreed_on):
         raise InvalidInput(
-            f"its agreement punishes a slip {length}, and not for {asked}: "
+            f"its agreement punishes a slip by {agreed_on}, and not by {wanted}: "
             "use it unchanged, or use only its contributions",
             str(path),
         )
@@ -57,7 +67,7 @@ def load_agreement(
 def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:
     """The fields of the record, each checked to have a valid value."""
     mistakes = Mistakes(str(path))
-    fields = {field: agreed.get(field) for field in (*_FIELDS, "punishment_slots")}
+    fields = {field: agreed.get(field) for field in (*_FIELDS, "punishment")}
 
     def expect(field: str, right: bool, expected: str) -> None:
         if field not in agreed:
@@ -71,13 +81,19 @@ def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:
     for field in _NUMBERS:
         number = not isnan(finite_number(fields[field]))
         expect(field, number or (fields[field] is None and field != "margin"), "a number")
-    for field in ("exists", "whole_samples"):
+    for field in _FLAGS:
         expect(field, isinstance(fields[field], bool), "true or false")
     for field in ("reason", "first_converted"):
         expect(field, fields[field] is None or isinstance(fields[field], str), "text or null")
-    slots = fields["punishment_slots"]
-    valid = slots is None or wrong_whole(slots, 1, LARGEST_COUNT) is None
-    expect("punishment_slots", valid, "a whole number, 1 or more, or null for ever")
+    if "punishment" not in agreed:
+        mistakes.add(Problem("punishment", "is missing", "agreement.punishment"))
+    else:
+        try:
+            fields["punishment"] = read_punishment(agreed["punishment"])
+        except InvalidInput as error:
+            for problem in error.problems:
+                place = f"agreement.punishment.{problem.field}".removesuffix(".punishment")
+                mistakes.add(Problem(problem.field, problem.message, place))
     if mistakes:
         raise mistakes.error()
     return fields

@@ -3,14 +3,17 @@
 Given the total T, a client's condition (see `enforcement`) involves only its own amount x. It
 holds on [0, u_n(T)]: for h_n < T,
 
-    (1 - delta) gain(x) + delta x - delta (x*_n + A(T)) <= 0,   A(T) = a_n (1/sqrt(S) - 1/sqrt(T)),
+    (1 - delta) gain(x) + delta x - delta stake_n(T) <= 0,
 
-and the left side is concave in x with a derivative of at least delta, so Newton's method
-converges to its only root u_n from the left. A client with h_n >= T prefers to contribute all it
-has: u_n = D_n. An agreement of total T exists if and only if the u_n add up to T or more. For
-positive discount factors the u_n are continuous in T, so at the largest such T every client is at
-its bound; a client with a discount factor of 0 contributes all it has up to h_n and nothing above,
-so that the total may have to stop at h_n although the bounds would allow more.
+where the stake is what a client that contributes nothing saves against the punishment:
+x*_n + a_n (1/sqrt(S) - 1/sqrt(T)) under reversion, V_n - a_n / sqrt(T) under suspension. The left
+side is concave in x with a derivative of at least delta, so Newton's method converges to its only
+root u_n from the left. A client with h_n >= T prefers to contribute all it has: u_n = D_n. An
+agreement of total T exists if and only if the u_n add up to T or more. For positive discount
+factors the u_n are continuous in T, so at the largest such T every client is at its bound; a client
+with a discount factor of 0 contributes all it has up to h_n and nothing above, so that the total
+may have to stop at h_n although the bounds would allow more. Where nobody may be worse off than at
+the equilibrium, u_n is at most the client's lead, x*_n + a_n (1/sqrt(S) - 1/sqrt(T)).
 
 A client that has at most a share 1 - (1 - delta)^0.4 of the equilibrium's total is *small*:
 its u_n is concave and increasing in T. If all clients are small, Newton's method on sum u_n(T) - T,
@@ -20,7 +23,7 @@ are bounded, and discarded or halved, from the top.
 
 import numpy as np
 
-from fedaccord.agreement.enforcement import ScaledGame, root_difference
+from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
 
 _MOST_STEPS = 200
@@ -66,15 +69,58 @@ class Bounds:
     def with_slope(
         self, total: FloatArray, start: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """u_n(T), starting from the guess `start` if given, and du_n/dT where u_n is below D_n.
+        """u_n(T), starting from the guess `start` if given, and du_n/dT where u_n is below D_n."""
+        game = self.game
+        stake, most = game.stake(total), np.minimum(game.samples, total)
+        amount, at_kept = self._root(total, game.patience * stake, most, start)
+        free = (amount > 0) & (amount < most) & (at_kept < 1.0)
+        steep = 0.5 * game.pull / (total * np.sqrt(total))
+        slope = np.divide(steep - at_kept, 1.0 - at_kept, out=np.zeros_like(steep), where=free)
+        eager = game.satiation >= total
+        if game.nobody_worse:
+            lead = game.lead(total)
+            led = (lead < amount) & ~eager
+            amount, slope = np.where(led, lead, amount), np.where(led, steep, slope)
+        if not game.steady:  # one that would rather be punished rules the total out
+            amount = np.where(self._rather_punished(total, stake), -total, amount)
+        return amount, slope
 
-        From any guess, the first step of Newton's method lands left of the root (or beyond D_n,
-        which then is the answer); from there it increases monotonically.
+    def between(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """An upper bound on u_n(T) for T from `low` to `high`; it is u_n(T) if they are equal.
+
+        The gain of a deviation grows with T, so it is taken at the lower end; the stake is taken
+        at its largest.
         """
         game = self.game
-        allowance = self._allowance(total)
-        most = np.minimum(game.samples, total)
-        eager = game.satiation >= total
+        stake, most = game.stake(high, low), np.minimum(game.samples, high)
+        amount, _ = self._root(low, game.patience * stake, most)
+        if game.nobody_worse:
+            amount = np.where(game.satiation >= low, amount, np.minimum(amount, game.lead(high)))
+        if not game.steady:
+            amount = np.where(self._rather_punished(high, stake), -high, amount)
+        return amount
+
+    def _rather_punished(self, total: FloatArray, stake: FloatArray) -> BoolArray:
+        """Who prefers to contribute all it has to less, but being punished to that: none will do.
+
+        Its stake may be an upper bound for lower totals, too.
+        """
+        most = np.minimum(self.game.samples, total)
+        return np.asarray((self.game.satiation >= total) & (stake < most))
+
+    def _root(
+        self,
+        total: FloatArray,
+        allowance: FloatArray,
+        most: FloatArray,
+        start: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Where the condition's left side is 0, at most `most`; also (1 - delta) b after a slip.
+
+        From any guess, the first step of Newton's method lands left of the root (or beyond the
+        most, which then is the answer); from there it increases monotonically.
+        """
+        eager = self.game.satiation >= total
         amount = most if start is None else np.clip(start, 0.0, most)
         for _ in range(_MOST_STEPS):
             value, root_kept, kept = self._excess(amount, total, allowance)
@@ -87,22 +133,16 @@ class Bounds:
             amount = after
             if done:
                 break
-        free = (amount > 0) & (amount < most) & (at_kept < 1.0)
-        rise = 0.5 * game.pull / (total * np.sqrt(total)) - at_kept
-        return amount, np.divide(rise, 1.0 - at_kept, out=np.zeros_like(rise), where=free)
+        return amount, at_kept
 
     def below_all(self, total: FloatArray) -> BoolArray:
         """Whether u_n(T) < D_n: asking for all its samples would be too much."""
         game = self.game
         most = np.minimum(game.samples, total)
-        excess, _, _ = self._excess(most, total, self._allowance(total))
+        excess, _, _ = self._excess(most, total, game.patience * game.stake(total))
+        if game.nobody_worse:
+            excess = np.maximum(excess, most - game.lead(total))
         return np.asarray((excess > game.sliver(most)) & (game.satiation < total))
-
-    def _allowance(self, total: FloatArray) -> FloatArray:
-        """delta (x*_n + A(T)): the term of the condition that does not depend on the amount."""
-        game = self.game
-        stake = root_difference(game.alone_total, total, total - game.alone_total)
-        return np.asarray(game.patience * (game.alone + game.pull * stake))
 
     def _excess(
         self, amount: FloatArray, total: FloatArray, allowance: FloatArray
@@ -127,10 +167,10 @@ class Bounds:
 
 def largest_profiles(game: ScaledGame) -> FloatArray:
     """The profile of the largest enforceable total of each row, or else the equilibrium."""
-    concave: BoolArray = np.asarray(_small(game).all(axis=-1))
+    concave = is_concave(game)
     if concave.all():
         return _from_above(game)
-    profile = game.alone.copy()
+    profile = game.equilibrium.copy()
     if concave.any():
         profile[concave] = _from_above(game.rows(concave))
     for row in np.flatnonzero(~concave):
@@ -140,25 +180,33 @@ def largest_profiles(game: ScaledGame) -> FloatArray:
     return profile
 
 
-def _small(game: ScaledGame) -> BoolArray:
-    """Which clients' bounds are known to be concave and increasing in T."""
-    return np.asarray(game.samples <= (1.0 - (1.0 - game.patience) ** 0.4) * game.alone_total)
+def is_concave(game: ScaledGame) -> BoolArray:
+    """In which rows all bounds are known to be concave and increasing in T."""
+    share = 1.0 - (1.0 - game.patience) ** 0.4
+    small = game.samples <= share * game.equilibrium_total
+    return np.asarray(small.all(axis=-1) & game.steady)
 
 
 def smallest_common_discount_factor(game: ScaledGame) -> float:
     """The discount factor above which an individual agreement exists if all clients have it.
 
-    Just above S, client n takes up to a share s_n = delta b / (1 - (1 - delta) b) of what is
-    added, b = (h_n / S)^1.5, and no larger share further up; so an agreement exists if the s_n of
-    all clients with samples left add up to more than 1. NaN: there is none.
+    Just above S, client n takes up to a share s_n of what is added, and no larger share further
+    up; so an agreement exists if the shares of all clients with samples left add up to more than 1.
+    With b = (h_n / S)^1.5 the share is delta b / (1 - (1 - delta) b) under reversion. Under
+    suspension it has no limit for delta > 0, but it is b where nobody may be worse off than at the
+    equilibrium. NaN: there is none.
     """
-    left = game.alone < game.samples
-    worth = np.minimum((game.satiation[left] / game.alone_total.item()) ** 1.5, 1.0)
+    left = game.equilibrium < game.samples
+    worth = np.minimum((game.satiation[left] / game.start.item()) ** 1.5, 1.0)
+    if not game.reverts and not game.nobody_worse:
+        return 0.0 if worth.size and game.pull.size > 1 else float("nan")
     at_margin = worth > 1.0 - _AT_MARGIN
     if at_margin.any():  # the critical client takes all of it, any other one some more
         return 0.0 if worth.size > 1 else float("nan")
     if worth.sum() <= 1.0:
         return float("nan")
+    if not game.reverts:
+        return 0.0
     low, high = 0.0, 1.0
     for _ in range(100):
         middle = 0.5 * (low + high)
@@ -185,8 +233,8 @@ def _from_above(game: ScaledGame) -> FloatArray:
             break
         bounded |= too_much
         total, profile[bounded] = _newton(game, bounded, total, profile[bounded])
-    nowhere = total <= game.alone_total * (1.0 + SUMS_DIFFER)
-    return np.where(nowhere, game.alone, profile)
+    nowhere = total <= game.start * (1.0 + SUMS_DIFFER)
+    return np.where(nowhere, game.equilibrium, profile)
 
 
 def _newton(
@@ -199,17 +247,9 @@ def _newton(
     """
     row = np.nonzero(bounded)[0]
     height = len(total)
-    some = ScaledGame(
-        game.pull[bounded],
-        game.satiation[bounded],
-        game.samples[bounded],
-        game.patience[bounded],
-        game.alone[bounded],
-        game.alone_total[row, 0],
-    )
-    bounds = Bounds(some)
+    bounds = Bounds(game.each(lambda values: values[bounded]))
     fixed = np.where(bounded, 0.0, game.samples).sum(axis=-1)
-    level, least = total[:, 0], game.alone_total[:, 0]
+    level, least = total[:, 0], game.start[:, 0]
     amount, slope = bounds.with_slope(level[row], guess)
     for _ in range(_MOST_STEPS):
         short = level - fixed - np.bincount(row, amount, height)
@@ -232,7 +272,7 @@ def _by_halving(game: ScaledGame) -> FloatArray:
         at = np.array([[total]])
         return _End(total, np.concatenate([part.at(at) for part in some], axis=-1))
 
-    lowest = game.alone_total.item() * (1.0 + _NEXT_TO_NOTHING)
+    lowest = game.start.item() * (1.0 + _NEXT_TO_NOTHING)
     pending = [(end(lowest), end(game.samples.sum().item()))]
     while pending:
         low, high = pending.pop()
@@ -251,7 +291,7 @@ def _by_halving(game: ScaledGame) -> FloatArray:
                 high = end(reach)
             pending.append((low, middle))
             low = middle
-    return game.alone
+    return game.equilibrium
 
 
 class _End:
@@ -266,24 +306,48 @@ class _End:
 def _reach(bounds: Bounds, low: _End, high: _End) -> float:
     """A total in the interval above which sum u_n(T) < T; at or below its lower end: everywhere.
 
-    In the interval, a free rider's u_n grows at most in proportion to T - S (along a ray from the
+    Under reversion, a free rider's u_n grows at most in proportion to T - S (along a ray from the
     equilibrium its threshold increases); a contributor's, which decreases and then increases, is
     largest at one of the ends; that of a client in between grows at most at the rate `steepest`.
     So sum u_n(T) <= fixed + rate (T - S).
     """
     game = bounds.game
-    start = game.alone_total.item()
-    free, full = game.alone == 0, game.alone >= game.samples
+    if not game.reverts:
+        return _reach_alone(bounds, low, high)
+    start = game.start.item()
+    free, full = game.equilibrium == 0, game.equilibrium >= game.samples
     ray = low.amounts[free].sum() / (low.total - start)
     fixed = np.maximum(low.amounts, high.amounts)[full].sum()
     between = ~free & ~full
     steep = steepest(bounds, low.total, low.amounts, high.total, high.amounts)[between].sum()
     fixed += low.amounts[between].sum() - steep * (low.total - start)
-    rate = float(ray + steep)
+    return _last_below_line(float(fixed), float(ray + steep), start, low, high)
+
+
+def _reach_alone(bounds: Bounds, low: _End, high: _End) -> float:
+    """The same under suspension, where the equilibrium plays no part.
+
+    Each client's u_n is bounded by itself, and grows at most at the rate `steepest` (what an old
+    model is worth only falls with T), or at that of its lead. It jumps where a client that rules
+    out lower totals stops doing so.
+    """
+    game, ends = bounds.game, (np.array([[low.total]]), np.array([[high.total]]))
+    reach = min(high.total, float(bounds.between(*ends).sum()))
+    if (low.amounts < 0).any():
+        return reach
+    rate = steepest(bounds, low.total, low.amounts, high.total, high.amounts)
+    if game.nobody_worse:
+        lead = 0.5 * game.pull / low.total**1.5
+        rate = np.where(low.amounts >= game.samples, 0.0, np.maximum(rate, np.minimum(lead, 1.0)))
+    fixed = float(low.amounts.sum())
+    return min(reach, _last_below_line(fixed, float(rate.sum()), low.total, low, high))
+
+
+def _last_below_line(fixed: float, rate: float, start: float, low: _End, high: _End) -> float:
+    """Above which total of the interval fixed + rate (T - start) is less than T."""
     if rate < 1.0:
-        return min(high.total, float(fixed - rate * start) / (1.0 - rate))
-    at_high = float(fixed + rate * (high.total - start))
-    return high.total if at_high >= high.total else low.total
+        return min(high.total, (fixed - rate * start) / (1.0 - rate))
+    return high.total if fixed + rate * (high.total - start) >= high.total else low.total
 
 
 def steepest(

@@ -13,7 +13,6 @@ all clients would not do: contributors' thresholds are not monotone in z.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,9 @@ _NARROW = 2e-14
 
 _NOTHING = 1e-18
 """Relative to where the search began: a level below this is 0."""
+
+_TRIED = 1_024
+"""Levels that are tried where it is not known which ones a client rules out."""
 
 _MOST_STEPS = 200
 """Far more than are needed."""
@@ -99,12 +101,13 @@ class Ladder:
         """
         game = self.game
         least, most = self.profile(lows[:, np.newaxis]), self.profile(highs[:, np.newaxis])
-        total = most.sum(axis=-1, keepdims=True)
-        others = least.sum(axis=-1, keepdims=True) - least
+        total, lowest = most.sum(axis=-1, keepdims=True), least.sum(axis=-1, keepdims=True)
+        others = lowest - least
         slip = np.clip(game.satiation - others, 0.0, least)
         after = others + slip
         gain = least - slip - game.pull * root_difference(after, total, total - after)
-        excess = (1.0 - game.patience) * gain - game.patience * game.saving(least, total)
+        stake = game.stake(total, lowest)
+        excess = game.weighed(gain, stake - least, least, total)
         slips = (excess > game.sliver(least)) & (least > 0)
         single = (lows == highs)[:, np.newaxis]
         slips = np.where(single, game.broken(least, total), slips)
@@ -112,20 +115,9 @@ class Ladder:
 
     def client(self, position: npt.NDArray[np.int64]) -> "Rung":
         """One client of each row."""
-
-        def pick(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            return np.take_along_axis(values, position, axis=-1)
-
-        game = self.game
-        one = ScaledGame(
-            pick(game.pull),
-            pick(game.satiation),
-            pick(game.samples),
-            pick(game.patience),
-            pick(game.alone),
-            game.alone_total,
-        )
-        return Rung(one, pick(self.converted), pick(self.kept))
+        converted = np.take_along_axis(self.converted, position, axis=-1)
+        kept = np.take_along_axis(self.kept, position, axis=-1)
+        return Rung(self.game.along(position), converted, kept)
 
     def edge(self, rung: "Rung", level: FloatArray) -> FloatArray:
         """The lower edge of the levels that one client of each row rules out, `level` being one.
@@ -169,7 +161,7 @@ class Rung:
         self.kept = kept
         shrink = (1.0 - game.patience) ** (2.0 / 3.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            peak = np.maximum(kept / (1.0 - shrink), game.alone_total)
+            peak = np.maximum(kept / (1.0 - shrink), game.equilibrium_total)
         self.peak = np.where(converted, np.inf, peak)
 
     def excess(self, level: FloatArray, total: FloatArray) -> FloatArray:
@@ -208,6 +200,8 @@ def _last_fine(
 
 def largest_enforceable_level(ladder: Ladder, top: FloatArray) -> FloatArray:
     """The largest level up to `top` that every client of the row keeps to."""
+    if not ladder.game.steady:
+        return _by_trial(ladder, top)
     level = top.copy()
     some, which = ladder, np.arange(len(top))
     while which.size:
@@ -221,6 +215,29 @@ def largest_enforceable_level(ladder: Ladder, top: FloatArray) -> FloatArray:
             edge = some.edge(some.client(worst), at)
             level[which] = np.minimum(edge, at * (1.0 - _NARROW))
     return level
+
+
+def _by_trial(ladder: Ladder, top: FloatArray) -> FloatArray:
+    """The same where nothing is known about which levels a client rules out, row by row.
+
+    The largest of many levels that every client keeps to, and then by bisection up to the next one.
+    """
+    levels = np.zeros_like(top)
+    for row, most in enumerate(top[:, 0].tolist()):
+        one = ladder.rows(np.arange(len(top)) == row)
+
+        def kept(tried: FloatArray, one: Ladder = one) -> BoolArray:
+            return np.asarray(one.highest(tried, tried) >= tried)
+
+        grid = np.linspace(0.0, most, _TRIED + 1)
+        found = np.flatnonzero(kept(grid[1:]))
+        if found.size:
+            low, high = grid[found[-1] + 1], grid[min(found[-1] + 2, _TRIED)]
+            while high - low > _NARROW * high:
+                middle = 0.5 * (low + high)
+                low, high = (middle, high) if kept(np.array([middle])).all() else (low, middle)
+            levels[row] = low
+    return levels
 
 
 def largest_whole_level(ladder: "Ladder") -> FloatArray:

@@ -1,10 +1,12 @@
-"""Objectives of an individual agreement other than the most data: least total cost, fairest.
+"""Objectives of an agreement other than the most data: least total cost, fairest.
 
-Both choose a total T and amounts x_n up to the bounds u_n(T) that each client keeps to (see
-`individual`). Clients whose satiation point is T or more contribute all they have, which is best
-for them and for everyone. As long as no client is a large part of the total this is a convex
-problem, so the best total is found by evaluating a grid of totals and then searching closely
-around the best of them.
+Either has a *loss*: the total cost, or minus the smallest relative saving. An individual agreement
+has a total T and amounts x_n up to the bounds u_n(T) that each client keeps to (see `individual`).
+Clients whose satiation point is T or more contribute all they have, which is best for them and for
+everyone. As long as no client is a large part of the total this is a convex problem, and the best
+total is found by searching in one variable. Otherwise a grid of totals is evaluated first, and the
+search goes on around the best of them.
+The level of a uniform agreement is found in the same way.
 
 In whole samples the best profile of a given total is found just as exactly: the bounds are
 rounded down. The total is then the best of the feasible whole totals next to the real-valued one,
@@ -16,21 +18,40 @@ from itertools import islice
 
 import numpy as np
 
-from fedaccord.agreement.enforcement import ScaledGame
-from fedaccord.agreement.individual import Bounds
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
+from fedaccord.agreement.individual import Bounds, is_concave
 from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
-from fedaccord.game.cost import accuracy_loss, cost
+from fedaccord.game.cost import accuracy_loss, cost, marginal_loss
 from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.social_optimum import solve_social_optimum
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
 
 _GRID = 65
 """Totals evaluated before the search narrows down."""
 
+_HUGE = 1e150
+"""More than any total cost that is compared with it."""
+
 _HALVINGS = 60
 """Bisection steps that determine a saving to the last bit."""
 
-_NEXT_TO_IT = 100
+NEXT_TO_IT = 100
 """Whole totals evaluated on either side of the best real-valued one."""
+
+
+def total_cost(equilibrium: Equilibrium) -> Callable[[FloatArray], float]:
+    """The loss of a profile for the objective "least total cost"."""
+    return lambda profile: float(cost(equilibrium.consortium, profile).sum())
+
+
+def unfairness(equilibrium: Equilibrium) -> Callable[[FloatArray], float]:
+    """The loss for the objective "fairest": minus the smallest 1 - F_n/F_n(x*)."""
+    before = equilibrium.cost
+    return lambda profile: -float(np.min(1.0 - cost(equilibrium.consortium, profile) / before))
+
+
+LOSSES = {"least total cost": total_cost, "fairest": unfairness}
+"""The loss of each objective, given the equilibrium."""
 
 
 class _Choice:
@@ -60,7 +81,8 @@ class _Choice:
             profile = share_out(total, False)
             return np.inf if profile is None else loss_of(profile)
 
-        total = _best_total(loss, self.equilibrium.total, float(self.largest.sum()))
+        start, end = self.equilibrium.total, float(self.largest.sum())
+        total = best_between(loss, start, end, convex=bool(is_concave(self.game).all()))
         if not whole:
             profile = share_out(total, False)
             return self.largest if profile is None else profile
@@ -73,7 +95,7 @@ class _Choice:
         here = max(float(np.floor(total)), low - 1.0)
         below = whole_totals(self.game, low, here)
         above = whole_totals(self.game, here + 1.0, high, upwards=True)
-        return [*islice(below, _NEXT_TO_IT), *islice(above, _NEXT_TO_IT)]
+        return [*islice(below, NEXT_TO_IT), *islice(above, NEXT_TO_IT)]
 
 
 def least_cost_profile(
@@ -82,8 +104,14 @@ def least_cost_profile(
     """The enforceable profile of least total cost: the cheapest samples first.
 
     Clients of equal cost contribute the same fraction of their bounds; in whole samples, where
-    that is impossible, they are filled up in their order.
+    that is impossible, they are filled up in their order. If everyone keeps to the social optimum,
+    that is the answer.
     """
+    optimum = solve_social_optimum(equilibrium.consortium)
+    if _kept(game, optimum.profile) and (not whole or _is_whole(optimum.profile)):
+        return optimum.profile
+    if not whole and _still_falling(equilibrium, game, largest):
+        return largest
     choice = _Choice(equilibrium, game, largest)
     prices, group = np.unique(equilibrium.consortium.cost_per_sample, return_inverse=True)
 
@@ -104,7 +132,41 @@ def least_cost_profile(
             given = share[group] * offer
         return np.where(eager, most, given)
 
-    return choice.best(share_out, lambda x: float(cost(choice.consortium, x).sum()), whole)
+    loss_of = total_cost(equilibrium)
+    if not whole and equilibrium.total < optimum.total <= largest.sum():
+        other = share_out(optimum.total, False)  # as cheap, where samples cost the same
+        if other is not None and loss_of(other) <= optimum.cost.sum() * (1.0 + SUMS_DIFFER):
+            return other
+    return choice.best(share_out, loss_of, whole)
+
+
+def _kept(game: ScaledGame, profile: FloatArray) -> bool:
+    """Whether everyone keeps to a profile that asks for more than the equilibrium."""
+    total = np.array([[profile.sum()]])
+    if total.item() <= game.start.item() * (1.0 + WORTHWHILE):
+        return False
+    return not game.broken(profile[np.newaxis], total).any()
+
+
+def _still_falling(equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray) -> bool:
+    """Whether the total cost still falls at the largest total: nothing less is cheaper then.
+
+    It is convex in T. One sample more saves sum rho / (2 sqrt(G) T^1.5), makes room for u_n' of
+    each client's samples, and the dearest ones that are used make up the rest.
+    """
+    if not is_concave(game).all():
+        return False
+    consortium, total = equilibrium.consortium, np.array([[largest.sum()]])
+    _, slope = Bounds(game).with_slope(total, largest[np.newaxis])
+    willing = consortium.satiation < total[0]
+    dearest = consortium.cost_per_sample.max(where=willing & (largest > 0), initial=0.0)
+    room = float((consortium.cost_per_sample - dearest) @ np.where(willing, slope[0], 0.0))
+    saved = -marginal_loss(total.item(), consortium.rounds) * float(consortium.valuation.sum())
+    return bool(saved >= dearest + room)
+
+
+def _is_whole(profile: FloatArray) -> bool:
+    return bool((profile == np.floor(profile)).all())
 
 
 def _filled(wanted: float, capacity: FloatArray) -> FloatArray:
@@ -154,27 +216,31 @@ def fairest_profile(
         scale = (total - float(most[eager].sum())) / rest if rest > 0 else 1.0
         return np.where(eager, most, min(max(scale, 0.0), 1.0) * amounts)
 
-    def loss(profile: FloatArray) -> float:
-        return -float(np.min(1.0 - cost(consortium, profile) / before))
-
-    return choice.best(share_out, loss, whole)
+    return choice.best(share_out, unfairness(equilibrium), whole)
 
 
-def _best_total(loss: Callable[[float], float], low: float, high: float) -> float:
-    """The total between the equilibrium's, `low`, and the largest, `high`, of least loss."""
+def best_between(
+    loss: Callable[[float], float], low: float, high: float, *, convex: bool = False
+) -> float:
+    """Where the loss is least above `low` and up to `high`.
+
+    Unless it is known to be convex, a grid is evaluated first, and then searched around its best.
+    """
     from scipy.optimize import minimize_scalar  # takes half a second to import, rarely needed
 
-    grid = np.linspace(low, high, _GRID)[1:]  # at `low` itself there is no agreement
+    grid = np.array([high]) if convex else np.linspace(low, high, _GRID)[1:]
     losses = [loss(float(total)) for total in grid]
     n = int(np.argmin(losses))
-    around = (float(grid[max(n - 1, 0)]), float(grid[min(n + 1, grid.size - 1)]))
-    if around[0] == around[1] or losses[n] == np.inf:
+    start, end = (low, high) if convex else (grid[max(n - 1, 0)], grid[min(n + 1, grid.size - 1)])
+    if start == end or losses[n] == np.inf:
         return float(grid[n])
-    worst = max(value for value in losses if value < np.inf)
+    worst = _HUGE if convex else max(value for value in losses if value < np.inf)
 
     def finite(total: float) -> float:
-        """The worst loss where there is no profile: the search needs finite numbers."""
+        """Something large where there is no profile: the search needs finite numbers."""
         return min(loss(total), worst)
 
-    close = minimize_scalar(finite, bounds=around, method="bounded", options={"xatol": 1e-9 * high})
+    close = minimize_scalar(
+        finite, bounds=(start, end), method="bounded", options={"xatol": 1e-9 * high}
+    )
     return float(close.x) if close.fun < losses[n] else float(grid[n])

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import certify
+from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.numbers import SUMS_DIFFER
@@ -40,7 +41,7 @@ def own_row(
     equilibrium_contribution: float,
     equilibrium_total: float,
     rounds: int,
-    punishment_slots: int | None = None,
+    punishment: Punishment | PunishmentName = "reversion",
     communication_cost: float = 0.0,
 ) -> OwnRow:
     """The row of the client with these numbers, when all clients together contribute `total`."""
@@ -59,7 +60,7 @@ def own_row(
     alone = np.array([equilibrium_contribution, max(0.0, others[1])], float)
     equilibrium = Equilibrium(pair, alone, equilibrium_total, unique=True, case=None, critical=())
     profile = np.array([contribution, max(0.0, others[0])], float)
-    row = certify(Agreement(equilibrium, profile, "given", punishment_slots=punishment_slots))
+    row = certify(Agreement(equilibrium, profile, "given", punishment=as_punishment(punishment)))
     return OwnRow(
         cost_agreement=float(row.cost_agreement[0]),
         cost_equilibrium=float(row.cost_equilibrium[0]),

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective
-from fedaccord.agreement.certificate import TOLERANCE, certify
+from fedaccord.agreement.certificate import certify
 from fedaccord.agreement.enforcement import (
     SOLVED,
     WORTHWHILE,
@@ -26,7 +27,18 @@ from fedaccord.agreement.enforcement import (
     effective_patience,
     scale_one,
 )
-from fedaccord.agreement.objectives import fairest_profile, least_cost_profile
+from fedaccord.agreement.objectives import (
+    LOSSES,
+    fairest_profile,
+    least_cost_profile,
+)
+from fedaccord.agreement.punishment import (
+    Punishment,
+    PunishmentName,
+    Reversion,
+    as_punishment,
+)
+from fedaccord.agreement.threats import TOLERANCE
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
@@ -37,6 +49,15 @@ from fedaccord.numbers import FloatArray, as_text
 SolvedKind = Literal["individual", "uniform"]
 
 _NOTHING_WHOLE = "in whole samples nothing is left of the agreement"
+
+_NO_USE = {
+    "least total cost": "none lowers the total cost",
+    "fairest": "none leaves every client at least as well off as at the equilibrium",
+}
+_TOO_MILD = (
+    "suspension deters too little: what a suspended client keeps, its old model or its fees, is "
+    "worth too much to it"
+)
 
 _SHARP = 1e-9
 """Accuracy of a smallest discount factor that is found by bisection over whole agreements."""
@@ -49,10 +70,11 @@ def solve_agreement(
     consortium: Consortium | Equilibrium,
     kind: SolvedKind = "individual",
     *,
-    objective: Objective = "most data",
+    objective: Objective | None = None,
     margin: float = 0.0,
     whole_samples: bool = False,
-    punishment_slots: int | None = None,
+    punishment: Punishment | PunishmentName = "reversion",
+    nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
 ) -> Agreement:
     """The agreement of a consortium; if there is none, the record says so and why.
@@ -60,10 +82,13 @@ def solve_agreement(
     Args:
         consortium: The clients, or their equilibrium if it has been solved already.
         kind: "individual", an amount for each client, or "uniform", the paper's equal level.
-        objective: Individual: "most data", "least total cost" or "fairest".
+        objective: "most data", "least total cost" or "fairest". By default the most data under
+            reversion and the least total cost under suspension, which is strong enough to enforce
+            totals that are worse for everyone than the equilibrium.
         margin: Design for discount factors that are this much lower than stated.
         whole_samples: Ask for whole samples only, rounded such that the agreement still holds.
-        punishment_slots: How many slots a deviation is punished for; None: for ever.
+        punishment: What follows a deviation, or the name of its kind.
+        nobody_worse: Let no client pay more than at the equilibrium. Under reversion none does.
         first_converted: Uniform: convert from the "paper"'s client l, which does not depend on
             discount factors, or from the first "feasible" one.
 
@@ -71,23 +96,35 @@ def solve_agreement(
         An `Agreement`; `certify` proves that it holds.
     """
     check_choice("kind", kind, get_args(SolvedKind))
+    punishment = as_punishment(punishment)
+    if objective is None:
+        objective = default_objective(punishment)
     check_choice("objective", objective, get_args(Objective))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
-    if kind == "uniform" and objective != "most data":
-        raise InvalidInput("a uniform agreement has only one, 'most data'", field="objective")
-    equilibrium = (
-        consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
-    )
+    equilibrium = _equilibrium_of(consortium)
     if whole_samples:
         _check_whole(equilibrium.consortium)
-    game = scale_one(equilibrium, margin, punishment_slots)
+    game = scale_one(equilibrium, margin, punishment, nobody_worse=nobody_worse)
     if kind == "uniform":
-        agreement = _uniform(equilibrium, game, whole_samples, first_converted)
+        agreement = _uniform(equilibrium, game, whole_samples, objective, first_converted)
     else:
         agreement = _individual(equilibrium, game, whole_samples, objective)
     return replace(
-        agreement, margin=margin, whole_samples=whole_samples, punishment_slots=punishment_slots
+        agreement,
+        margin=margin,
+        whole_samples=whole_samples,
+        punishment=punishment,
+        nobody_worse=nobody_worse,
     )
+
+
+def default_objective(punishment: Punishment) -> Objective:
+    """The most data is good advice only under reversion, where it leaves nobody worse off."""
+    return "most data" if isinstance(punishment, Reversion) else "least total cost"
+
+
+def _equilibrium_of(consortium: Consortium | Equilibrium) -> Equilibrium:
+    return consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
 
 
 def smallest_discount_factor(
@@ -95,7 +132,8 @@ def smallest_discount_factor(
     kind: SolvedKind = "individual",
     *,
     margin: float = 0.0,
-    punishment_slots: int | None = None,
+    punishment: Punishment | PunishmentName = "reversion",
+    nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
 ) -> float | None:
     """The discount factor above which an agreement of this kind exists if all clients have it.
@@ -106,18 +144,26 @@ def smallest_discount_factor(
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
-    equilibrium = (
-        consortium if isinstance(consortium, Equilibrium) else solve_equilibrium(consortium)
-    )
-    game = scale_one(equilibrium)
-    if kind == "individual":
+    equilibrium, chosen = _equilibrium_of(consortium), as_punishment(punishment)
+    game = scale_one(equilibrium, punishment=chosen.lasting(None), nobody_worse=nobody_worse)
+    feasible = first_converted == "feasible"
+    uneven = game.reverts and kind == "uniform" and not equilibrium.consortium.equal_samples
+    least = float("nan")
+    if kind == "individual" and game.steady:
         least = individual.smallest_common_discount_factor(game)
-    else:
-        feasible = first_converted == "feasible"
+    elif game.steady:
         least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
-        if not equilibrium.consortium.equal_samples:
-            least = _smallest_by_halving(equilibrium, game, feasible, least)
-    return _said(float(least), margin, punishment_slots)
+    if uneven or not game.steady:
+
+        def exists(delta: float) -> bool:
+            patient = game.with_patience(np.full_like(game.patience, delta))
+            if kind == "individual":
+                return _worthwhile(equilibrium, individual.largest_profiles(patient))
+            rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
+            return _worthwhile(equilibrium, rows.profile)
+
+        least = _smallest_by_halving(exists, least)
+    return _said(float(least), margin, chosen.slots)
 
 
 def _said(effective: float, margin: float, punishment_slots: int | None) -> float | None:
@@ -140,19 +186,11 @@ def _said(effective: float, margin: float, punishment_slots: int | None) -> floa
     return float(high)
 
 
-def _smallest_by_halving(
-    equilibrium: Equilibrium, game: ScaledGame, feasible: bool, enough: float
-) -> float:
-    """The smallest common discount factor with a uniform agreement when data sizes differ.
+def _smallest_by_halving(exists: Callable[[float], bool], enough: float) -> float:
+    """The smallest discount factor at which there is an agreement; `enough` is one, or NaN.
 
     More patience never breaks an agreement, so bisection finds it.
     """
-
-    def exists(delta: float) -> bool:
-        patient = game.with_patience(np.full_like(game.patience, delta))
-        rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
-        return _worthwhile(equilibrium, rows.profile)
-
     low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - _SHARP))
     if np.isnan(enough) and not exists(high):
         return float("nan")
@@ -170,19 +208,23 @@ def _individual(
 ) -> Agreement:
     profile = individual.largest_profiles(game)
     if not _worthwhile(equilibrium, profile):
-        profile = game.alone
+        profile = game.equilibrium
     elif objective != "most data":
         best_profile = least_cost_profile if objective == "least total cost" else fairest_profile
         profile = best_profile(equilibrium, game, profile[0], whole=whole_samples)[np.newaxis]
     elif whole_samples:
         profile = largest_whole_profile(game, profile)
-    exists = _worthwhile(equilibrium, profile)
+    reason = None
+    if not _worthwhile(equilibrium, profile):
+        reason = _why_no_individual(equilibrium, game, whole_samples)
+    elif _is_useless(equilibrium, profile[0], objective):
+        reason = _NO_USE[objective]
     return Agreement(
         equilibrium=equilibrium,
-        profile=_frozen(profile[0]) if exists else equilibrium.profile,
+        profile=equilibrium.profile if reason else _frozen(profile[0]),
         kind="individual",
-        exists=exists,
-        reason=None if exists else _why_no_individual(equilibrium, game, whole_samples),
+        exists=reason is None,
+        reason=reason,
         objective=objective,
     )
 
@@ -191,28 +233,30 @@ def _uniform(
     equilibrium: Equilibrium,
     game: ScaledGame,
     whole_samples: bool,
+    objective: Objective,
     first_converted: FirstConverted,
 ) -> Agreement:
     rows = uniform.solve_uniform_rows(
         game, feasible_first=first_converted == "feasible", whole=whole_samples
     )
-    profile, level = rows.profile, rows.level.item()
-    exists = _worthwhile(equilibrium, profile)
-    first = int(rows.first.item())
+    if objective != "most data" and _worthwhile(equilibrium, rows.profile):
+        loss_of = LOSSES[objective](equilibrium)
+        rows = uniform.at_best_level(game, rows, loss_of, whole=whole_samples)
+    first, reason = int(rows.first.item()), None
+    if not _worthwhile(equilibrium, rows.profile):
+        reason = _why_no_uniform(equilibrium, game, first, first_converted, whole_samples)
+    elif _is_useless(equilibrium, rows.profile[0], objective):
+        reason = _NO_USE[objective]
     return Agreement(
         equilibrium=equilibrium,
-        profile=_frozen(profile[0]) if exists else equilibrium.profile,
+        profile=equilibrium.profile if reason else _frozen(rows.profile[0]),
         kind="uniform",
-        exists=exists,
-        reason=(
-            None
-            if exists
-            else _why_no_uniform(equilibrium, game, first, first_converted, whole_samples)
-        ),
-        objective="most data",
+        exists=reason is None,
+        reason=reason,
+        objective=objective,
         first_converted=equilibrium.consortium.names[first] if first >= 0 else None,
         first_converted_by=first_converted,
-        level=level if exists else 0.0,
+        level=0.0 if reason else rows.level.item(),
         largest_level=rows.largest_level.item() if first >= 0 else None,
     )
 
@@ -221,10 +265,20 @@ def _worthwhile(equilibrium: Equilibrium, profile: FloatArray) -> bool:
     return float(profile.sum()) > equilibrium.total * (1.0 + WORTHWHILE)
 
 
+def _is_useless(equilibrium: Equilibrium, profile: FloatArray, objective: Objective) -> bool:
+    """Whether even the best profile is no better than the equilibrium by the objective."""
+    if objective == "most data":
+        return False
+    loss_of = LOSSES[objective](equilibrium)
+    return loss_of(profile) >= loss_of(equilibrium.profile)
+
+
 def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame, whole: bool) -> str:
     least = individual.smallest_common_discount_factor(game)
     if (equilibrium.profile == game.samples).all():
         return "everyone already contributes all it has at the equilibrium"
+    if not game.steady:
+        return _TOO_MILD
     if np.isnan(least):
         return "however patient the clients are, nobody could gain from contributing more"
     if whole and game.patience.min() > least:
@@ -239,12 +293,20 @@ def _why_no_uniform(
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
         return "however patient the free riders are, none could gain from contributing more"
+    if not game.steady:
+        return _TOO_MILD
     real = uniform.solve_uniform_rows(game, feasible_first=chosen == "feasible")
     if whole and _worthwhile(equilibrium, real.profile):
         return _NOTHING_WHOLE
     least = None  # with unequal data, finding it takes thirty times as long as solving
     if equilibrium.consortium.equal_samples:
-        least = smallest_discount_factor(equilibrium, "uniform", first_converted=chosen)
+        least = smallest_discount_factor(
+            equilibrium,
+            "uniform",
+            punishment=game.punishment.lasting(None),
+            nobody_worse=game.nobody_worse,
+            first_converted=chosen,
+        )
     names = equilibrium.consortium.names
     who = f"converting {names[first]} and above" if first >= 0 else "converting any free rider"
     needed = "more patience" if least is None else _patience(least, game)
@@ -283,25 +345,25 @@ def shortest_punishment(agreement: Agreement) -> int | None:
     """The fewest slots of punishment that enforce the agreement; None if no number of them does.
 
     A deviation gains a client `gain` once and costs it `saving` in each of the T slots of the
-    punishment, after which everyone returns to the agreement. So it keeps to the agreement if
+    punishment, after which it (or everyone) returns to the agreement. So it keeps to it if
 
         gain <= (delta + delta^2 + ... + delta^T) saving.
 
-    Nobody gains by deviating during the punishment: each of its slots is the equilibrium of the
-    stage game, and what follows does not depend on it.
+    Nobody gains by deviating during the punishment: in each of its slots a client does what is best
+    for it, at the equilibrium or alone, and what follows does not depend on it.
 
     An agreement without any slack (the most data, no margin) needs a punishment without end, so
     the answer is None for it, too. The certificate's tolerance is not used to shorten the
     punishment: where there is hardly any slack, `certify` may accept a few slots less.
     """
     check_type("agreement", agreement, Agreement)
-    if not certify(replace(agreement, punishment_slots=None)).holds:
+    if not certify(replace(agreement, punishment=agreement.punishment.lasting(None))).holds:
         return None
-    game = scale_one(agreement.equilibrium)
+    game = scale_one(agreement.equilibrium, punishment=agreement.punishment.lasting(None))
     contribution, total = agreement.profile[np.newaxis], np.array([[agreement.total]])
     gain, saving = game.gain(contribution, total), game.saving(contribution, total)
-    tempted = gain > TOLERANCE * (contribution + game.alone)
-    gain -= SOLVED * (contribution + game.alone)  # solved for T slots, it takes T and not T + 1
+    tempted = gain > TOLERANCE * (contribution + game.punished)
+    gain -= SOLVED * (contribution + game.punished)  # solved for T slots, it takes T and not T + 1
     delta, gain, saving = game.patience[tempted], gain[tempted], saving[tempted]
     if (saving <= 0).any() or (delta <= 0).any():
         return None

@@ -13,13 +13,15 @@ that can be the first converted one must keep to the agreement at one end or the
 clients, the first with a level at which all keep to it is the first *feasible* one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
 from fedaccord.agreement.levels import Ladder, Rung, largest_enforceable_level, largest_whole_level
+from fedaccord.agreement.objectives import NEXT_TO_IT, best_between
 from fedaccord.game.filling import TIE
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -52,11 +54,37 @@ def solve_uniform_rows(
     and from everyone else for what it contributes at the equilibrium, rounded down.
     """
     converted, first = _feasible(game, whole) if feasible_first else _converted(game, _gains(game))
-    largest = _largest_gaining_level(Ladder.build(game, converted, game.alone), first)
-    kept = np.floor(game.alone) if whole else game.alone
+    gaining = Ladder.build(game.under_reversion(), converted, game.equilibrium)
+    largest = _largest_gaining_level(gaining, first)
+    kept = np.floor(game.equilibrium) if whole else game.equilibrium
     ladder = Ladder.build(game, converted, kept)
-    level = largest_whole_level(ladder) if whole else largest_enforceable_level(ladder, largest)
+    top = largest if game.reverts else ladder.top
+    level = largest_whole_level(ladder) if whole else largest_enforceable_level(ladder, top)
     return UniformRows(converted, level, largest, first, ladder.profile(level))
+
+
+def at_best_level(
+    game: ScaledGame, rows: UniformRows, loss_of: Callable[[FloatArray], float], *, whole: bool
+) -> UniformRows:
+    """The same converted clients of one row, at the enforceable level of least loss."""
+    kept = np.floor(game.equilibrium) if whole else game.equilibrium
+    ladder = Ladder.build(game, rows.converted, kept)
+
+    def enforceable(level: float) -> FloatArray:
+        return largest_enforceable_level(ladder, np.array([[level]]))
+
+    def loss(level: float) -> float:
+        return loss_of(ladder.profile(enforceable(level))[0])
+
+    top = rows.level.item()
+    best = best_between(loss, 0.0, top)
+    level = enforceable(best)
+    if whole:
+        near = np.arange(max(1.0, np.floor(best) - NEXT_TO_IT), min(top, best + NEXT_TO_IT) + 1.0)
+        kept_to = near[ladder.highest(near, near) >= near]
+        losses = [loss_of(ladder.profile(np.array([[one]]))[0]) for one in kept_to.tolist()]
+        level = np.array([[kept_to[int(np.argmin(losses))] if losses else top]])
+    return replace(rows, level=level, profile=ladder.profile(level))
 
 
 def smallest_common_discount_factor(
@@ -66,10 +94,14 @@ def smallest_common_discount_factor(
 
     At a level just above 0, client n's threshold is (1 - b_n) / ((c - 1) b_n) with
     b_n = (h_n / S)^1.5. It increases with the level as long as the client has more than that, so
-    with equal data there is no agreement below it; with unequal data there may be. NaN: there is
-    none.
+    with equal data there is no agreement below it; with unequal data there may be. Under suspension
+    any patience will do, if there is somebody to convert. NaN: there is none.
     """
     order, count, worth = _ranked_free_riders(game)
+    if not game.reverts:
+        any_will_do = feasible_first and not game.nobody_worse
+        somebody = count > 0 if any_will_do else _gains(game).any(axis=-1, keepdims=True)
+        return np.where(somebody, 0.0, np.nan)
     others = _converted_from(order, count) - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         least = np.where(others > 0, (1.0 - worth) / (others * worth), np.inf)
@@ -84,9 +116,9 @@ def smallest_common_discount_factor(
 
 def _ranked_free_riders(game: ScaledGame) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
     """Clients by ascending ratio, free riders first; the number of those; b_n in that order."""
-    free = game.alone == 0
+    free = game.equilibrium == 0
     order = np.argsort(np.where(free, game.pull, np.inf), axis=-1, kind="stable")
-    worth = np.where(free, (game.satiation / game.alone_total) ** 1.5, 0.0)
+    worth = np.where(free, (game.satiation / game.equilibrium_total) ** 1.5, 0.0)
     count = free.sum(axis=-1, keepdims=True).astype(np.float64)
     return order, count, np.take_along_axis(worth, order, axis=-1)
 
@@ -109,7 +141,7 @@ def _converted(game: ScaledGame, gains: BoolArray) -> tuple[BoolArray, FloatArra
     found = gains.any(axis=-1, keepdims=True)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[-1])[np.newaxis], axis=-1)
-    converted = found & (ranks >= start) & (game.alone == 0)
+    converted = found & (ranks >= start) & (game.equilibrium == 0)
     first = np.where(found, np.take_along_axis(order, start, axis=-1), -1)
     return converted, first.astype(np.float64)
 
@@ -118,9 +150,9 @@ def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
     """Who is converted from the first feasible client on, and the position of that one."""
     here, throughout = _keeps_near_nothing(game)
     converted, first = _converted(game, throughout)
-    if not whole and (game.samples == game.samples[:, :1]).all():
+    if not whole and game.steady and (game.samples == game.samples[:, :1]).all():
         return converted, first  # with equal data, levels hold near 0 or nowhere
-    could_be = here | _keeps_at_the_top(game)
+    could_be = here | _keeps_at_the_top(game) | (not game.steady)
     for row in range(len(converted)):
         one = game.rows(np.arange(len(converted)) == row)
         converted[row], first[row] = _first_of(one, np.flatnonzero(could_be[row]), whole)
@@ -130,13 +162,18 @@ def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
 def _keeps_near_nothing(game: ScaledGame) -> tuple[BoolArray, BoolArray]:
     """By rank: if converted first, does it keep to a level just above 0; do all from it on?
 
-    Client n needs more than (1/b - 1)/delta other converted clients.
+    Under reversion client n needs more than (1/b - 1)/delta other converted clients. Under
+    suspension any patience will do, but more than 1/b - 1 others are needed for it to gain.
     """
     order, count, worth = _ranked_free_riders(game)
     together = _converted_from(order, count)
     patience = np.take_along_axis(game.patience, order, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        need = np.where(worth < 1.0, (1.0 / worth - 1.0) / patience, 0.0)
+        if game.reverts:
+            need = np.where(worth < 1.0, (1.0 / worth - 1.0) / patience, 0.0)
+        else:
+            gains = 1.0 / worth - 1.0 if game.nobody_worse else np.full_like(worth, -1.0)
+            need = np.where(patience > 0, gains, np.inf)
     need = np.where(together > 0, need, -np.inf)
     hardest = np.maximum.accumulate(need[:, ::-1], axis=-1)[:, ::-1]
     some = together > 0
@@ -151,14 +188,10 @@ def _keeps_at_the_top(game: ScaledGame) -> BoolArray:
     """
     order, count, _ = _ranked_free_riders(game)
     some = _converted_from(order, count) > 0
-    pull, satiation, data, patience, alone = (
-        np.take_along_axis(values, order, axis=-1)
-        for values in (game.pull, game.satiation, game.samples, game.patience, game.alone)
-    )
-    ranked = ScaledGame(pull, satiation, data, patience, alone, game.alone_total)
-    given = np.where(some, data, 0.0)[:, ::-1].cumsum(axis=-1)[:, ::-1]
-    excess = ranked.excess(data, game.alone_total + given)
-    return np.asarray(some & (excess <= ranked.sliver(data)))
+    ranked = game.along(order)
+    given = np.where(some, ranked.samples, 0.0)[:, ::-1].cumsum(axis=-1)[:, ::-1]
+    excess = ranked.excess(ranked.samples, game.start + given)
+    return np.asarray(some & (excess <= ranked.sliver(ranked.samples)))
 
 
 def _first_of(
@@ -168,20 +201,20 @@ def _first_of(
 
     One is tried at first, then twice as many at once, and so on.
     """
-    kept = np.floor(game.alone) if whole else game.alone
+    kept = np.floor(game.equilibrium) if whole else game.equilibrium
     order, _, _ = _ranked_free_riders(game)
     ranks = np.empty_like(order)
     ranks[0, order[0]] = np.arange(order.size)
     tried, few = 0, 1
     while tried < candidates.size:
         starts = candidates[tried : tried + few, np.newaxis]
-        converted = (ranks >= starts) & (game.alone == 0)
+        converted = (ranks >= starts) & (game.equilibrium == 0)
         same = game.rows(np.zeros(len(starts), dtype=np.int64))
         ladder = Ladder.build(same, converted, np.repeat(kept, len(starts), axis=0))
         level = (
             largest_whole_level(ladder) if whole else largest_enforceable_level(ladder, ladder.top)
         )
-        enough = ladder.total(level) > game.alone_total * (1.0 + WORTHWHILE)
+        enough = ladder.total(level) > game.start * (1.0 + WORTHWHILE)
         if enough.any():
             n = int(np.argmax(enough))
             return converted[n], float(order[0, starts[n, 0]])
@@ -199,9 +232,9 @@ def _largest_gaining_level(ladder: Ladder, first: FloatArray) -> FloatArray:
     nobody = first < 0
     rung = ladder.client(np.where(nobody, 0, first).astype(np.int64))
     one = rung.game
-    root = np.sqrt(game.alone_total)
-    reach = np.sqrt(game.alone_total + 4.0 * one.pull * ladder.count / root)
-    over = (2.0 * one.pull * ladder.count / root - 4.0 * game.alone_total) / (reach + 3.0 * root)
+    root = np.sqrt(game.start)
+    reach = np.sqrt(game.start + 4.0 * one.pull * ladder.count / root)
+    over = (2.0 * one.pull * ladder.count / root - 4.0 * game.start) / (reach + 3.0 * root)
     closed = over * (over + 2.0 * root) / np.maximum(ladder.count, 1)
     level = np.minimum(closed, ladder.top)
     lowest = np.where(ladder.converted, game.samples, np.inf).min(axis=-1, keepdims=True)

@@ -34,7 +34,7 @@ method finds to a few 1e-15; the condition's own rounding moves them by some 1e-
 
 def lowest_worthwhile(game: ScaledGame) -> float:
     """The smallest whole total that is worthwhile as an agreement, for one row."""
-    return float(np.floor(game.alone_total.item() * (1.0 + WORTHWHILE))) + 1.0
+    return float(np.floor(game.start.item() * (1.0 + WORTHWHILE))) + 1.0
 
 
 def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
@@ -45,7 +45,7 @@ def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
     totals = whole_totals(game, lowest_worthwhile(game), float(np.floor(profile.sum())))
     total = next(totals, None)
     if total is None:
-        return game.alone
+        return game.equilibrium
     most = round_down(Bounds(game).at(np.array([[total]])))
     return without(most, float(most.sum()) - total, game.satiation < total)
 
@@ -119,17 +119,17 @@ class _Ceilings:
     """Upper limits on the sum of one row's bounds, rounded down, over intervals of totals.
 
     The bound of a client that has at most a share 1 - (1 - delta)^(2/3) of S increases with T. For
-    the others see `individual`: a free rider's grows at most in proportion to T - S, that of a
-    client that contributes all it has at the equilibrium decreases and then increases, and that of
-    one in between grows at most at its steepest rate.
+    the others see `individual`: under reversion a free rider's grows at most in proportion to
+    T - S, that of a client that contributes all it has at the equilibrium decreases and then
+    increases, and that of one in between grows at most at its steepest rate.
     """
 
     def __init__(self, game: ScaledGame) -> None:
         share = 1.0 - (1.0 - game.patience) ** (2.0 / 3.0)
-        large = (game.samples > share * game.alone_total)[0]
-        self.start = game.alone_total.item()
-        self.rising = Bounds(_some(game, ~large))
-        self.large = Bounds(_some(game, large)) if large.any() else None
+        large = (game.samples > share * game.equilibrium_total)[0] | (not game.steady)
+        self.start = game.start.item()
+        self.rising = Bounds(game.clients(~large))
+        self.large = Bounds(game.clients(large)) if large.any() else None
 
     def over(self, lows: FloatArray, highs: FloatArray) -> FloatArray:
         """One sum for each interval."""
@@ -141,27 +141,18 @@ class _Ceilings:
 
     def _largest(self, bounds: Bounds, low: FloatArray, high: FloatArray) -> FloatArray:
         game = bounds.game
+        if not game.reverts:
+            between = bounds.between(low, high)
+            return np.where(low == high, bounds.at(low), between)
         at_low, at_high = bounds.at(low), bounds.at(high)
         by_ray = at_low * ((high - self.start) / (low - self.start))
         by_slope = at_low + steepest(bounds, low, at_low, high, at_high) * (high - low)
         largest = np.where(
-            game.alone == 0,
+            game.equilibrium == 0,
             by_ray,
-            np.where(game.alone >= game.samples, np.maximum(at_low, at_high), by_slope),
+            np.where(game.equilibrium >= game.samples, np.maximum(at_low, at_high), by_slope),
         )
         return np.minimum(largest, game.samples)
-
-
-def _some(game: ScaledGame, chosen: BoolArray) -> ScaledGame:
-    """Only the chosen clients of one row."""
-    return ScaledGame(
-        game.pull[:, chosen],
-        game.satiation[:, chosen],
-        game.samples[:, chosen],
-        game.patience[:, chosen],
-        game.alone[:, chosen],
-        game.alone_total,
-    )
 
 
 def round_down(bounds: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -15,6 +15,7 @@ from fedaccord.cli.console import working
 from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
+    from fedaccord.agreement.punishment import Punishment
     from fedaccord.game.consortium import Consortium
     from fedaccord.repeated.strategies import Strategy
 
@@ -169,9 +170,86 @@ PunishmentSlotsOption = Annotated[
     typer.Option(
         "--punishment-slots",
         callback=from_one,
-        help="Number of slots for which a slip is punished; default: for ever.",
+        help="Number of slots for which a slip is punished; default: reversion for ever, "
+        "suspension for one slot.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PunishmentOptions:
+    """What follows a slip, as every command with agreements has it."""
+
+    punishment: Annotated[
+        Literal["reversion", "suspension"] | None,
+        typer.Option(
+            "--punishment",
+            help="After a slip, whoever slipped gets no model (suspension, the default for a "
+            "file), or everyone goes back to the equilibrium (reversion, the paper's).",
+        ),
+    ] = None
+    punishment_slots: PunishmentSlotsOption = None
+    for_ever: Annotated[
+        bool, typer.Option("--for-ever", help="Punish a slip for ever, also by suspension.")
+    ] = False
+    model_keeps: Annotated[
+        float | None,
+        typer.Option(
+            "--model-keeps",
+            metavar="SHARE",
+            help="Suspension: the share of the agreed data that an old model is worth; default 0.",
+        ),
+    ] = None
+    fees_saved: Annotated[
+        bool,
+        typer.Option(
+            "--fees-saved",
+            help="Suspension: a suspended client saves its communication cost and the fee.",
+        ),
+    ] = False
+    harsher: Annotated[
+        bool,
+        typer.Option(
+            "--harsher",
+            help="Suspension: for each client, reversion instead where that costs it more.",
+        ),
+    ] = False
+
+    @property
+    def given(self) -> bool:
+        """Whether the command line says anything about the punishment."""
+        return any(value not in (None, False) for value in vars(self).values())
+
+    def chosen(self, file: Path | None) -> "Punishment":
+        """The punishment: by default suspension for a consortium's file, the paper's without."""
+        from fedaccord.agreement.punishment import Reversion, Suspension
+
+        if self.for_ever and self.punishment_slots is not None:
+            raise InvalidInput("--for-ever: cannot be combined with --punishment-slots")
+        kind = self.punishment or ("reversion" if file is None else "suspension")
+        if kind == "reversion":
+            self._check_reversion()
+            return Reversion(self.punishment_slots)
+        usual = Suspension(
+            model_keeps=self.model_keeps or 0.0,
+            fees_saved=self.fees_saved,
+            or_reversion=self.harsher,
+        )
+        if self.punishment_slots is None and not self.for_ever:
+            return usual
+        return replace(usual, slots=self.punishment_slots)
+
+    def _check_reversion(self) -> None:
+        """Refuse options that only suspension has."""
+        given = {
+            "--model-keeps": self.model_keeps is not None,
+            "--fees-saved": self.fees_saved,
+            "--harsher": self.harsher,
+        }
+        for flag in (flag for flag, value in given.items() if value):
+            raise InvalidInput(f"{flag}: needs --punishment suspension")
+
+
 AllOption = Annotated[
     bool, typer.Option("--all", help="List every client instead of about twenty.")
 ]

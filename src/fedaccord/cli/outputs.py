@@ -140,21 +140,26 @@ def write_training(path: Path, comparison: "Trial") -> None:
 
 
 def write_runs(path: Path, comparison: "Comparison") -> None:
-    """Write every round of every run as CSV."""
+    """Write every round of every run as CSV, with those of clients on their own."""
     rows = (
-        (run.profile, run.seed, slot.slot, slot.phase, slot.total, k, score.loss, score.accuracy)
+        (run.profile, run.seed, slot.slot, slot.phase, total, k, score.loss, score.accuracy, client)
         for run in comparison.runs
         for slot in run.slots
-        for k, score in enumerate(slot.rounds, start=1)
+        for client, total, scores in [
+            ("", slot.total, slot.rounds),
+            *((record.name, record.total, record.rounds) for record in slot.alone),
+        ]
+        for k, score in enumerate(scores, start=1)
     )
-    columns = ["profile", "seed", "slot", "phase", "total", "round", "loss", "accuracy"]
+    columns = ["profile", "seed", "slot", "phase", "total", "round", "loss", "accuracy", "alone"]
     write_csv(path, columns, rows)
 
 
 def write_slots(path: Path, match: "Match") -> None:
     """Write a match as CSV, slot by slot."""
-    rows = enumerate(zip(match.phases, match.totals.tolist(), strict=True), start=1)
-    write_csv(path, ["slot", "phase", "total"], ((slot, *row) for slot, row in rows))
+    out = ["; ".join(names) for names in match.names_out or [[]] * match.slots]
+    rows = enumerate(zip(match.phases, match.totals.tolist(), out, strict=True), start=1)
+    write_csv(path, ["slot", "phase", "total", "suspended"], ((slot, *row) for slot, row in rows))
 
 
 def write_profile(path: Path, agreement: "Agreement") -> None:
@@ -198,6 +203,7 @@ def solution_record(
             "holds": certificate.holds,
             "worst_client": certificate.worst_client,
             "slack": jsonable(certificate.slack[certificate.worst]),
+            "assumptions": list(certificate.assumptions),
         },
         "social_optimum": {
             "total": optimum.total,

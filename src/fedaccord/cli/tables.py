@@ -16,14 +16,23 @@ from fedaccord.cli.console import escaped, json_for_people, output
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
     CLIENT_NOTE,
+    against_reversion,
+    assumption_sentences,
     choose_clients,
     client_rows,
     consortium_sentence,
     solution_sentences,
     verdict,
+    worse_off,
 )
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
-from fedaccord.summaries.training import gain_sentence, percent, setting_sentence, training_notes
+from fedaccord.summaries.training import (
+    alone_sentences,
+    gain_sentence,
+    percent,
+    setting_sentence,
+    training_notes,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,13 +68,30 @@ def print_solution(
     certificate: "Certificate",
     optimum: "SocialOptimum",
     exists_from: float | None,
+    *,
+    reverting: "Agreement | None",
     every: bool,
 ) -> None:
-    """What `solve` found."""
+    """What `solve` found; `reverting` is what the paper's punishment would give, if not that."""
     print_comparison(console, [certificate])
+    worse = worse_off(certificate.agreement)
     for sentence in solution_sentences(certificate, optimum, exists_from):
-        console.print(sentence)
+        console.print(
+            f"{sentence} (--nobody-worse rules that out.)" if sentence == worse else sentence
+        )
+    if reverting is not None:
+        console.print(against_reversion(certificate.agreement, reverting))
     print_clients(console, certificate, every)
+    print_assumptions(console, certificate)
+
+
+def print_assumptions(console: Console, certificate: "Certificate") -> None:
+    """What the proof has to assume."""
+    assumed = assumption_sentences(certificate)
+    if assumed:
+        console.print("\nAssumed, not proved:")
+    for sentence in assumed:
+        console.print(f"- {sentence}")
 
 
 def print_certificate(console: Console, certificate: "Certificate", every: bool) -> None:
@@ -76,16 +102,20 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     _print_deviations(console, certificate, slipping, every, punished=True)
     _print_deviations(console, certificate, certificate.gives_more, every, punished=False)
     print_clients(console, certificate, every)
+    print_assumptions(console, certificate)
 
 
-def print_comparison(console: Console, certificates: Iterable["Certificate"]) -> None:
+def print_comparison(
+    console: Console,
+    certificates: Iterable["Certificate"],
+    headings: list[str] | None = None,
+) -> None:
     """The equilibrium beside agreements on the same consortium, in totals."""
     agreements = [certificate.agreement for certificate in certificates]
     equilibrium, size = agreements[0].equilibrium, agreements[0].consortium.size
     sides: list[Equilibrium | Agreement] = [equilibrium, *agreements]
-    table = plain_table(
-        "", ["Equilibrium", *(_heading(agreement.kind) for agreement in agreements)]
-    )
+    headings = headings or [_heading(agreement.kind) for agreement in agreements]
+    table = plain_table("", ["Equilibrium", *headings])
     table.add_row("Samples trained on in a slot", *write([side.total for side in sides]))
     table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
     table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
@@ -96,14 +126,14 @@ def print_comparison(console: Console, certificates: Iterable["Certificate"]) ->
 
 
 def print_clients(console: Console, certificate: "Certificate", every: bool) -> None:
-    """The clients: what they do alone, what they are asked, and how patient they must be."""
+    """The clients: what they do without, what they are asked, how patient they must be."""
     size = certificate.agreement.consortium.size
     chosen = choose_clients(certificate, size if every else LISTED)
-    samples = ["Samples\nit has", "Samples\nalone", "Samples\nagreed"]
+    samples = ["Samples\nit has", "Samples\nwithout", "Samples\nagreed"]
     others = ["Saving\nper slot", "Patience\nrequired", "Patience\nit has"]
     table = plain_table("Client", [*samples, *others], words="Role")
     for row in client_rows(certificate, chosen):
-        amounts = (row.samples, row.alone, row.agreed, row.saving)
+        amounts = (row.samples, row.selfish, row.agreed, row.saving)
         table.add_row(row.name, *amounts, row.threshold, row.discount_factor, row.role)
     print_wide(console, table)
     console.print(CLIENT_NOTE, style="dim")
@@ -168,7 +198,7 @@ def _print_deviations(
     who_they_are = "Would slip" if punished else "Would contribute more"
     table = plain_table(who_they_are, ["Samples\nagreed", "Would\ntrain on", gains, *losses])
     for row in client_rows(certificate, chosen):
-        lost = (row.saving, row.threshold, row.discount_factor) if punished else ()
+        lost = (row.lost, row.threshold, row.discount_factor) if punished else ()
         table.add_row(row.name, row.agreed, row.deviation, row.gain, *lost)
     console.print(table)
     if len(chosen) < len(worst_first):
@@ -230,7 +260,7 @@ def print_training(console: Console, comparison: "Trial") -> None:
     console.print(table)
     for score in comparison.scores[1:]:
         console.print(gain_sentence(comparison, score))
-    for note in training_notes(comparison):
+    for note in [*training_notes(comparison), *alone_sentences(comparison)]:
         console.print(f"  {note}", soft_wrap=True)
     if len(comparison.runs[0].slots) > 1:
         _print_slots(console, comparison)
@@ -274,9 +304,26 @@ _AT_ONCE = 500
 
 def row_of(entry: "Entry") -> Row:
     """An entry as a row of the table."""
-    content = ", ".join(f"{key} {_short(value)}" for key, value in entry.body.items())
+    body = entry.body
+    if "suspended" in body:  # a report is about its own slot, a settlement about the next one
+        first = entry.slot + (entry.kind != "report")
+        body = body | {"suspended": _suspended(body["suspended"], first)}
+    content = ", ".join(f"{key} {_short(value)}" for key, value in body.items())
     number, slot, client = str(entry.number), str(entry.slot), escaped(entry.client or "")
     return number, slot, escaped(entry.kind), client, escaped(content)
+
+
+def _suspended(out: Any, first: int) -> Any:
+    """Who is suspended from when until when and why, in words; `first` is the next slot of it."""
+    said = []
+    try:
+        for name, one in out.items():
+            slipped, left = one["slipped_in"], one["slots_left"]
+            end = "for ever" if left is None else f"until slot {first + left - 1}"
+            said.append(f"{name} from slot {slipped + 1} {end} (it slipped in slot {slipped})")
+    except (AttributeError, KeyError, TypeError):  # no server of ours wrote this
+        return out
+    return "; ".join(said) or "nobody"
 
 
 class Widths:

@@ -17,6 +17,7 @@ from fedaccord.experiments.presets import (
     TrainingPreset,
     figure_titles,
     find_preset,
+    own_titles,
     paper_setting,
     sweeps,
     unrounded_cost,
@@ -185,6 +186,7 @@ def render_page(
 ) -> str:
     """The HTML page: each section with its picture (SVG, by section name) and its claims.
 
+    Figures of our own have a picture only.
     `notes` say what could not be trained, and why.
     """
     return _fill(
@@ -193,6 +195,7 @@ def render_page(
         trained,
         consortium={"name": "Enabling Long-Term Cooperation in Cross-Silo Federated Learning"},
         title="The paper's evaluation, recomputed",
+        ours=own_titles(),
         pictures={name: b64encode(svg).decode() for name, svg in pictures.items()},
         notes=notes,
         badge=_badge,

@@ -89,6 +89,21 @@ MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
     "contract": ("contract design", {"color": "#009E73", "linestyle": ":", "marker": "D"}),
 }
 """The label of each mechanism, and the style of its line."""
+_SUSPENSION = ("suspension for 1 slot", {"color": "#CC79A7", "linestyle": "-", "marker": "v"})
+PUNISHMENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "suspension": _SUSPENSION,
+    "individual": ("reversion, individual", MECHANISMS["individual"][1]),
+    "uniform": ("reversion, uniform (the paper's)", MECHANISMS["uniform"][1]),
+}
+"""The same for agreements under both punishments."""
+TRUTHFUL: dict[str, tuple[str, dict[str, Any]]] = {
+    "suspension": _SUSPENSION,
+    "individual": ("reversion, individual", MECHANISMS["individual"][1]),
+    "serial_clock": ("serial clock", {"color": "#0072B2", "linestyle": "--", "marker": "^"}),
+    "fair_exchange": ("fair exchange", {"color": "#009E73", "linestyle": ":", "marker": "D"}),
+    "clock": ("clock", {"color": "#E69F00", "linestyle": "-.", "marker": "o"}),
+}
+"""The same for agreements beside truthful mechanisms."""
 TRAINED: dict[str, tuple[str, dict[str, Any]]] = {
     "individual": ("individual", {"color": "black", "linestyle": "-"}),
     "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-."}),
@@ -148,19 +163,31 @@ def plot_cases(
 
 def plot_mechanisms(table: FigureData, what: str, label: str, width: Width) -> Figure:
     """One line per mechanism, with a few markers each."""
+    return plot_lines(table, {what: label}, MECHANISMS, width)
+
+
+def plot_lines(
+    table: FigureData,
+    columns: Mapping[str, str],
+    looks: Mapping[str, tuple[str, dict[str, Any]]],
+    width: Width,
+) -> Figure:
+    """A panel for each column (with its label), and in it a line for each of `looks`."""
     scale = SCALES[table.parameter]
     with rc_context(_STYLE):
-        figure, [axes] = _panels(width, 1)
-        legend: list[Any] = []
-        for n, (name, (words, look)) in enumerate(MECHANISMS.items()):
-            values = table[f"{name}_{what}"] / (1000.0 if what == "total" else 1.0)
-            marks = (n / (8.0 * len(MECHANISMS)) + 0.01, 0.125)
-            style: dict[str, Any] = {"linewidth": 1.2, "markersize": 3.5, "markevery": marks}
-            style["clip_on"] = False  # otherwise markers at 0 would be cut in half
-            legend += axes.plot(table.swept * scale.factor, values, label=words, **look, **style)
-        axes.set_ylabel(label)
-        axes.set_ylim(bottom=0.0)
-        return _finish(figure, [axes], table.parameter, legend)
+        figure, panels = _panels(width, len(columns))
+        for axes, (what, label) in zip(panels, columns.items(), strict=True):
+            legend: list[Any] = []
+            for n, (name, (words, look)) in enumerate(looks.items()):
+                values = table[f"{name}_{what}"] / (1000.0 if what.endswith("total") else 1.0)
+                marks = (n / (8.0 * len(looks)) + 0.01, 0.125)
+                style: dict[str, Any] = {"linewidth": 1.2, "markersize": 3.5, "markevery": marks}
+                style["clip_on"] = False  # otherwise markers at 0 would be cut in half
+                x = table.swept * scale.factor
+                legend += axes.plot(x, values, label=words, **look, **style)
+            axes.set_ylabel(label)
+            axes.set_ylim(bottom=0.0)
+        return _finish(figure, panels, table.parameter, legend)
 
 
 def plot_bands(table: FigureData, groups: Mapping[str, str], width: Width) -> Figure:

@@ -83,6 +83,11 @@ def figure_titles() -> dict[str, str]:
     return {name: figure["title"] for name, figure in _read()["figures"].items()}
 
 
+def own_titles() -> dict[str, str]:
+    """The name and title of each figure that is ours, not the paper's."""
+    return {name: figure["title"] for name, figure in _read()["ours"].items()}
+
+
 @dataclass(frozen=True)
 class TrainingPreset:
     """What a model is trained on, and how many runs there are."""
@@ -154,12 +159,13 @@ def unrounded_cost() -> float:
 
 
 def find_preset(name: str, seed: int | None = None) -> Preset:
-    """A figure's preset; `seed` replaces its own seed, if it has one."""
-    figures = _read()["figures"]
+    """A figure's preset, the paper's or ours; `seed` replaces its own seed, if it has one."""
+    figures = {**_read()["figures"], **_read()["ours"]}
     if name not in figures:
         raise InvalidInput(f"there is no figure called {name!r}: {unknown(name, figures)}")
     options = dict(figures[name])
     sweep = _read()["sweeps"][options["sweep"]]
+    values = _grid(sweep["first"], sweep["last"], sweep["step"])
     own_seed = options.pop("seed", None)
     return Preset(
         name=name,
@@ -167,7 +173,7 @@ def find_preset(name: str, seed: int | None = None) -> Preset:
         kind=options.pop("kind"),
         setting=paper_setting(),
         parameter=options.pop("sweep"),
-        values=_grid(sweep["first"], sweep["last"], sweep["step"]),
+        values=values[:: -options.pop("every", 1)][::-1],
         why=sweep["why"],
         seed=seed if own_seed is not None and seed is not None else own_seed,
         options=MappingProxyType(options),

@@ -92,6 +92,7 @@ def reproducible() -> dict[str, str]:
     """Everything that can be asked for, by name, with a title."""
     return {
         **presets.figure_titles(),
+        **presets.own_titles(),
         **presets.training_titles(),
         CLAIMS: "Every statement of the paper about its figures, with our verdict",
         ALL: "All of these, and one HTML page",
@@ -109,8 +110,9 @@ def reproduce(
 ) -> Reproduction:
     """Recompute figures of the paper, and check what the paper says about them.
 
-    `figures` names one or several of "fig3" to "fig23", "accuracy" and "law" (real training),
-    "claims" (a page of all statements) or "all". Each figure becomes a .csv, an .svg, a .png and a
+    `figures` names one or several of "fig3" to "fig23", figures of our own such as
+    "suspension-clients", "accuracy" and "law" (real training), "claims" (a page of all statements)
+    or "all". Each figure becomes a .csv, an .svg, a .png and a
     .json file in the directory `out`. Figures that were made with the same settings are kept unless
     `force` is set; interrupted training resumes after the last finished run. `seed` replaces the
     seeds of the presets.
@@ -180,7 +182,8 @@ class _Work:
 
     def draw_figures(self) -> None:
         """All figures but those that need training."""
-        chosen = [name for name in presets.figure_titles() if self._is_asked(name)]
+        titles = presets.figure_titles() | presets.own_titles()
+        chosen = [name for name in titles if self._is_asked(name)]
         for done, name in enumerate(chosen):
             self.progress(done, len(chosen), f"Figures, {name}")
             self._make(presets.find_preset(name, self.seed), _files)
@@ -217,6 +220,7 @@ class _Work:
             self.trained = [section for section in self.trained if section.name in self.names]
         if ALL in self.names:
             shown = [section.name for section in (*self.sections, *self.trained)]
+            shown += presets.own_titles()
             pictures = {name: self.out / f"{name}.svg" for name in shown}
             drawn = {name: path.read_bytes() for name, path in pictures.items() if path.exists()}
             self._write_page(PAGE, render_page(self.sections, self.trained, drawn, self.notes))

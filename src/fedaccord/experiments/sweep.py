@@ -39,6 +39,14 @@ def _kept(setting: Setting, parameter: str, values: tuple[float, ...]) -> Figure
 
 def solve_sweep(setting: Setting, parameter: str, values: Sequence[float]) -> FigureData:
     """All points of a sweep."""
+    fields, there = rows_of(setting, parameter, values)
+    return FigureData({parameter: np.array(values), **_columns(fields, there)})
+
+
+def rows_of(
+    setting: Setting, parameter: str, values: Sequence[float]
+) -> tuple[dict[str, Any], Column]:
+    """The arguments of `solve_batch` for a sweep, and which clients of each row are no surplus."""
     swept = np.array(values)[:, np.newaxis]
     fields: dict[str, Any] = asdict(setting) | {parameter: swept}
     clients = np.asarray(fields.pop("clients"), dtype=np.float64)
@@ -49,7 +57,7 @@ def solve_sweep(setting: Setting, parameter: str, values: Sequence[float]) -> Fi
     rounds = np.asarray(fields["rounds"], dtype=np.float64)
     fields["rounds"] = np.ceil(rounds)
     fields["valuation"] = fields["valuation"] * np.sqrt(fields["rounds"] / rounds)
-    return FigureData({parameter: swept[:, 0], **_columns(fields, there)})
+    return fields, there
 
 
 def _columns(fields: dict[str, Any], there: Column) -> dict[str, Column]:

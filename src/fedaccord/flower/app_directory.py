@@ -25,7 +25,7 @@ from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.participant import Private
-from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.terms import FOR_EVER, Terms
 
 Slips = Mapping[str, Mapping[int, int]]
 """What some clients contribute in some slots instead of what they are asked for."""
@@ -38,6 +38,7 @@ def shared_terms(consortium: Consortium) -> dict[str, Any]:
         "clients": list(consortium.names),
         "rounds": consortium.rounds,
         "discount_factor": _usual_discount_factor(consortium),
+        "server_fee": consortium.server_fee,
     }
 
 
@@ -158,7 +159,7 @@ def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Pa
 
 
 def terms_text(terms: Terms) -> str:
-    """The terms as a TOML file; a rule that is left out is a comment."""
+    """The terms as a TOML file."""
     given = terms.model_dump(mode="json")
     training = given.pop("training")
     lines = ["# What everyone in the consortium has signed. Nothing in here is secret.", ""]
@@ -230,9 +231,7 @@ def _filled(name: str, /, **words: str) -> str:
 
 
 def _line(key: str, value: Any) -> str:
-    if value is None:
-        return f"# {key} is left out: for ever"
-    return f"{key} = {_toml(value)}"
+    return f"{key} = {_toml(FOR_EVER if value is None else value)}"
 
 
 def _toml(value: Any) -> str:

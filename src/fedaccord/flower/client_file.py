@@ -57,6 +57,8 @@ class ClientFile(BaseModel):
     model: str | None = None
     consents_to_slot: int | None = Field(default=None, ge=0)
     """The slot whose model this client agrees to go back to, if that is proposed."""
+    consents_to_return: ClientName | None = None
+    """The suspended client whose early return this client agrees to, if that is proposed."""
     slips: dict[str, int] = Field(default_factory=dict)
 
     @property
@@ -71,6 +73,7 @@ class ClientFile(BaseModel):
             communication_cost=self.communication_cost,
             tells_discount_factor=self.tell_discount_factor,
             consents_to_slot=self.consents_to_slot,
+            consents_to_return=self.consents_to_return,
             slips={int(slot): amount for slot, amount in self.slips.items()},
         )
 

@@ -69,14 +69,15 @@ def run_slots(
     directory.wait()
     waiting = directory.refresh()
     while (ask := coordinator.next_ask(last_slot)) is not None:
+        proposed = coordinator.state.pending
         if ask.stage == "report":
             waiting = directory.refresh()
         seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
         coordinator.take(ask, [*waiting, *put(grid, directory.nodes, ask, seconds)])
         waiting = []
-        if ask.stage == "consent":
-            outcome = "accepted" if coordinator.state.went_back else "not accepted"
-            LOG.info("the proposal to go back to an older model was %s", outcome)
+        if proposed is not None:
+            outcome = "accepted" if coordinator.state.accepted else "not accepted"
+            LOG.info("the proposal to %s was %s", proposed.proposal.in_words, outcome)
         elif watch is not None:
             watch(coordinator.state, coordinator.model)
 
@@ -100,7 +101,8 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 def _log(state: State, _: Arrays) -> None:
     slot = state.current
     if slot.told:
-        LOG.info("slot %d is settled; the next is %s", slot.number, state.phase)
+        out = f"; suspended in it: {', '.join(state.out)}" if state.out else ""
+        LOG.info("slot %d is settled; the next is %s%s", slot.number, state.phase, out)
 
 
 # --- Nodes and their replies ---------------------------------------------------------------

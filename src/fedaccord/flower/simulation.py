@@ -13,12 +13,12 @@
 ...                         rounds=3, discount_factor=0.8)
 >>> course = Course(Model(find_task("softmax"), digits),
 ...                 lambda seed: RandomPartition(digits, sizes, seed), rounds=3)
->>> rules = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+>>> rules = terms_for(consortium, course, punishment="suspension")
 >>> with TemporaryDirectory() as folder:
 ...     run = simulate(consortium, course, rules, slots=3, ledger=Path(folder, "ledger.db"),
-...                    slips={"client-3": {1: 0}}, in_process=True)
->>> [slot.phase for slot in run.slots]
-['cooperating', 'punishing', 'cooperating']
+...                    slips={"client-1": {1: 0}}, in_process=True)
+>>> [slot.suspended for slot in run.slots]
+[(), ('client-1',), ()]
 """
 
 import logging
@@ -36,6 +36,7 @@ from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
+from fedaccord.agreement.agreement import Agreement
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
@@ -52,7 +53,7 @@ from fedaccord.protocol.notes import CopyInMemory, Note
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.state import State
-from fedaccord.protocol.terms import Terms, read_terms
+from fedaccord.protocol.terms import Terms, read_terms, rules_of
 from fedaccord.repeated.match import Match
 from fedaccord.training.course import AfterRound, Course, Score, SlotRecord, TrainingRun
 from fedaccord.training.engine import LocalEpochs
@@ -84,6 +85,15 @@ def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
         training |= {"batch": local.batch, "epochs": local.epochs}
     given = shared_terms(consortium) | {"rounds": course.rounds, "training": training}
     return read_terms(given | rules, consortium.name)
+
+
+def terms_of(agreement: Agreement, course: Course, **rules: Any) -> Terms:
+    """The terms under which a consortium would come to this agreement, and train this course."""
+    given: dict[str, Any] = {"agreement": agreement.kind, "nobody_worse": agreement.nobody_worse}
+    given |= rules_of(agreement.punishment)
+    if agreement.objective is not None:
+        given["objective"] = agreement.objective
+    return terms_for(agreement.consortium, course, **(given | rules))
 
 
 def simulate(
@@ -209,7 +219,8 @@ class _Diary:
             final = self._rounds[-1] if self._rounds else self._score(arrays)
             total = int(examples_for(list(slot.least.values()), self.course.scale).sum())
             rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
-            self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final))
+            out = tuple(slot.out)
+            self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final, out))
             self._rounds, self._done, self._missed = [], 0, False
 
     def _score(self, arrays: Arrays) -> Score:

@@ -26,6 +26,14 @@ def accuracy_loss(total: npt.ArrayLike, rounds: npt.ArrayLike) -> FloatArray:
     return loss
 
 
+def marginal_loss(total: npt.ArrayLike, rounds: npt.ArrayLike) -> FloatArray:
+    """dA/dX = -1 / (2 sqrt(G) X^1.5): how much one more sample lowers the loss, as a negative."""
+    total = np.asarray(total, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        slope: FloatArray = -1.0 / (2.0 * np.sqrt(np.asarray(rounds, np.float64)) * total**1.5)
+    return slope
+
+
 def cost_per_sample_of_cpu(chip: float, cycles_per_sample: float, hertz: float) -> float:
     """E = chip/2 * cycles * speed^2: the cost per sample from the CPU's figures (eq. 4).
 
@@ -59,8 +67,6 @@ def cost(
 
 def marginal_cost(consortium: Consortium, total: npt.ArrayLike) -> FloatArray:
     """dF_n/dx_n = E_n - rho_n / (2 sqrt(G) X^1.5): negative while another sample still pays."""
-    total = np.asarray(total, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        gained = consortium.valuation / (2.0 * np.sqrt(consortium.rounds) * total**1.5)
-    result: FloatArray = consortium.cost_per_sample - gained
+    gained = consortium.valuation * marginal_loss(total, consortium.rounds)
+    result: FloatArray = consortium.cost_per_sample + gained
     return result

@@ -48,9 +48,9 @@ CHECKPOINTS = Table(
 """The models of the latest slots, each with the number of the last entry written with it."""
 
 VERSION_TABLE = "ledger_version"
-HEAD = "0003"
+HEAD = "0004"
 """The revision that this fedaccord writes."""
-_READABLE = (HEAD, "0002")
+_READABLE = (HEAD, "0003", "0002")
 """Those with the same tables. Whether it knows what the entries say is another question."""
 
 

@@ -3,7 +3,7 @@
 >>> from fedaccord.game.paper import paper_consortium
 >>> comparison = compare(paper_consortium())
 >>> [(entry.name, entry.self_enforcing) for entry in comparison.entries][:4]
-[('equilibrium', True), ('uniform', True), ('individual', True), ('social optimum', False)]
+[('equilibrium', True), ('uniform', True), ('individual', True), ('suspension', True)]
 """
 
 from collections.abc import Iterable
@@ -12,30 +12,33 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.certificate import Certificate, certify
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
 from fedaccord.mechanisms.mechanism import ROUNDING, Mechanism, Outcome
 from fedaccord.mechanisms.simple import find_mechanism, mechanism_names
+from fedaccord.mechanisms.verdict import Verdict, judge
 from fedaccord.record import Columns, Record, Tables, columns_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedMechanism(Record):
-    """The outcome of one mechanism, and the certificate of its contributions."""
+    """The outcome of one mechanism, and whether clients keep to it."""
 
     name: str
     outcome: Outcome
-    certificate: Certificate
-    """For the contributions alone: would clients keep to them without payments?"""
+    verdict: Verdict
 
     @property
     def self_enforcing(self) -> bool:
-        """Whether clients keep to it because a slip leads back to the equilibrium."""
-        return self.certificate.holds
+        """Whether clients keep to it by themselves: nobody outside has to enforce it."""
+        return self.verdict.holds
+
+    @property
+    def needs_patience(self) -> bool:
+        """Whether only the threat of a punishment in later slots could hold it."""
+        return self.outcome.punishment is not None and not self.verdict.in_one_slot
 
     @property
     def total_cost(self) -> float:
@@ -75,8 +78,15 @@ class ComparedMechanism(Record):
             "worst_saving": self.worst_saving,
             "self_enforcing": self.self_enforcing,
             "enforced_by": outcome.enforced_by,
-            "survives_private_information": outcome.survives_private_information,
-            "private_information": outcome.private_information,
+            "punishment": outcome.punishment,
+            "needs_patience": self.needs_patience,
+            "truthful": outcome.truthful,
+            "truthful_reason": outcome.truthful_reason,
+            "verified": outcome.verified,
+            "budget_balanced": outcome.budget_balanced,
+            "worse_than_alone": outcome.worse_than_alone,
+            "worse_than_equilibrium": outcome.worse_than_equilibrium,
+            "models": outcome.models,
             "accuracy": None,  # unknown until somebody trains a model with these contributions
             "notes": outcome.notes,
         }
@@ -118,7 +128,7 @@ class MechanismComparison(Record):
 def compare(
     consortium: Consortium, mechanisms: Iterable[Mechanism | str] | None = None
 ) -> MechanismComparison:
-    """Compare mechanisms, each with a certificate of its contributions.
+    """Compare mechanisms: what happens under each, and whether clients keep to it.
 
     `mechanisms` are names or objects of your own, or one name; by default all built-in ones and
     those of installed packages.
@@ -151,5 +161,4 @@ def _entry(mechanism: Mechanism, consortium: Consortium) -> ComparedMechanism:
             f"mechanism {mechanism.name!r}: outcome() must return an Outcome, as outcome_of makes "
             f"it, got {type(outcome).__name__}"
         )
-    profile = Agreement(outcome.equilibrium, outcome.contributions, kind="given")
-    return ComparedMechanism(mechanism.name, outcome, certify(profile))
+    return ComparedMechanism(mechanism.name, outcome, judge(outcome))

@@ -1,7 +1,7 @@
 """The simple mechanisms, and the list of all: built-in ones and those of installed packages.
 
 >>> mechanism_names()[:4]
-['equilibrium', 'uniform', 'individual', 'social optimum']
+['equilibrium', 'uniform', 'individual', 'suspension']
 >>> find_mechanism("social-optimum").name
 'social optimum'
 """
@@ -9,16 +9,21 @@
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
+from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.agreement.solve import SolvedKind, solve_agreement
 from fedaccord.checks import check_choice, unknown
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
+from fedaccord.mechanisms.clock import Clock, FairExchange, SerialClock
 from fedaccord.mechanisms.contract.contract import Contract
 from fedaccord.mechanisms.mechanism import Mechanism, Outcome, outcome_of
+from fedaccord.mechanisms.transfers import Transfers
 from fedaccord.numbers import count
 from fedaccord.plugins import find, names_in
+
+REVERSION, SUSPENSION = Reversion(), Suspension()
 
 
 @dataclass(frozen=True)
@@ -34,16 +39,18 @@ class Selfish:
             equilibrium,
             equilibrium.profile,
             enforced_by="self-interest",
-            survives_private_information=True,
-            private_information="a client need only know the total and its own numbers",
+            truthful=True,
+            truthful_reason="nothing is asked: a client decides by itself, knowing the total",
+            verified="nothing",
         )
 
 
 @dataclass(frozen=True)
 class Agreed:
-    """The agreement of this kind; the equilibrium if there is none."""
+    """The agreement of this kind with this punishment; the equilibrium if there is none."""
 
     kind: SolvedKind
+    punishment: Punishment = REVERSION
 
     def __post_init__(self) -> None:
         """Refuse an unknown kind."""
@@ -51,32 +58,34 @@ class Agreed:
 
     @property
     def name(self) -> str:
-        """The kind of the agreement."""
-        return self.kind
+        """The kind of the agreement; that of the punishment if it is not the paper's."""
+        if self.punishment.kind == "reversion":
+            return self.kind
+        return "suspension" if self.kind == "individual" else f"{self.kind} suspension"
 
     def outcome(self, consortium: Consortium) -> Outcome:
         """What clients do if they keep to the agreement."""
-        agreement = solve_agreement(consortium, self.kind)
+        agreement = solve_agreement(consortium, self.kind, punishment=self.punishment)
         none = (
             f"No {self.kind} agreement exists: {agreement.reason}. This is the equilibrium instead."
         )
         return outcome_of(
             agreement.equilibrium,
             agreement.profile,
-            enforced_by="punishment" if agreement.exists else "self-interest",
-            survives_private_information=not agreement.exists,
-            private_information=(
+            enforced_by=str(self.punishment) if agreement.exists else "self-interest",
+            punishment=self.punishment,
+            truthful=False,
+            truthful_reason=(
                 "computed from the ratios that clients report, which they may understate"
-                if agreement.exists
-                else "there is no agreement, so nothing to misreport"
             ),
+            verified="data sizes",
             notes=() if agreement.exists else (none,),
         )
 
 
 @dataclass(frozen=True)
 class Everything:
-    """Every client trains on all its data."""
+    """Every client trains on all its data, or gets no model."""
 
     name: str = "everything"
 
@@ -85,9 +94,11 @@ class Everything:
         return outcome_of(
             consortium,
             consortium.samples,
-            enforced_by="nobody",
-            survives_private_information=True,
-            private_information="requires all data, whatever clients report",
+            enforced_by=str(SUSPENSION),
+            punishment=SUSPENSION,
+            truthful=True,
+            truthful_reason="nobody is asked for its valuation or its cost",
+            verified="data sizes",
         )
 
 
@@ -107,8 +118,10 @@ class SocialOptimumWithTransfers:
             optimum.profile,
             payments=dearer - dearer.mean(),
             enforced_by="a payer",
-            survives_private_information=False,
-            private_information="a client that is paid gains by overstating its cost",
+            punishment=None,
+            truthful=False,
+            truthful_reason="a client that is paid gains by overstating its cost",
+            verified="data sizes",
             notes=(
                 f"Clients pay each other so that all save the same. The price of anarchy is "
                 f"{price:,.4f}: selfish clients' total cost divided by the least total cost.",
@@ -139,8 +152,9 @@ class OracleDetection:
             equilibrium,
             equilibrium.profile,
             enforced_by="self-interest, and a detector",
-            survives_private_information=True,
-            private_information="depends on updates, not on what clients report",
+            truthful=True,
+            truthful_reason="nothing is asked: it depends on updates alone",
+            verified="nothing",
             notes=(dropped if equilibrium.free_riders else "There is no free rider to drop.",),
         )
 
@@ -151,8 +165,13 @@ MECHANISMS: dict[str, Mechanism] = {
         Selfish(),
         Agreed("uniform"),
         Agreed("individual"),
-        SocialOptimumWithTransfers(),
+        Agreed("individual", SUSPENSION),
         Everything(),
+        Clock(),
+        SerialClock(),
+        FairExchange(),
+        Transfers(),
+        SocialOptimumWithTransfers(),
         Contract(),
         OracleDetection(),
     )

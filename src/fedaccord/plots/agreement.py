@@ -36,9 +36,9 @@ _NO_PATIENCE = 1.08
 
 
 def plot_contributions(agreement: Agreement, *, ax: Axes | None = None) -> Figure:
-    """What each client contributes alone (outlined) and under the agreement (filled, by role).
+    """What each client contributes at the equilibrium (outlined) and as agreed (filled, by role).
 
-    When there is no agreement, what it contributes alone is filled.
+    When there is no agreement, the equilibrium is filled.
     """
     canvas = Canvas(agreement.consortium, ax)
     after, roles = canvas.take(agreement.profile), canvas.take(np.array(agreement.roles))
@@ -48,13 +48,13 @@ def plot_contributions(agreement: Agreement, *, ax: Axes | None = None) -> Figur
     canvas.cross(after, roles == Role.FREE_RIDER, f"{filled}: {Role.FREE_RIDER}")
     before = canvas.take(agreement.equilibrium.profile)
     if agreement.exists:
-        canvas.outline(before, "equilibrium: trained on alone")
+        canvas.outline(before, "without an agreement (equilibrium)")
     largest = float(max(before.max(), after.max()))
     return canvas.finish("Contribution (samples in a slot)", (0.0, 1.05 * largest))
 
 
 def plot_costs(agreement: Agreement, *, ax: Axes | None = None) -> Figure:
-    """What a slot costs each client alone and under the agreement, above the unavoidable cost.
+    """What a slot costs each client without and under the agreement, above the unavoidable cost.
 
     The unavoidable cost is the accuracy loss that only more rounds could lower, communication
     and the server's fee: it is the same in both cases, and so large that it would hide the rest.

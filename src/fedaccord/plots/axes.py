@@ -245,15 +245,25 @@ def finish_slots(all_axes: list[Axes], ax: object, legend: list[Any]) -> Figure:
     return figure_of(last)
 
 
-def shade(axes: Axes, punishing: BoolArray, span: tuple[float, float] | None = None) -> list[Any]:
-    """Shade the slots of punishment, over the whole height or within `span`."""
+def label_of(drawn: Any) -> str:
+    """What something is called in a legend."""
+    return str(drawn.get_label())
+
+
+def shade(
+    axes: Axes,
+    chosen: BoolArray,
+    span: tuple[float, float] | None = None,
+    label: str = "punishing",
+) -> list[Any]:
+    """Shade the slots of punishment (or others), over the whole height or within `span`."""
     look: dict[str, Any] = {"facecolor": "#E6E6E6", "edgecolor": "#AAAAAA", "hatch": "////"}
-    runs = stretches(punishing)
+    runs = stretches(chosen)
     if not runs:
         return []
     height = (0.0, 1.0) if span is None else (span[0], span[1] - span[0])
     where: dict[str, Any] = {"transform": axes.get_xaxis_transform()} if span is None else {}
-    return [axes.broken_barh(runs, height, linewidth=0.0, label="punishing", **look, **where)]
+    return [axes.broken_barh(runs, height, linewidth=0.0, label=label, **look, **where)]
 
 
 def stretches(chosen: BoolArray) -> list[tuple[float, float]]:

@@ -8,14 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fedaccord.numbers import BoolArray
 from fedaccord.plots.axes import (
     DRAWN,
     INK,
     STEPS,
     figure_and_axes,
     finish_slots,
+    label_of,
     put_legend,
     shade,
+    short_names,
     slot_axes,
     stretches,
     with_commas,
@@ -30,13 +33,22 @@ _EVENT_LOOK: dict[str, dict[str, Any]] = {
     "false alarm": {"marker": "^", "markersize": 6, "markerfacecolor": "none"},
     "absence": {"marker": "|", "markersize": 8},
 }
+_STRIPS = 10
+"""Clients with a strip of their own; the others that were out share one."""
 
 
 def plot_totals(match: Match, *, ax: Axes | None = None) -> Figure:
-    """The samples trained on in each slot, with punishments shaded, and the two levels."""
+    """The samples trained on in each slot, with punishments shaded, and the two levels.
+
+    Under suspension the slots in which anyone is out are shaded.
+    """
     agreement = match.agreement
     [axes] = slot_axes([4.0], None if ax is None else [ax])
-    legend = shade(axes, match.punishing) if agreement.exists else []
+    legend: list[Any] = []
+    if agreement.exists and match.suspended is not None and match.suspended.any():
+        legend = shade(axes, np.asarray(match.suspended.any(axis=1)), label="someone is out")
+    elif agreement.exists:
+        legend = shade(axes, match.punishing)
     levels: list[tuple[str, float, Any]] = [("equilibrium", agreement.equilibrium.total, ":")]
     if agreement.exists:
         levels.insert(0, ("agreement", agreement.total, "--"))
@@ -54,28 +66,51 @@ def plot_totals(match: Match, *, ax: Axes | None = None) -> Figure:
 
 
 def plot_events(match: Match, *, ax: Axes | None = None) -> Figure:
-    """A strip of the phases, and the slots with slips, false alarms and absences."""
+    """A strip of the phases, and the slots with slips, false alarms and absences.
+
+    Under suspension there is a strip for each client that was out.
+    """
+    strips, labels = _strips(match)
     kinds = [kind for kind in _EVENT_LOOK if any(e.kind == kind for e in match.events)]
-    [axes] = slot_axes([0.6 + 0.35 * len(kinds)], None if ax is None else [ax])
+    names = [*short_names(list(strips)), *kinds]
+    height = 0.25 + 0.35 * len(names)
+    [axes] = slot_axes([height], None if ax is None else [ax])
     axes.grid(visible=False)
-    rows = {"phase": len(kinds)} | {kind: len(kinds) - 1 - k for k, kind in enumerate(kinds)}
-    legend = shade(axes, match.punishing, (rows["phase"] - 0.35, rows["phase"] + 0.35))
-    legend.append(
-        axes.broken_barh(
-            stretches(~match.punishing),
-            (rows["phase"] - 0.35, 0.7),
-            facecolor="#0072B2",
-            label="cooperating",
-        )
-    )
-    for kind in kinds:
+    legend: list[Any] = []
+    for row, running in enumerate(reversed(strips.values()), start=len(kinds)):
+        place = (row - 0.35, row + 0.35)
+        blue: dict[str, Any] = {"facecolor": "#0072B2", "label": labels[0]}
+        drawn = shade(axes, running, place, labels[1])
+        drawn.append(axes.broken_barh(stretches(~running), (place[0], 0.7), **blue))
+        known = set(map(label_of, legend))
+        legend += [each for each in drawn if label_of(each) not in known]
+    for row, kind in enumerate(reversed(kinds)):
         slots = sorted({s for e in match.events if e.kind == kind for s in _slots_of(e)})
-        axes.plot(slots, [rows[kind]] * len(slots), linestyle="", color=INK, **_EVENT_LOOK[kind])
-    axes.set_yticks(list(rows.values()), list(rows))
-    axes.set(ylim=(-0.5, len(kinds) + 0.5), xlim=(0.5, match.slots + 0.5))
+        axes.plot(slots, [row] * len(slots), linestyle="", color=INK, **_EVENT_LOOK[kind])
+    axes.set_yticks(range(len(names))[::-1], names)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)  # a name may hold dollar signs
+    axes.set(ylim=(-0.5, len(names) - 0.5), xlim=(0.5, match.slots + 0.5))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     return finish_slots([axes], ax, legend)
+
+
+def _strips(match: Match) -> tuple[dict[str, BoolArray], tuple[str, str]]:
+    """Rows to shade, by name, and what it means if a slot is not shaded and if it is."""
+    if match.agreement.punishment.kind == "reversion" or match.suspended is None:
+        return {"phase": match.punishing}, ("cooperating", "punishing")
+    labels, names = ("takes part", "out"), match.agreement.consortium.names
+    suspended = match.suspended
+    first_time = np.where(suspended.any(axis=0), suspended.argmax(axis=0), match.slots)
+    order = np.argsort(first_time, kind="stable")[: int(suspended.any(axis=0).sum())]
+    if not order.size:
+        return {"everyone": match.punishing}, labels
+    strips = {names[n]: suspended[:, n] for n in order[:_STRIPS].tolist()}
+    if order.size > _STRIPS:
+        more = order[_STRIPS:]
+        strips[f"{more.size:,} more"] = np.asarray(suspended[:, more].any(axis=1))
+    return strips, labels
 
 
 def plot_slip(deviator: Deviator, *, ax: Sequence[Axes] | None = None) -> Figure:

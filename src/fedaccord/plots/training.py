@@ -1,6 +1,6 @@
 """Pictures of a training: learning curves, and the law against measurements."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +9,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedaccord.numbers import BoolArray, FloatArray
-from fedaccord.plots.axes import STEPS, figure_and_axes, finish_slots, shade, slot_axes, with_commas
+from fedaccord.plots.axes import (
+    STEPS,
+    figure_and_axes,
+    finish_slots,
+    label_of,
+    shade,
+    short_names,
+    slot_axes,
+    with_commas,
+)
 
 if TYPE_CHECKING:
     from fedaccord.training.calibration import Losses
@@ -27,10 +36,13 @@ _PROFILE_LOOK: list[dict[str, Any]] = [
 
 
 def plot_learning(comparison: "Comparison", *, ax: Sequence[Axes] | None = None) -> Figure:
-    """Test accuracy and test loss by round, on two axes: the mean and the range over seeds."""
+    """Test accuracy and test loss by round, on two axes: the mean and the range over seeds.
+
+    A client on its own has a curve, too, in the slots in which it is.
+    """
     [above, below] = slot_axes([2.6, 2.2], ax)
     slots = len(comparison.runs[0].slots)
-    shaded = [shade(axes, _punishing(comparison)) for axes in (above, below)]  # behind the rest
+    shaded = [_shade_punishments(axes, comparison) for axes in (above, below)]  # behind the rest
     legend: list[Any] = []
     bands: dict[Axes, list[FloatArray]] = {above: [], below: []}
     for k, score in enumerate(comparison.scores):
@@ -42,6 +54,13 @@ def plot_learning(comparison: "Comparison", *, ax: Sequence[Axes] | None = None)
             line = _draw_curve(axes, where, values, label=score.profile, **look)
             bands[axes] += [values.min(axis=0), values.max(axis=0)]
             legend += line if axes is above else []
+    for look, client in zip(_ALONE_LOOK, _alone(comparison), strict=False):
+        label = f"{short_names([client])[0]}, alone"
+        for curve in _curves_alone(comparison, client):
+            for axes, values in zip((above, below), curve[1:], strict=True):
+                line = axes.plot(curve[0], values, label=label, **look)
+                bands[axes].append(values)
+                legend += line if axes is above and label not in map(label_of, legend) else []
     legend += shaded[0]
     above.set_ylabel("Test accuracy (%)")
     below.set_ylabel("Test loss")
@@ -98,6 +117,41 @@ def _punishing(comparison: "Comparison") -> BoolArray:
     phases = [[slot.phase for slot in run.slots] for run in comparison.runs]
     punished: BoolArray = (np.array(phases) == "punishing").any(axis=0)
     return punished
+
+
+def _shade_punishments(axes: Axes, comparison: "Comparison") -> list[Any]:
+    """Shade the slots of punishment, and those in which anyone is out."""
+    out = np.array([[bool(slot.alone) for slot in run.slots] for run in comparison.runs])
+    shaded = shade(axes, np.asarray(out.any(axis=0)), label="someone is out")
+    return shaded + shade(axes, _punishing(comparison) & ~out.any(axis=0))
+
+
+_ALONE_LOOK: list[dict[str, Any]] = [
+    {"marker": marker, "color": "#555555", "linewidth": 1.2, "markevery": [-1]}
+    for marker in "sD^vo"
+]
+"""Of the first clients on their own; with more of them, curves could not be told apart."""
+
+
+def _alone(comparison: "Comparison") -> list[str]:
+    """The first clients that were on their own."""
+    return list(dict.fromkeys(score.client for score in comparison.alone))[: len(_ALONE_LOOK)]
+
+
+def _curves_alone(
+    comparison: "Comparison", client: str
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Positions, accuracies and losses of a client on its own, slot by slot: means over seeds."""
+    for score in comparison.alone:
+        if score.client != client:
+            continue
+        runs = [run.slots[score.slot - 1].alone for run in comparison.of(score.profile)]
+        curves = [each.rounds for records in runs for each in records if each.name == client]
+        rounds = len(curves[0])
+        accuracy = [[100 * each.accuracy for each in curve] for curve in curves]
+        loss = [[each.loss for each in curve] for curve in curves]
+        where = score.slot - 0.5 + np.arange(1, rounds + 1) / rounds
+        yield where, np.mean(accuracy, axis=0), np.mean(loss, axis=0)
 
 
 def _draw_curve(axes: Axes, where: FloatArray, values: FloatArray, **look: Any) -> list[Any]:

@@ -120,9 +120,9 @@ class _Server:
     def _is_named(self, number: int, fact: Fact) -> bool:
         """Whether the model that was stored with this entry is the latest, and of its slot.
 
-        The model of a rollback is the one that the next slot begins with.
+        The model of a decision to go back is the one that the next slot begins with.
         """
-        made = fact.slot + 1 if fact.kind == "rollback" else fact.slot
+        made = fact.slot + 1 if fact.kind == "decision" else fact.slot
         latest = self.auditor.state.model
         return self._slots[number] == made and self._digests[number] == latest
 

@@ -26,7 +26,7 @@ from fedaccord.protocol.guards import (
 from fedaccord.protocol.messages import LONGEST_REASON, AskedRank, Stage, part
 from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
-from fedaccord.protocol.questions import Contents, OpenQuestion, open_question
+from fedaccord.protocol.questions import Contents, OpenQuestion, open_question, told_settlement
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
@@ -34,7 +34,7 @@ from fedaccord.protocol.terms import SAME_NUMBER, Terms
 
 ANSWERS = ("report", "rank", "answer", "contribution", "consent")
 """Kinds of entries that are a client's answers, in a server's ledger and in a copy."""
-_PUBLIC = ("turn", "agreement", "equilibrium_total", "punishment_slots")
+_PUBLIC = ("turn", "agreement", "equilibrium_total", "punishment", "punishment_slots")
 """What a server says of an agreement, whichever one it finds."""
 
 
@@ -236,14 +236,15 @@ class Auditor:
         return self._ask(question) if place == question[:3] else None
 
     def _proposed(self, fact: facts.Proposal) -> str | None:
-        """What is wrong with a proposal to go back to an older model."""
+        """What is wrong with a proposal."""
         state = self.state
         if not state.between_slots or state.pending is not None or fact.slot != state.settled:
             return "comes when nothing could be proposed"
         if fact.turn != state.proposals + 1:
             return "is out of turn"
-        known = state.models.get(fact.to_slot)
-        if known is None or fact.to_slot >= state.settled or fact.model != known:
+        if fact.returns is not None:
+            return None if fact.returns in state.out else "is about a client that is not suspended"
+        if state.earlier_models().get(fact.to_slot) != fact.model:
             return "is not about the model of an earlier slot that is kept"
         return None
 
@@ -259,7 +260,7 @@ class Auditor:
         if fact.slot != slot.number or not slot.settled or slot.told:
             return "comes when there was nothing to tell"
         told = set(fact.clients)
-        if fact.clients != [name for name in slot.reports if name in told]:
+        if fact.clients != [n for n in told_settlement(slot, self.state.rules) if n in told]:
             return "names strangers, or somebody twice"
         return None
 
@@ -361,6 +362,7 @@ def _public_part(slot: Slot, terms: Terms) -> Facts:
             reason=None,
             total=None,
             equilibrium_total=float(equilibrium_of(slot, terms, slot.willing).total),
+            punishment=terms.punishment,
             punishment_slots=terms.punishment_slots,
         )
     ]

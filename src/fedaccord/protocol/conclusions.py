@@ -10,7 +10,15 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.protocol import facts
-from fedaccord.protocol.messages import BasisName, Phase, VerdictName
+from fedaccord.protocol.messages import (
+    BasisName,
+    Motion,
+    Out,
+    Phase,
+    Suspended,
+    VerdictName,
+    part,
+)
 from fedaccord.protocol.offers import consortium_of, flaw_in
 from fedaccord.protocol.standing import Standing, standings_of
 from fedaccord.protocol.state import Pending, Slot, State
@@ -31,12 +39,12 @@ def due(state: State, offers: Offers | None = None) -> Facts:
         return _decide(state, state.pending)
     if slot is None or slot.settled or not reports_in(slot, terms):
         return []
-    if len(slot.reports) < terms.needed:
+    if len(slot.reports) < quorum(slot, terms):
         return _settle(state, slot, void=True)
     if not ranks_in(slot) or (slot.basis is None and not answers_in(slot)):
         return []
     if slot.basis is None:
-        few = len(slot.present) < terms.needed
+        few = len(slot.willing) < quorum(slot, terms)
         return (
             _settle(state, slot, void=True) if few else _choose(slot, terms, offers or find_offers)
         )
@@ -48,9 +56,19 @@ def due(state: State, offers: Offers | None = None) -> Facts:
     return _settle(state, slot, void=False)
 
 
+def active(slot: Slot, terms: Terms) -> list[str]:
+    """Who takes part in a slot: everyone but the suspended."""
+    return [name for name in terms.clients if name not in slot.out]
+
+
+def quorum(slot: Slot, terms: Terms) -> int:
+    """How many clients a slot needs; the suspended do not count, or they could stall the others."""
+    return terms.needed(len(terms.clients) - len(slot.out))
+
+
 def reports_in(slot: Slot, terms: Terms) -> bool:
-    """Whether every client has reported or is absent."""
-    return len(slot.reports.keys() | slot.absent) == len(terms.clients)
+    """Whether every client that takes part has reported or is absent."""
+    return len(slot.reports.keys() | slot.absent) == len(terms.clients) - len(slot.out)
 
 
 def ranks_in(slot: Slot) -> bool:
@@ -77,7 +95,7 @@ def training(slot: Slot, terms: Terms) -> list[str]:
 
 def enough_to_average(slot: Slot, terms: Terms) -> int:
     """How many updates a round needs: the quorum, or all if fewer clients are to train."""
-    return min(terms.needed, len(slot.contributors))
+    return min(quorum(slot, terms), len(slot.contributors))
 
 
 def earned_model(slot: Slot, terms: Terms, name: str) -> bool:
@@ -122,8 +140,6 @@ def _choose(slot: Slot, terms: Terms, offers: Offers) -> Facts:
         return [_basis(slot, "agreement", None, dict(slot.offers))]
     if slot.refused and terms.on_refusal == "equilibrium":
         return _equilibrium(slot, terms, "refused")
-    if len(slot.willing) < terms.needed:
-        return _equilibrium(slot, terms, "too few are willing")
     return offers(slot, terms)
 
 
@@ -141,7 +157,8 @@ def find_offers(slot: Slot, terms: Terms) -> Facts:
         reason=reason,
         total=int(agreement.total) if holds else None,
         equilibrium_total=float(agreement.equilibrium.total),
-        punishment_slots=agreement.punishment_slots,
+        punishment=agreement.punishment.kind,
+        punishment_slots=agreement.punishment.slots,
     )
     if not holds:
         return [found]
@@ -160,15 +177,20 @@ def _solve(slot: Slot, terms: Terms) -> Agreement:
     return solve_agreement(
         consortium_of(slot, terms, slot.willing),
         terms.agreement,
+        objective=terms.objective,
         margin=terms.margin,
         whole_samples=True,
-        punishment_slots=terms.punishment_slots,
+        punishment=terms.after_slip,
+        nobody_worse=terms.nobody_worse,
     )
 
 
 def _equilibrium(slot: Slot, terms: Terms, reason: str) -> Facts:
-    """Everyone present plays the equilibrium, in whole samples."""
-    equilibrium = equilibrium_of(slot, terms, slot.present)
+    """Everyone who did not refuse plays the equilibrium, in whole samples.
+
+    Who refused gets no model, or refusing would be a free ride, and so has nothing to train for.
+    """
+    equilibrium = equilibrium_of(slot, terms, slot.willing)
     amounts = [int(amount) for amount in equilibrium.profile.tolist()]
     contributions = dict(zip(equilibrium.consortium.names, amounts, strict=True))
     return [_basis(slot, "equilibrium", reason, contributions)]
@@ -184,10 +206,10 @@ def _basis(
 
 
 def _settle(state: State, slot: Slot, *, void: bool) -> Facts:
-    """A verdict on each client, and the phase of the next slot."""
+    """A verdict on each client, and the phase of the next slot and who is suspended in it."""
     verdicts = [verdict_on(slot, state.rules, name, void) for name in state.rules.clients]
-    deviation = any(one.verdict == "deviation" for one in verdicts)
-    phase, left = _next_phase(state, deviation, void)
+    slipped = {one.client for one in verdicts if one.verdict == "deviation"}
+    phase, left = _next_phase(state, bool(slipped), void)
     settlement = facts.Settlement(
         slot=slot.number,
         void=void,
@@ -195,6 +217,7 @@ def _settle(state: State, slot: Slot, *, void: bool) -> Facts:
         total=0 if void else sum(one.contributed or 0 for one in verdicts),
         phase=phase,
         slots_left=left,
+        suspended=_next_out(slot, state.rules, slipped, void),
     )
     return [*verdicts, settlement]
 
@@ -209,12 +232,14 @@ def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> facts.Verdict
     missed = slot.missed.get(name, 0)
     contributed = slot.least.get(name, 0 if agreed == 0 else None)
     verdict: VerdictName
-    if name in slot.absent or name not in slot.reports:
+    if name in slot.out:
+        verdict = "suspended"
+    elif name in slot.absent or name not in slot.reports:
         verdict = "absence"
+    elif name in slot.refused:
+        verdict = "refused"
     elif void:
         verdict = "kept"
-    elif agreed is None:
-        verdict = "refused"
     elif slot.basis == "agreement" and _fell_short(slot, terms, name):
         verdict = "deviation"
     else:
@@ -230,9 +255,9 @@ def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> facts.Verdict
 
 
 def _next_phase(state: State, deviation: bool, void: bool) -> tuple[Phase, int | None]:
-    """A slip starts a punishment; each slot of punishment that is played shortens it."""
+    """Under reversion a slip starts a punishment; each slot of it that is played shortens it."""
     if state.phase == "cooperating":
-        if deviation:
+        if deviation and state.rules.punishment == "reversion":
             return "punishing", state.rules.punishment_slots
         return "cooperating", 0
     if void or state.slots_left is None:
@@ -241,21 +266,52 @@ def _next_phase(state: State, deviation: bool, void: bool) -> tuple[Phase, int |
     return ("punishing", left) if left > 0 else ("cooperating", 0)
 
 
-# --- Going back to an older model ----------------------------------------------------------
+def _next_out(slot: Slot, terms: Terms, slipped: set[str], void: bool) -> Out:
+    """Under suspension whoever slipped is out; each slot that is played brings others back.
+
+    A void slot does not count, unless it is void because they are out: if they were present there
+    would be a quorum, and without them there may never be one.
+    """
+    missing = len(slot.willing) + len(slot.out) >= terms.needed(len(terms.clients))
+    played = not void or missing
+    out: Out = {}
+    for name in terms.clients:
+        if name in slot.out:
+            before, left = slot.out[name], slot.out[name].slots_left
+            left = left - 1 if played and left is not None else left
+            if left != 0:
+                out[name] = before.model_copy(update={"slots_left": left})
+        elif name in slipped and terms.punishment == "suspension":
+            out[name] = Suspended(slipped_in=slot.number, slots_left=terms.punishment_slots)
+    return out
+
+
+# --- What takes the clients' consent -------------------------------------------------------
+
+
+def voters(state: State, motion: Motion) -> list[str]:
+    """Who is asked: about an older model whoever is not suspended, about a client all others."""
+    without = state.out if motion.returns is None else (motion.returns,)
+    return [name for name in state.rules.clients if name not in without]
+
+
+def consents_needed(state: State, motion: Motion) -> int:
+    """How many of them must agree: to the return of a client, all."""
+    asked = len(voters(state, motion))
+    return state.rules.consents(asked) if motion.returns is None else asked
 
 
 def _decide(state: State, pending: Pending) -> Facts:
-    """Whether the consortium goes back, when every client has answered or is absent."""
-    terms, proposal = state.rules, pending.proposal
+    """Whether it is done, when everyone who is asked has answered or is absent."""
+    proposal, needed = pending.proposal, consents_needed(state, pending.proposal)
     heard = pending.answers.keys() | pending.absent
-    if terms.consents > 0 and len(heard) < len(terms.clients):
+    if needed > 0 and len(heard) < len(voters(state, proposal)):
         return []
     return [
-        facts.Rollback(
+        facts.Decision(
             slot=proposal.slot,
             turn=proposal.turn,
-            to_slot=proposal.to_slot,
-            model=proposal.model,
-            accepted=sum(pending.answers.values()) >= terms.consents,
+            **dict(part(Motion, proposal)),
+            accepted=sum(pending.answers.values()) >= needed,
         )
     ]

@@ -17,7 +17,7 @@ from fedaccord.protocol import facts, guards
 from fedaccord.protocol.audit import look_over_end
 from fedaccord.protocol.conclusions import due, enough_to_average, equilibrium_of
 from fedaccord.protocol.guards import take_round
-from fedaccord.protocol.messages import FORMAT, Ask, Reply, check_reason
+from fedaccord.protocol.messages import FORMAT, Ask, Motion, Reply, check_reason
 from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
@@ -72,11 +72,8 @@ class Coordinator:
 
         If the terms require nobody's consent, it is done at once.
         """
-        state = self.state
-        if not state.between_slots or state.pending is not None:
-            what = "a rollback" if state.pending is not None else f"slot {state.current.number}"
-            raise InvalidInput(f"{what} is under way; finish it first", self.ledger.name)
-        kept = sorted(slot for slot in state.models if slot < state.settled)
+        self._check_between()
+        kept = self.state.earlier_models()
         if to_slot not in kept:
             names = ", ".join(map(str, kept)) or "none before the latest"
             raise InvalidInput(
@@ -84,12 +81,32 @@ class Coordinator:
                 "(0 is the start)",
                 self.ledger.name,
             )
+        self._propose(Motion(to_slot=to_slot, model=kept[to_slot]), reason)
+
+    def propose_return(self, client: str, reason: str) -> None:
+        """Propose to end a client's suspension early; the next run asks all others."""
+        self._check_between()
+        if client not in self.state.out:
+            names = ", ".join(self.state.out) or "nobody is"
+            raise InvalidInput(
+                f"{client!r} is not suspended; suspended are: {names}", self.ledger.name
+            )
+        self._propose(Motion(returns=client), reason)
+
+    def _check_between(self) -> None:
+        """Proposals are made between slots, one at a time."""
+        state = self.state
+        if not state.between_slots or state.pending is not None:
+            what = "a proposal" if state.pending is not None else f"slot {state.current.number}"
+            raise InvalidInput(f"{what} is under way; finish it first", self.ledger.name)
+
+    def _propose(self, motion: Motion, reason: str) -> None:
+        state = self.state
         proposal = facts.Proposal(
             slot=state.settled,
             turn=state.proposals + 1,
-            to_slot=to_slot,
-            model=state.models[to_slot],
             reason=check_reason(reason),
+            **dict(motion),
         )
         self._write([proposal])
 
@@ -169,7 +186,7 @@ class Coordinator:
             written += new
             new = due(self.state) if self.state.terms else []
         slot = self.state.current.number if self.state.slot is not None else 0
-        if any(isinstance(fact, facts.Rollback) and fact.accepted for fact in written):
+        if any(isinstance(fact, facts.Decision) and _goes_back(fact) for fact in written):
             model = self._stored_model(self.ledger.checkpoints(), self.model)
             slot = self.state.settled + 1  # it is what the next slot begins with
         stored = None if model is None else to_bytes(model)
@@ -217,6 +234,10 @@ class Coordinator:
                     self.ledger.name,
                 )
             self._write([facts.Terms(slot=self.state.settled, format=FORMAT, terms=terms)])
+
+
+def _goes_back(decision: facts.Decision) -> bool:
+    return decision.accepted and decision.model is not None
 
 
 def _form(model: Arrays) -> dict[str, tuple[int, ...]]:

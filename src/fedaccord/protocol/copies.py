@@ -32,7 +32,7 @@ _SAID = {
     "consent": ("agrees",),
 }
 """What a client says itself, which both write down."""
-_TOLD = ("rank", "offer", "contribution", "settlement", "consent")
+_TOLD = ("report", "rank", "offer", "contribution", "settlement", "consent")
 """Notes that contain everything that the client was told. Only the copy has all of it."""
 
 
@@ -186,12 +186,18 @@ def _follows(note: notes.Note, state: State) -> bool:
 # --- Against one another -------------------------------------------------------------------
 
 ALIKE = {
-    "report": {"terms": "terms"},
+    "report": {
+        "terms": "terms",
+        "phase": "phase",
+        "suspended": "suspended clients",
+        "returned": "clients that were allowed to return",
+    },
     "rank": {"clients": "number of clients"},
     "offer": {
         "agreement": "kind of agreement",
         "total": "total of the agreement",
         "equilibrium_total": "total at the equilibrium",
+        "punishment": "punishment",
         "punishment_slots": "slots of punishment",
         "tolerance": "tolerance",
         "rounds": "rounds",
@@ -202,11 +208,17 @@ ALIKE = {
     "settlement": {
         "phase": "next phase",
         "slots_left": "slots of punishment that are left",
+        "suspended": "suspended clients",
         "deviated": "clients that deviated",
         "absent": "clients that were absent",
         "model": "model",
     },
-    "consent": {"to_slot": "slot to go back to", "model": "model", "reason": "reason"},
+    "consent": {
+        "to_slot": "slot to go back to",
+        "model": "model",
+        "returns": "client to return",
+        "reason": "reason",
+    },
 }
 """What all clients are told alike in each kind of note, and in words.
 
@@ -281,7 +293,7 @@ def _differences(one: _Alike, other: _Alike) -> list[str]:
 
 
 def _shortened(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | dict):
         return ", ".join(map(str, value)) or "nobody"
     text = "none" if value is None else str(value)
     return f"{text[:16]}..." if len(text) == 64 else text

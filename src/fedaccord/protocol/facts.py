@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, ValidationError
 
+from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol import terms as rules
@@ -31,13 +32,14 @@ from fedaccord.protocol.messages import (
     Content,
     Digest,
     Line,
+    Motion,
     OfferAnswer,
+    Out,
     Phase,
     Placed,
     RankAnswer,
     ReportAnswer,
     Samples,
-    SlotNumber,
     Stage,
     Total,
     TrainingAnswer,
@@ -128,6 +130,7 @@ class Agreement(TypedFact):
     reason: Line | None
     total: Total | None
     equilibrium_total: Amount
+    punishment: PunishmentName
     punishment_slots: Count | None
 
 
@@ -207,7 +210,7 @@ class Verdict(ClientFact):
 
 
 class Settlement(TypedFact):
-    """The end of a slot, and the phase of the next one."""
+    """The end of a slot, and the phase of the next one and who is suspended in it."""
 
     kind = "settlement"
     void: bool
@@ -215,6 +218,7 @@ class Settlement(TypedFact):
     total: Total
     phase: Phase
     slots_left: Turn | None
+    suspended: Out
 
 
 class Told(TypedFact):
@@ -224,13 +228,11 @@ class Told(TypedFact):
     clients: list[str]
 
 
-class Proposal(TypedFact):
-    """A proposal to go back to the model of an earlier slot."""
+class Proposal(TypedFact, Motion):
+    """Something that takes the clients' consent was proposed."""
 
     kind = "proposal"
     turn: Count
-    to_slot: SlotNumber
-    model: Digest
     reason: Line
 
 
@@ -241,13 +243,11 @@ class Consent(ClientFact, ConsentAnswer):
     turn: Count
 
 
-class Rollback(TypedFact):
+class Decision(TypedFact, Motion):
     """What came of a proposal."""
 
-    kind = "rollback"
+    kind = "decision"
     turn: Count
-    to_slot: SlotNumber
-    model: Digest
     accepted: bool
 
 
@@ -255,7 +255,7 @@ FORMS: dict[str, type[TypedFact]] = {
     form.kind: form
     for form in (
         *(Terms, Model, Slot, Report, Rank, Absence, Fault, Agreement, Offer, Answer, Basis),
-        *(Contribution, Round, Verdict, Settlement, Told, Proposal, Consent, Rollback),
+        *(Contribution, Round, Verdict, Settlement, Told, Proposal, Consent, Decision),
     )
 }
 """The form of each kind of entry."""
@@ -314,6 +314,8 @@ def read_as(form: type[Form], fact: Fact, place: dict[str, Any]) -> Form:
 
 def _mistake(error: ValidationError) -> str:
     mistake = error.errors(include_input=False, include_url=False)[0]
+    if not mistake["loc"]:
+        return mistake["msg"].removeprefix("Value error, ")
     key = ".".join(map(str, mistake["loc"]))[:40]
     if mistake["type"] == "extra_forbidden":
         return f"has an unknown key, {key}"

@@ -8,7 +8,17 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+)
 
 from pydantic import (
     AfterValidator,
@@ -16,21 +26,23 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    model_validator,
 )
 
+from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Head, canonical
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.standing import Standing
 from fedaccord.protocol.terms import MOST, MOST_CLIENTS, MOST_SAMPLES, Count, Terms
 
-FORMAT = 2
+FORMAT = 3
 """The version of everything below, of the facts in a ledger and of the notes in a copy."""
 
 Stage = Literal["report", "rank", "offer", "train", "settle", "consent"]
 Phase = Literal["cooperating", "punishing"]
 BasisName = Literal["agreement", "equilibrium"]
-VerdictName = Literal["kept", "deviation", "absence", "refused"]
+VerdictName = Literal["kept", "deviation", "absence", "refused", "suspended"]
 AgreementKind = Literal["individual", "uniform"]
 
 LAST_SLOT = 10**6
@@ -54,7 +66,7 @@ Samples = Annotated[int, Field(ge=0, le=MOST_SAMPLES)]
 Total = Annotated[int, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
 Turn = Annotated[int, Field(ge=0, le=MOST)]
 """Which question of its stage in the slot, from 1: the attempt at an agreement, the round of
-training, the proposal to go back. It is 0 for what is asked only once."""
+training, the proposal. It is 0 for what is asked only once."""
 SlotNumber = Annotated[int, Field(ge=0, le=LAST_SLOT)]
 ShownHead = Annotated[
     tuple[Annotated[int, Field(ge=0, le=MOST_ENTRIES)], Digest], Field(strict=False)
@@ -104,6 +116,44 @@ def part(form: type[Part], whole: Content) -> Part:
 # --- What a client is told -----------------------------------------------------------------
 
 
+class Suspended(Content):
+    """Why a client is suspended, and for how long still: from the slot after its slip on."""
+
+    slipped_in: SlotNumber
+    """The slot in which it deviated."""
+    slots_left: Count | None
+    """How many slots it is still out; None: for ever."""
+
+
+Out: TypeAlias = dict[str, Suspended]
+"""Who is suspended, in the order of the terms."""
+
+
+class Motion(Content):
+    """What is proposed: to go back to the model of a slot, or that a suspended client returns."""
+
+    to_slot: SlotNumber | None = None
+    model: Digest | None = None
+    """Of that slot."""
+    returns: str | None = None
+    """The client whose suspension would end."""
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        back = (self.to_slot is not None, self.model is not None)
+        if back not in ((True, True), (False, False)) or back[0] == (self.returns is not None):
+            raise ValueError("proposes nothing, or several things")
+        return self
+
+    @property
+    def in_words(self) -> str:
+        """What would be done."""
+        if self.returns is not None:
+            return f"let {self.returns} return"
+        which = f"the model of slot {self.to_slot}" if self.to_slot else "the first model"
+        return f"go back to {which}"
+
+
 class Placed(Content):
     """A client's place among all; see `standing`."""
 
@@ -123,6 +173,10 @@ class AskedReport(Content):
 
     stage: ClassVar[Stage] = "report"
     phase: Phase
+    suspended: Out
+    """Who takes no part in this slot."""
+    returned: list[str]
+    """Whose suspension was ended early, after the last slot."""
 
 
 class AskedRank(Placed):
@@ -139,6 +193,7 @@ class AskedOffer(Placed):
     agreement: AgreementKind
     total: Total
     equilibrium_total: Annotated[float, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
+    punishment: PunishmentName
     punishment_slots: Count | None
     tolerance: Annotated[float, Field(ge=0, lt=1)]
     rounds: Count
@@ -174,15 +229,15 @@ class AskedSettlement(Content):
     absent: list[str]
     phase: Phase
     slots_left: Turn | None
+    suspended: Out
+    """Who takes no part in the next slot."""
     model: Digest | None
 
 
-class AskedConsent(Content):
-    """Agree to go back to an older model, or not."""
+class AskedConsent(Motion):
+    """Agree to what is proposed, or not."""
 
     stage: ClassVar[Stage] = "consent"
-    to_slot: SlotNumber
-    model: Digest
     reason: Line
 
 
@@ -333,11 +388,24 @@ def read_question(asked: Mapping[str, Any], terms: Terms) -> Question:
         content = form.model_validate({k: v for k, v in asked.items() if k not in about})
     except ValidationError as error:
         raise _wrong(error.errors(include_input=False)[0]["loc"]) from None
-    if isinstance(content, AskedSettlement):
-        for key, names in (("deviated", content.deviated), ("absent", content.absent)):
-            if len(set(names)) < len(names) or not set(names) <= set(terms.clients):
-                raise _wrong((key,))
+    for key in ("deviated", "absent", "returned"):
+        names = getattr(content, key, [])
+        if len(set(names)) < len(names) or not set(names) <= set(terms.clients):
+            raise _wrong((key,))
+    if isinstance(content, AskedReport | AskedSettlement):
+        _check_out(content.suspended, place.slot, terms)
+    if isinstance(content, AskedConsent) and content.returns not in (None, *terms.clients):
+        raise _wrong(("returns",))
     return Question(place, content)
+
+
+def _check_out(suspended: Out, slot: int, terms: Terms) -> None:
+    """Refuse suspensions that do not follow from the terms."""
+    for name, one in suspended.items():
+        if name not in terms.clients or not 1 <= one.slipped_in <= slot:
+            raise _wrong(("suspended",))
+        if one.slots_left != terms.may_be_out(one.slots_left):
+            raise Refusal("the server suspends a client for longer than the terms say")
 
 
 def _form_of(stage: Any, basis: Any) -> type[Asked]:
@@ -353,7 +421,7 @@ def _form_of(stage: Any, basis: Any) -> type[Asked]:
 
 
 def _wrong(place: tuple[int | str, ...]) -> Refusal:
-    name = ".".join(map(str, place))[:40]
+    name = ".".join(map(str, place))[:40] or "content"
     return Refusal(f"the question's {name!r} is missing, or not what it should be")
 
 

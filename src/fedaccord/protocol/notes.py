@@ -21,6 +21,7 @@ from fedaccord.protocol.messages import (
     AskedConsent,
     AskedOffer,
     AskedRank,
+    AskedReport,
     AskedSettlement,
     BasisName,
     ConsentAnswer,
@@ -49,8 +50,8 @@ class Note(ClientFact):
         return Head(*self.ledger)
 
 
-class Report(Note, ReportAnswer):
-    """What the client reported, and the digest of the terms that it reported under."""
+class Report(Note, AskedReport, ReportAnswer):
+    """What the client was told and reported, and the digest of the terms that it follows."""
 
     kind = "report"
     format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
@@ -98,7 +99,7 @@ class Settlement(Note, AskedSettlement):
 
 
 class Consent(Note, AskedConsent, ConsentAnswer):
-    """A proposal to go back to an older model, and its answer."""
+    """A proposal, and its answer."""
 
     kind = "consent"
 

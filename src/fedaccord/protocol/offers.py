@@ -10,8 +10,9 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.certificate import certify
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray
 from fedaccord.protocol.state import Slot
-from fedaccord.protocol.terms import TIED_RATIOS, Terms
+from fedaccord.protocol.terms import SAME_NUMBER, TIED_RATIOS, Terms
 
 
 def consortium_of(
@@ -41,16 +42,24 @@ def flaw_in(slot: Slot, terms: Terms, amounts: Sequence[float]) -> str | None:
     Both certificates are needed. A more patient client weighs more what it loses in each slot, and
     may break an agreement that it would keep if it were less patient.
     """
-    said = agreement_on(consortium_of(slot, terms, slot.willing), amounts, terms.punishment_slots)
-    if not certify(said).holds:
+    said = agreement_on(consortium_of(slot, terms, slot.willing), amounts, terms.after_slip)
+    proof = certify(said)
+    if not proof.holds:
         return "that somebody would gain by breaking"
+    if terms.nobody_worse and not costs_no_more(proof.cost_agreement, proof.cost_equilibrium):
+        return "under which somebody would pay more than at the equilibrium"
     if terms.margin > 0:
         hasty = consortium_of(slot, terms, slot.willing, margin=terms.margin)
-        if not certify(agreement_on(hasty, amounts, terms.punishment_slots)).holds:
+        if not certify(agreement_on(hasty, amounts, terms.after_slip)).holds:
             return "that somebody would gain by breaking if less patient by the margin"
     if terms.agreement == "uniform" and not _is_uniform(said):
         return "that are not uniform, as the terms say"
     return None
+
+
+def costs_no_more(agreed: FloatArray | float, alone: FloatArray | float) -> bool:
+    """Whether nobody pays more under an agreement than at the equilibrium, rounding aside."""
+    return bool(np.all(agreed <= np.multiply(alone, 1.0 + SAME_NUMBER)))
 
 
 def _is_uniform(agreement: Agreement) -> bool:

@@ -17,6 +17,7 @@ from fedaccord.protocol.messages import (
     AskedTraining,
     ConsentAnswer,
     Content,
+    Motion,
     OfferAnswer,
     Place,
     Placed,
@@ -28,6 +29,7 @@ from fedaccord.protocol.messages import (
     part,
     read_question,
 )
+from fedaccord.protocol.offers import costs_no_more
 from fedaccord.protocol.parameters import Arrays, digest, distance
 from fedaccord.protocol.standing import can_follow, own_equilibrium
 from fedaccord.protocol.terms import MOST, Terms
@@ -51,6 +53,8 @@ class Private:
     tells_discount_factor: bool = False
     consents_to_slot: int | None = None
     """The slot whose model it agrees to go back to, if that is proposed."""
+    consents_to_return: str | None = None
+    """The suspended client whose early return it agrees to, if that is proposed."""
     slips: Mapping[int, int] = field(default_factory=dict)
     """For rehearsals: slots in which it trains on another number of samples than asked."""
 
@@ -88,11 +92,14 @@ class Participant:
         """The reply to a question of the server's, with parameters after a round of training."""
         place, content = read_question(asked, self.terms)
         self._check_place(place)
+        # to train under an agreement it must have accepted an offer, and it was not out then
+        if isinstance(content, AskedReport | AskedRank | AskedOffer | AskedEquilibrium):
+            self._check_takes_part(place, content)
         trained = None
         answer: Content
         match content:
             case AskedReport():
-                answer = self._report(place)
+                answer = self._report(place, content)
             case AskedRank():
                 answer = self._rank(place, content)
             case AskedOffer():
@@ -123,18 +130,36 @@ class Participant:
         if over and stage not in ("settle", "consent"):
             raise Refusal(f"slot {slot} is settled")
 
-    def _report(self, place: Place) -> ReportAnswer:
+    def _check_takes_part(self, place: Place, asked: Content) -> None:
+        """A suspended client takes no part, unless it is told that it was allowed to return."""
+        name, slot = self.private.name, place.slot
+        if isinstance(asked, AskedReport) and name in asked.suspended:
+            raise Refusal(f"it is suspended in slot {slot}, and should not be asked")
+        settled = self._notes.recall(notes.Settlement, slot - 1)
+        if settled is None or name not in settled.suspended:
+            return
+        told = asked if isinstance(asked, AskedReport) else self._notes.recall(notes.Report, slot)
+        if told is None or name not in told.returned:
+            raise Refusal(f"it is suspended in slot {slot}, as its own copy says")
+
+    def _report(self, place: Place, asked: AskedReport) -> ReportAnswer:
         """(1) Its ratio and its samples; what it reported before in this slot stays its report."""
         if self._look is not None:
             self._look()
         known = self._notes.recall(notes.Report, place.slot)
         if known is not None:
+            if not _says(known, asked):
+                raise Refusal("the server told something else before (report)")
             return part(ReportAnswer, known)
         private = self.private
         told = private.discount_factor if private.tells_discount_factor else None
         report = ReportAnswer(ratio=private.ratio, samples=private.samples, discount_factor=told)
         note = notes.Report(
-            **self._at(place), **dict(report), format=FORMAT, terms=self.terms.digest
+            **self._at(place),
+            **dict(asked),
+            **dict(report),
+            format=FORMAT,
+            terms=self.terms.digest,
         )
         self._notes.write(note)
         return report
@@ -157,8 +182,8 @@ class Participant:
     def _accepts(self, place: Place, offer: AskedOffer) -> bool:
         """Whether it is as the terms say, and worth accepting with the private numbers."""
         private, terms = self.private, self.terms
-        given = (offer.agreement, offer.rounds, offer.punishment_slots, offer.tolerance)
-        if given != (terms.agreement, terms.rounds, terms.punishment_slots, terms.tolerance):
+        rules = ("agreement", "rounds", "punishment", "punishment_slots", "tolerance")
+        if any(getattr(offer, rule) != getattr(terms, rule) for rule in rules):
             return False
         if offer.contribution > min(private.samples, offer.total):
             return False
@@ -172,10 +197,11 @@ class Participant:
             equilibrium_contribution=self._alone(place, offer),
             equilibrium_total=offer.equilibrium_total,
             rounds=terms.rounds,
-            punishment_slots=terms.punishment_slots,
-            communication_cost=private.communication_cost,
+            punishment=terms.after_slip,
+            communication_cost=private.communication_cost + terms.server_fee,
         )
-        return row.keeps
+        worse = not costs_no_more(row.cost_agreement, row.cost_equilibrium)
+        return row.keeps and not (terms.nobody_worse and worse)
 
     def _update(
         self, place: Place, asked: AskedTraining | AskedEquilibrium, parameters: Arrays | None
@@ -245,20 +271,38 @@ class Participant:
         given = None if parameters is None else digest(parameters)
         if given != settlement.model:
             raise Refusal("the model of the slot is missing, or another one than was told")
+        if settlement.verdict == "suspended" and given is not None:
+            raise Refusal("a suspended client is sent no model")
         self._note(notes.Settlement, place, settlement)
         return SettlementAnswer()
 
     def _consent(self, place: Place, proposal: AskedConsent) -> ConsentAnswer:
-        """Whether it agrees to go back to the model of a slot, which must be as it was told."""
-        settled = self._notes.recall(notes.Settlement, proposal.to_slot)
-        if settled and settled.model not in (None, proposal.model):
-            raise Refusal(f"this is not the model that slot {proposal.to_slot} ended with")
+        """Whether it agrees; what it knows of a model or a suspension must be as it was told."""
+        self._check_motion(place, proposal)
         known = self._notes.recall(notes.Consent, place.slot, place.turn)
         if known is not None:
             return part(ConsentAnswer, known)
-        answer = ConsentAnswer(agrees=self.private.consents_to_slot == proposal.to_slot)
+        private = self.private
+        if proposal.returns is None:
+            agrees = private.consents_to_slot == proposal.to_slot
+        else:
+            agrees = private.consents_to_return == proposal.returns
+        answer = ConsentAnswer(agrees=agrees)
         self._notes.write(notes.Consent(**self._at(place), **dict(proposal), **dict(answer)))
         return answer
+
+    def _check_motion(self, place: Place, motion: Motion) -> None:
+        """Refuse to go back to another model than it was given, or to end what is no suspension."""
+        if motion.to_slot is not None:
+            settled = self._notes.recall(notes.Settlement, motion.to_slot)
+            if settled and settled.model not in (None, motion.model):
+                raise Refusal(f"this is not the model that slot {motion.to_slot} ended with")
+        if motion.returns is not None:
+            settled = self._notes.recall(notes.Settlement, place.slot)
+            if settled and motion.returns not in settled.suspended:
+                raise Refusal(
+                    f"{motion.returns} is not suspended, as slot {place.slot} was settled"
+                )
 
     def _alone(self, place: Place, told: Placed) -> float:
         """Its own equilibrium contribution, from a place that can follow the one it was told."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fedaccord.protocol.conclusions import (
+    active,
     earned_model,
     equilibrium_of,
     ranks_in,
@@ -14,6 +15,7 @@ from fedaccord.protocol.conclusions import (
     standings,
     training,
     verdict_on,
+    voters,
 )
 from fedaccord.protocol.messages import (
     Asked,
@@ -73,8 +75,8 @@ def open_question(state: State) -> OpenQuestion:
     if state.pending is not None:
         proposal = state.pending.proposal
         content = part(AskedConsent, proposal)
-        everyone = Contents(state.rules.clients, lambda _: content)
-        return OpenQuestion("consent", proposal.slot, proposal.turn, everyone)
+        asked = Contents(voters(state, proposal), lambda _: content)
+        return OpenQuestion("consent", proposal.slot, proposal.turn, asked)
     slot, terms = state.current, state.rules
     stage, turn, contents = _in_slot(state, slot, terms)
     return OpenQuestion(stage, slot.number, turn, contents)
@@ -84,8 +86,8 @@ def _in_slot(state: State, slot: Slot, terms: Terms) -> tuple[Stage, int, Conten
     if slot.settled:
         return "settle", 0, _settlements(state, slot, terms)
     if not reports_in(slot, terms):
-        report = AskedReport(phase=slot.phase)
-        return "report", 0, Contents(terms.clients, lambda _: report)
+        report = AskedReport(phase=slot.phase, suspended=slot.out, returned=slot.returned)
+        return "report", 0, Contents(active(slot, terms), lambda _: report)
     if not ranks_in(slot):
         return "rank", 0, _ranks(slot, terms)
     if slot.basis is None:
@@ -111,6 +113,7 @@ def offers_told(slot: Slot, terms: Terms) -> Contents:
             agreement=terms.agreement,
             total=total,
             equilibrium_total=alone,
+            punishment=terms.punishment,
             punishment_slots=terms.punishment_slots,
             tolerance=terms.tolerance,
             rounds=terms.rounds,
@@ -139,16 +142,18 @@ def _training(state: State, slot: Slot, terms: Terms) -> Contents:
     )
 
 
-def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:
-    """Everyone's verdict, the client's own in full, and the model for those who earned it.
+def told_settlement(slot: Slot, terms: Terms) -> list[str]:
+    """Who is told of a settlement: clients that reported, and the suspended."""
+    return [name for name in terms.clients if name in slot.reports or name in slot.out]
 
-    Clients that never reported are not told.
-    """
+
+def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:
+    """Everyone's verdict, the client's own in full, and the model for those who earned it."""
     void = slot.basis is None
     verdicts = {name: verdict_on(slot, terms, name, void) for name in terms.clients}
     deviated = [name for name, one in verdicts.items() if one.verdict == "deviation"]
     absent = [name for name, one in verdicts.items() if one.verdict == "absence"]
-    phase, left, model = state.phase, state.slots_left, state.model
+    phase, left, out, model = state.phase, state.slots_left, state.out, state.model
 
     def tell(name: str) -> AskedSettlement:
         verdict = verdicts[name]
@@ -161,7 +166,8 @@ def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:
             absent=absent,
             phase=phase,
             slots_left=left,
+            suspended=out,
             model=model if earned_model(slot, terms, name) else None,
         )
 
-    return Contents(slot.reports, tell)
+    return Contents(told_settlement(slot, terms), tell)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol import facts
-from fedaccord.protocol.messages import BasisName, Phase
+from fedaccord.protocol.messages import BasisName, Out, Phase
 from fedaccord.protocol.terms import Terms
 
 
@@ -17,6 +17,10 @@ class Slot:
 
     number: int
     phase: Phase
+    out: Out = field(default_factory=dict)
+    """Who is suspended in this slot, and takes no part."""
+    returned: list[str] = field(default_factory=list)
+    """Whose suspension was ended early, before this slot."""
     reports: dict[str, facts.Report] = field(default_factory=dict)
     ranked: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
@@ -60,7 +64,7 @@ class Slot:
 
 @dataclass
 class Pending:
-    """A proposal to go back to an older model, while the clients are asked."""
+    """A proposal, while the clients are asked."""
 
     proposal: facts.Proposal
     answers: dict[str, bool] = field(default_factory=dict)
@@ -76,7 +80,11 @@ class State:
         self.slot: Slot | None = None
         self.phase: Phase = "cooperating"
         self.slots_left: int | None = 0
-        """Slots of punishment that remain; None: it never ends."""
+        """Slots of reversion that remain; None: it never ends."""
+        self.out: Out = {}
+        """Who is suspended in the next slot."""
+        self.returned: list[str] = []
+        """Whose suspension was ended early since the last slot."""
         self.settled = 0
         """How many slots are settled."""
         self.model: str | None = None
@@ -86,7 +94,7 @@ class State:
         self.pending: Pending | None = None
         self.proposals = 0
         """How many proposals there were since the last slot."""
-        self.went_back = False
+        self.accepted = False
         """Whether the last of them was accepted."""
 
     def apply(self, fact: facts.TypedFact) -> None:
@@ -112,9 +120,22 @@ class State:
         """Whether no slot is open."""
         return self.slot is None or self.slot.told
 
+    def earlier_models(self) -> dict[int | None, str]:
+        """The digests of the models that one can go back to."""
+        return {slot: model for slot, model in self.models.items() if slot < self.settled}
+
 
 def _terms(state: State, fact: facts.Terms) -> None:
+    """New terms shorten the suspensions that would be longer than they say, or end them."""
     state.terms = fact.terms
+    before, state.out = state.out, {}
+    for name in fact.terms.clients:
+        if name in before:
+            left = fact.terms.may_be_out(before[name].slots_left)
+            if left == 0:
+                state.returned.append(name)
+            else:
+                state.out[name] = before[name].model_copy(update={"slots_left": left})
 
 
 def _model(state: State, fact: facts.Model) -> None:
@@ -123,7 +144,8 @@ def _model(state: State, fact: facts.Model) -> None:
 
 
 def _slot(state: State, fact: facts.Slot) -> None:
-    state.slot = Slot(fact.slot, state.phase)
+    state.slot = Slot(fact.slot, state.phase, dict(state.out), state.returned)
+    state.returned = []
 
 
 def _report(state: State, fact: facts.Report) -> None:
@@ -188,6 +210,7 @@ def _settlement(state: State, fact: facts.Settlement) -> None:
         del state.models[slot]
     state.phase = fact.phase
     state.slots_left = fact.slots_left
+    state.out = dict(fact.suspended)
 
 
 def _told(state: State, _: facts.Told) -> None:
@@ -203,16 +226,20 @@ def _consent(state: State, fact: facts.Consent) -> None:
     _pending(state).answers[fact.client] = fact.agrees
 
 
-def _rollback(state: State, fact: facts.Rollback) -> None:
-    state.went_back = fact.accepted
-    if fact.accepted:
+def _decision(state: State, fact: facts.Decision) -> None:
+    state.accepted, state.pending = fact.accepted, None
+    if not fact.accepted:
+        return
+    if fact.returns is None:
         state.model = fact.model
-    state.pending = None
+    else:
+        del state.out[fact.returns]
+        state.returned.append(fact.returns)
 
 
 def _pending(state: State) -> Pending:
     if state.pending is None:
-        raise FedaccordError("the ledger mentions a rollback that nobody proposed")
+        raise FedaccordError("the ledger decides on something that nobody proposed")
     return state.pending
 
 
@@ -239,5 +266,5 @@ _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Told: _told,
     facts.Proposal: _proposal,
     facts.Consent: _consent,
-    facts.Rollback: _rollback,
+    facts.Decision: _decision,
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PositiveInt,
@@ -16,6 +17,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from fedaccord.agreement.agreement import Objective
+from fedaccord.agreement.punishment import (
+    PUNISHMENTS,
+    Punishment,
+    PunishmentName,
+    Reversion,
+    Suspension,
+)
 from fedaccord.checks import in_brief, normalised, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import load_toml
@@ -32,6 +41,8 @@ MOST_SAMPLES = 10**12
 RATIOS = (1e-100, 1e100)
 """The range of a client's ratio: whatever is computed from such ratios is finite."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
+FOR_EVER = "for ever"
+"""How files spell a punishment without an end, which is None elsewhere."""
 ClientName = Annotated[str, AfterValidator(normalised)]
 
 
@@ -73,6 +84,17 @@ class TrainingTerms(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**63)
 
 
+def _none_for_ever(value: Any) -> Any:
+    return None if value == FOR_EVER else value
+
+
+Duration = Annotated[
+    Count | None,
+    BeforeValidator(_none_for_ever, json_schema_input_type=Count | Literal["for ever"] | None),
+]
+"""A number of slots; None: for ever."""
+
+
 class Terms(BaseModel):
     """The rules of a consortium."""
 
@@ -85,8 +107,23 @@ class Terms(BaseModel):
     """Of clients that do not reveal their own."""
     agreement: Literal["individual", "uniform"] = "individual"
     margin: float = Field(default=0.0, ge=0, lt=1)
-    punishment_slots: Count | None = None
-    """How many slots a slip is punished; None: for ever."""
+    objective: Objective = "most data"
+    """What the agreement aims at. If it is left out: most data under reversion, least total cost
+    under suspension. The server knows ratios and no prices, so it counts each client's cost in
+    that client's own samples."""
+    nobody_worse: bool = False
+    """Whether no client may pay more under the agreement than at the equilibrium."""
+    punishment: PunishmentName = "reversion"
+    """What follows a slip: everyone plays the equilibrium, or whoever slipped is suspended."""
+    punishment_slots: Duration = None
+    """How many slots a slip is punished. If it is left out: for ever under reversion, one slot
+    under suspension."""
+    model_keeps: float = Field(default=0.0, ge=0, le=1)
+    """The share of the agreed data that an old model is worth in a slot of suspension."""
+    fees_saved: bool = False
+    """Whether a suspended client saves its communication cost and the server's fee."""
+    server_fee: float = Field(default=0.0, ge=0)
+    """What each client pays the server per slot."""
     tolerance: float = Field(default=0.0, ge=0, lt=1)
     """The part of an agreed contribution that may be missing without punishment."""
     quorum: int = Field(default=0, ge=0, le=MOST)
@@ -105,6 +142,17 @@ class Terms(BaseModel):
     """Who must agree before the consortium goes back to an older model."""
     training: TrainingTerms
 
+    @model_validator(mode="before")
+    @classmethod
+    def _usual(cls, given: Any) -> Any:
+        """Add what follows from the kind of punishment, where it is left out."""
+        if not isinstance(given, dict):
+            return given
+        suspends = given.get("punishment") == "suspension"
+        usual = PUNISHMENTS["suspension" if suspends else "reversion"]
+        objective = "least total cost" if suspends else "most data"
+        return {"punishment_slots": usual.slots, "objective": objective} | given
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
@@ -114,18 +162,34 @@ class Terms(BaseModel):
         if self.quorum > len(self.clients):
             too_many = f"{self.quorum} of {len(self.clients)} clients is too many"
             raise _refused("quorum", too_many)
+        for field in ("model_keeps", "fees_saved"):
+            if getattr(self, field) and self.punishment == "reversion":
+                raise _refused(field, "is for suspension, but the punishment is reversion")
         return self
 
     @property
-    def needed(self) -> int:
-        """How many clients a slot needs."""
-        return self.quorum or ceil((len(self.clients) + 1) / 2)
+    def after_slip(self) -> Punishment:
+        """What follows a slip, as agreements have it."""
+        if self.punishment == "reversion":
+            return Reversion(self.punishment_slots)
+        return Suspension(
+            self.punishment_slots, model_keeps=self.model_keeps, fees_saved=self.fees_saved
+        )
 
-    @property
-    def consents(self) -> int:
-        """How many clients must agree to a rollback."""
-        everyone = len(self.clients)
-        return {"nobody": 0, "majority": everyone // 2 + 1, "everyone": everyone}[
+    def may_be_out(self, slots: int | None) -> int | None:
+        """For how many of these slots, or for ever (None), a client may be suspended."""
+        if self.punishment == "reversion":
+            return 0
+        known = [each for each in (slots, self.punishment_slots) if each is not None]
+        return min(known, default=None)
+
+    def needed(self, clients: int) -> int:
+        """How many clients a slot needs, of those who are not suspended."""
+        return min(self.quorum or ceil((clients + 1) / 2), max(clients, 1))
+
+    def consents(self, clients: int) -> int:
+        """How many of the clients that are asked must agree to a rollback."""
+        return {"nobody": 0, "majority": clients // 2 + 1, "everyone": clients}[
             self.rollback_consent
         ]
 
@@ -139,6 +203,20 @@ class Terms(BaseModel):
 def _refused(field: str, message: str) -> PydanticCustomError:
     """An error of the terms as a whole that is about one field."""
     return PydanticCustomError("terms", "{message}", {"field": field, "message": message})
+
+
+def rules_of(punishment: Punishment) -> dict[str, Any]:
+    """The rules in the terms that lead to this punishment.
+
+    >>> rules_of(Reversion(3))
+    {'punishment': 'reversion', 'punishment_slots': 3}
+    """
+    rules: dict[str, Any] = {"punishment": punishment.kind, "punishment_slots": punishment.slots}
+    if isinstance(punishment, Suspension):
+        if punishment.or_reversion:
+            raise InvalidInput("cannot be a rule of the protocol", field="or_reversion")
+        rules |= {"model_keeps": punishment.model_keeps, "fees_saved": punishment.fees_saved}
+    return rules
 
 
 def load_terms(path: str | Path) -> Terms:
@@ -180,6 +258,7 @@ _WORDS = {
     "literal_error": "must be {expected}, got {got}",
     "int_type": "must be a whole number, got {got}",
     "float_type": "must be a number, got {got}",
+    "bool_type": "must be true or false, got {got}",
     "string_type": "must be text, got {got}",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",

@@ -1,4 +1,4 @@
-"""What each slip of a client saved and cost it.
+"""What each slip of a client saved and cost it, and what it cost the others.
 
 A slip (a deviation of one slot or several in a row) saves its client something at once and costs
 it something later. Both are relative to the same match without that client's slips, and discounted
@@ -9,6 +9,9 @@ to the slot of the slip:
 
 So all slips of a client, each discounted to the first slot, add up to what the slips cost it. (What
 it does during a punishment is not a slip, and what that costs it is in none of them.)
+
+The others lose twice: by the slip itself, and by what follows. Under reversion everyone is
+punished; under suspension the others only miss the samples of the client that is out.
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ class Slip:
     contributed: float
     saved: float
     lost: float
+    others_lost: float
+    """What all others together paid more, in the slots of the slip and afterwards."""
+    others_lost_after: float
+    """The part of it that they paid afterwards, because of the punishment."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,44 +93,69 @@ def deviator_of(match: Match, n: int) -> Deviator:
     deviations = [e for e in match.events if e.kind == "deviation" and e.client == name]
     first = deviations[0].slot
     paid, paid_if_kept = match.cost[first - 1 :, n], kept.cost[first - 1 :, n]
-    with np.errstate(invalid="ignore"):
-        extra = paid - paid_if_kept
-        after = float(match.cost_after[n] - kept.cost_after[n])
-    if abs(after) <= SUMS_DIFFER * abs(kept.cost_after[n]):
-        after = 0.0
-    weights = delta ** np.arange(extra.size + 1.0)
+    more = _more_paid(match, kept, first)
+    weights = delta ** np.arange(len(paid) + 1.0)
     unavoidable = float(cost(consortium, 0.0, inf)[n])
-    so_far = np.cumsum(weights[:-1] * extra)
+    so_far = np.cumsum(weights[:-1] * more.costs[:, n])
     return Deviator(
         client=name,
-        slips=tuple(_slips(deviations, extra, after, weights)),
+        slips=tuple(_slips(n, deviations, more)),
         slots=np.arange(first, match.slots + 1.0),
         paid=np.cumsum(weights[:-1] * (paid - unavoidable)),
         paid_if_kept=np.cumsum(weights[:-1] * (paid_if_kept - unavoidable)),
         extra=so_far,
-        extra_for_ever=float(so_far[-1] + weights[-1] * after),
+        extra_for_ever=float(so_far[-1] + weights[-1] * more.after[n]),
     )
 
 
-def _slips(
-    deviations: list[Event], extra: FloatArray, after: float, weights: FloatArray
-) -> Iterable[Slip]:
-    """The slips of one client; `extra` and `after` are what they cost it from the first on."""
-    start = deviations[0].slot
-    ends = [event.slot - start for event in deviations[1:]] + [extra.size]
+@dataclass(frozen=True, eq=False)
+class _MorePaid:
+    """What everyone paid more than without the slips of one client."""
+
+    first: int
+    """The slot of the first slip."""
+    costs: FloatArray
+    """One row for each slot from then on."""
+    after: FloatArray
+    """After the last slot, discounted to the one that follows it."""
+    delta: FloatArray
+
+    def between(self, start: int, end: float, now: int) -> FloatArray:
+        """By each client from one slot until just before another, discounted to the slot `now`."""
+        rows = self.costs[start - self.first :]
+        if end < inf:
+            rows = rows[: int(end) - start]
+        weights = self.delta ** (start - now + np.arange(len(rows) + 1.0)[:, np.newaxis])
+        with np.errstate(invalid="ignore"):
+            paid: FloatArray = (weights[:-1] * rows).sum(axis=0)
+            return paid + weights[-1] * self.after if end == inf else paid
+
+
+def _more_paid(match: Match, kept: Match, first: int) -> _MorePaid:
+    assert match.cost is not None
+    assert kept.cost is not None
+    with np.errstate(invalid="ignore"):
+        costs = match.cost[first - 1 :] - kept.cost[first - 1 :]
+        after = match.cost_after - kept.cost_after
+    after[np.abs(after) <= SUMS_DIFFER * np.abs(kept.cost_after)] = 0.0
+    return _MorePaid(first, costs, after, match.agreement.consortium.discount_factor)
+
+
+def _slips(n: int, deviations: list[Event], more: _MorePaid) -> Iterable[Slip]:
+    """The slips of client n, each with what follows until the next one."""
+    ends = [*(event.slot for event in deviations[1:]), inf]
     for event, end in zip(deviations, ends, strict=True):
-        first = event.slot - start
-        back = first + int(event.lasted)
-        saved = -float(weights[: back - first] @ extra[first:back])
-        lost = float(weights[back - first : end - first] @ extra[back:end])
-        if end == extra.size:
-            lost += float(weights[end - first]) * after
+        back = event.slot + int(event.lasted)
+        at_once = more.between(event.slot, back, event.slot)
+        later = more.between(back, end, event.slot)
         yield Slip(
             client=event.client or "",
             first=event.slot,
-            last=event.slot + int(event.lasted) - 1,
+            last=back - 1,
             agreed=event.agreed or 0.0,
             contributed=event.contributed or 0.0,
-            saved=saved,
-            lost=lost,
+            saved=-float(at_once[n]),
+            lost=float(later[n]),
+            others_lost=float(np.delete(at_once + later, n).sum()),
+            others_lost_after=float(np.delete(later, n).sum()),
         )

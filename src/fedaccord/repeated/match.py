@@ -1,8 +1,9 @@
 """`play`: the repeated game slot by slot, and for ever after (paper, section 4.1).
 
 Everyone observes what each client contributes. If in a slot of cooperation someone is observed to
-contribute less than agreed, by more than the tolerance, a punishment starts with the next slot: the
-equilibrium, for as long as the agreement says. An absent client contributes nothing, but that is
+contribute less than agreed, by more than the tolerance, a punishment starts with the next slot, for
+as long as the agreement says: everyone plays the equilibrium (reversion), or the accused is out and
+trains alone while the others go on (suspension). An absent client contributes nothing, but that is
 not a slip. Contributing more than agreed is not one, either: it hurts nobody.
 
 As long as no slip is observed most strategies repeat themselves, so many slots are computed at a
@@ -11,7 +12,7 @@ time: a stretch ends where a strategy or a phase changes.
 >>> import fedaccord as fa
 >>> from fedaccord.repeated import DeviateOnce
 >>> agreement = fa.solve_agreement(
-...     fa.paper_consortium(), "uniform", punishment_slots=5, margin=0.02
+...     fa.paper_consortium(), "uniform", punishment=fa.Reversion(5), margin=0.02
 ... )
 >>> match = fa.play(agreement, {"client-7": DeviateOnce(slot=3)}, slots=12)
 >>> [int(slot) for slot in match.slots_punished]
@@ -19,6 +20,13 @@ time: a stretch ends where a strategy or a phase changes.
 >>> n = agreement.consortium.index("client-7")
 >>> bool(match.discounted_cost[n] > match.discounted_cost_if_kept[n])
 True
+
+The same slip, if only the client that slips is punished:
+
+>>> suspension = fa.agreement_on(agreement.consortium, agreement.profile, fa.Suspension(2))
+>>> match = fa.play(suspension, {"client-7": DeviateOnce(slot=3)}, slots=12)
+>>> [(event.slot, event.client, event.kind) for event in match.events]
+[(3, 'client-7', 'deviation'), (4, 'client-7', 'suspension'), (6, 'client-7', 'return')]
 """
 
 from __future__ import annotations
@@ -64,9 +72,10 @@ class Match(Record):
     tolerance: float
     seed: int
     totals: FloatArray
-    """All samples trained on in each slot."""
+    """All samples trained on in each slot, by the clients that are not out."""
     punishing: BoolArray
-    """Whether each slot was one of punishment, for more than half of the clients."""
+    """Whether each slot was one of punishment, for more than half of the clients. Under suspension
+    none is: the consortium goes on."""
     discounted_cost: FloatArray
     """C_n (eq. 9): the costs of all slots discounted to the first, including those after the last
     played one, in which nobody is absent or misread."""
@@ -81,23 +90,28 @@ class Match(Record):
     missed_deviations: int
     """How many of these nobody observed."""
     false_alarms: int
-    """Punishments for a slip that nobody made."""
+    """Punishments (under suspension: suspensions) for a slip that nobody made."""
     absences: int
     """How often anyone was absent, counted per client and slot."""
+    slots_out: int
+    """How often anyone was suspended, counted per client and slot."""
     false_alarm_cost: FloatArray
     """The part of the discounted cost that is due to false alarms."""
     missed_deviation_cost: FloatArray
     """The part of the discounted cost that is due to unobserved slips (negative for a client that
     slipped and saved by it)."""
     contributions: FloatArray | None = None
-    """One row per slot, one column per client, like the next three; None without the history."""
+    """One row per slot, one column per client, like the next four; None without the history. A
+    client that is out contributes 0: what it trains on alone is `fedaccord.game.alone`'s m_n."""
     observed: FloatArray | None = None
-    """The contributions as everyone observed them; NaN for an absent client."""
+    """The contributions as everyone observed them; NaN for a client that was absent or out."""
     client_punishing: BoolArray | None = None
     """Whether each client was punishing. All are at the same time, unless they punish for
     different numbers of slots."""
+    suspended: BoolArray | None = None
+    """Whether each client was out."""
     cost: FloatArray | None = None
-    """F_n of each slot."""
+    """F_n of each slot; V_n for a client without a model of the slot, under suspension."""
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -108,6 +122,16 @@ class Match(Record):
     def slots_punished(self) -> npt.NDArray[np.int64]:
         """The slots of punishment, counted from 1."""
         return np.flatnonzero(self.punishing) + 1
+
+    @cached_property
+    def names_out(self) -> list[list[str]] | None:
+        """The clients that were out in each slot, by name; None without the history."""
+        if self.suspended is None:
+            return None
+        names: list[list[str]] = [[] for _ in range(self.slots)]
+        for slot, n in np.argwhere(self.suspended).tolist():
+            names[slot].append(self.agreement.consortium.names[n])
+        return names
 
     @cached_property
     def discounted_cost_if_kept(self) -> FloatArray:
@@ -143,6 +167,7 @@ class Match(Record):
             "slots": facts.pop("slots"),
             "phases": list(self.phases),
             "totals": jsonable(self.totals),
+            "suspended": self.names_out,
             "events": rows_of(self._events()),
             "clients": rows_of(self._clients()),
             **facts,
@@ -158,6 +183,7 @@ class Match(Record):
             "false_alarms": self.false_alarms,
             "missed_deviations": self.missed_deviations,
             "absences": self.absences,
+            "slots_out": self.slots_out,
             "false_alarm_cost": self.false_alarm_cost.sum(),
             "missed_deviation_cost": self.missed_deviation_cost.sum(),
         }
@@ -170,6 +196,7 @@ class Match(Record):
             "missed_deviations": self.missed_deviations,
             "false_alarms": self.false_alarms,
             "absences": self.absences,
+            "slots_out": self.slots_out,
         }
 
     def _tables(self) -> Tables:
@@ -180,6 +207,7 @@ class Match(Record):
             "slot": np.arange(1, self.slots + 1),
             "phase": self.phases,
             "total": self.totals,
+            "suspended": self.names_out or [None] * self.slots,
         }
 
     def _clients(self) -> Columns:
@@ -228,7 +256,7 @@ def play(
         agreement = solve_agreement(agreement)
     check_type("agreement", agreement, Agreement, Consortium)
     simulator = Simulator(agreement, _by_client(agreement, strategies or {}, slots), tolerance)
-    recorder = Recorder(agreement, slots, history)
+    recorder = Recorder(simulator.aftermath, slots, history)
     rng = MatchRng(agreement.consortium.size, slots, noise, dropout, seed)
     while simulator.slot <= slots:
         block = rng.block_of(simulator.slot)
@@ -252,11 +280,13 @@ def play(
         missed_deviations=recorder.missed,
         false_alarms=recorder.false_alarms,
         absences=recorder.absences,
+        slots_out=recorder.slots_out,
         false_alarm_cost=recorder.sums.false_alarms,
         missed_deviation_cost=recorder.sums.missed,
         contributions=recorder.contributions if history else None,
         observed=recorder.observed if history else None,
         client_punishing=recorder.client_punishing if history else None,
+        suspended=recorder.suspended if history else None,
         cost=recorder.cost if history else None,
     )
 

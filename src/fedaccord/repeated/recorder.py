@@ -4,6 +4,7 @@ Discounted sums are computed by multiplication and addition only: those two are 
 way on every machine; powers and logarithms are not.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
@@ -11,8 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.game.cost import cost
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.repeated.aftermath import Aftermath, Spell
 from fedaccord.repeated.simulator import Block, Simulator, Stretch
 
 
@@ -70,7 +71,9 @@ def times(factor: FloatArray, values: FloatArray) -> FloatArray:
     return np.where(factor > 0, factor * np.where(factor > 0, values, 0.0), 0.0)
 
 
-EventKind = Literal["deviation", "absence", "false alarm", "punishment", "return"]
+EventKind = Literal["deviation", "absence", "false alarm", "punishment", "suspension", "return"]
+_FIRST: tuple[EventKind, ...] = ("punishment", "suspension", "return")
+"""What is so from the beginning of a slot on."""
 
 _UNSETTLED = 1_000
 """After this many changes past the last slot, strategies are assumed to repeat themselves."""
@@ -92,9 +95,10 @@ class Event(NamedTuple):
 class Recorder:
     """Records stretches of slots: totals, costs, events, and on request the whole history."""
 
-    def __init__(self, agreement: Agreement, slots: int, history: bool) -> None:
+    def __init__(self, aftermath: Aftermath, slots: int, history: bool) -> None:
+        agreement = aftermath.agreement
         size = agreement.consortium.size
-        self.agreement = agreement
+        self.agreement, self.aftermath = agreement, aftermath
         self.slots = slots
         self.history = history
         self.delta = agreement.consortium.discount_factor
@@ -106,15 +110,16 @@ class Recorder:
         self.slipped = np.zeros(size, dtype=bool)
         self.log = _EventLog(agreement)
         self.false_alarms, self.deviations, self.missed, self.absences = 0, 0, 0, 0
+        self.slots_out = 0
         self.last_total = agreement.equilibrium.total
         shape = (slots if history else 0, size)
         self.contributions, self.observed, self.cost = (np.empty(shape) for _ in range(3))
-        self.client_punishing = np.empty(shape, dtype=bool)
+        self.client_punishing, self.suspended = (np.empty(shape, dtype=bool) for _ in range(2))
 
     def enter(self, stretch: Stretch) -> None:
         """Record a stretch of slots."""
         part = slice(stretch.first - 1, stretch.first - 1 + int(stretch.length))
-        costs = self._costs(stretch, stretch.profile)
+        costs = self._costs(stretch, stretch.profile, stretch.standing.out)
         self.totals[part] = stretch.contributions.sum(axis=-1)
         self.punishing[part] = stretch.mostly_punishing
         self.sums.add(self._sums(stretch, costs))
@@ -122,7 +127,8 @@ class Recorder:
         if self.history:
             self.contributions[part] = stretch.contributions
             self.observed[part] = stretch.observed
-            self.client_punishing[part] = stretch.punishing
+            self.client_punishing[part] = stretch.standing.punishing
+            self.suspended[part] = stretch.standing.out
             self.cost[part] = costs
             self.log.enter(stretch)
 
@@ -138,37 +144,35 @@ class Recorder:
 
     def _follow(self, simulator: Simulator) -> None:
         """Add up the costs after the last slot."""
-        self.log.close(self.punishing, simulator.punished_until)
+        self.log.close(self.aftermath.spells(self.punishing, self.suspended))
         simulator.settle()
         met: dict[object, tuple[int, int]] = {}
         passed: list[_Sums] = []
-        while simulator.standing not in met:
-            met[simulator.standing] = (simulator.slot, len(passed))
+        while simulator.key not in met:
+            met[simulator.key] = (simulator.slot, len(passed))
             stretch = simulator.stretch(Block(first=simulator.slot, last=inf))
-            sums = self._sums(stretch, self._costs(stretch, stretch.profile), self.slots + 1)
+            costs = self._costs(stretch, stretch.profile, stretch.standing.out)
+            sums = self._sums(stretch, costs, self.slots + 1)
             self.after.add(sums)
             passed.append(sums)
             if stretch.length == inf:
                 return
             if len(passed) == _UNSETTLED:
                 simulator.settle(everyone=True)
-        first, index = met[simulator.standing]
+        first, index = met[simulator.key]
         period = simulator.slot - first
         again = power(self.delta, period) / ((1.0 - self.delta) * worth(self.delta, period))
         for sums in passed[index:]:
             self.after.add(sums.times(again))
 
-    def _costs(self, stretch: Stretch, profile: FloatArray) -> FloatArray:
-        """What each slot costs each client, if everyone present contributes this.
+    def _costs(self, stretch: Stretch, profile: FloatArray, out: BoolArray) -> FloatArray:
+        """What each slot costs each client, if everyone present contributes this, and some are out.
 
-        If everyone who would train is absent, the last model stays in use, with its accuracy
-        loss. If nobody intends to train, there is no model, and the cost is infinite (eq. 5).
+        If nobody intends to train, there is no model to use, either.
         """
-        contributions = stretch.of_present(profile)
-        total = contributions.sum(axis=-1)
-        if profile.any():
-            total = np.where(total > 0, total, self._in_use(stretch)[:-1])
-        return cost(self.agreement.consortium, contributions, total[:, np.newaxis])
+        gone = stretch.gone(out)
+        in_use = self._in_use(stretch)[:-1] * profile.any()
+        return self.aftermath.paid(np.where(gone, 0.0, profile), gone, in_use)
 
     def _in_use(self, stretch: Stretch) -> FloatArray:
         """The total behind the model in use before each slot, and after the last."""
@@ -179,36 +183,39 @@ class Recorder:
     def _sums(self, stretch: Stretch, costs: FloatArray, now: int = 1) -> "_Sums":
         """The stretch's costs discounted to the slot `now`, in total and by cause.
 
-        A false alarm costs what is paid above the agreement's cost during its punishment; an
-        unobserved slip, what is paid above the cost if the slipping clients had contributed what
-        was agreed. Absences are the same in both cases.
+        A false alarm costs what is paid, during its punishment, above the cost if the clients that
+        it concerns had contributed what was agreed; an unobserved slip, what is paid above the cost
+        if the slipping clients had. Absences are the same in both cases.
         """
         start = power(self.delta, stretch.first - now)
         agreed, unseen = self.agreement.profile, stretch.slipped & ~stretch.seen
+        out, spared = stretch.standing.out, stretch.standing.undeserved
 
         def summed(costs: FloatArray) -> FloatArray:
             return times(start, discounted(costs, self.delta, stretch.length))
 
         sums = _Sums.of_nothing(self.delta.size)
         sums.cost = summed(costs)
-        if stretch.undeserved:
-            sums.false_alarms = summed(costs - self._costs(stretch, agreed))
+        if spared.any():
+            kept = np.where(spared, agreed, stretch.profile)
+            sums.false_alarms = summed(costs - self._costs(stretch, kept, out & ~spared))
         if unseen.any():
-            kept = self._costs(stretch, np.where(unseen, agreed, stretch.profile))
+            kept = self._costs(stretch, np.where(unseen, agreed, stretch.profile), out)
             some = True if stretch.absent is None else (unseen & ~stretch.absent).any(axis=-1)
             sums.missed = summed(np.where(np.reshape(some, (-1, 1)), costs - kept, 0.0))
         return sums
 
     def _count(self, stretch: Stretch) -> None:
-        """Count slips, unobserved slips, absences and false alarms."""
+        """Count slips, unobserved slips, absences, false alarms, and who is out."""
         slots = np.full(self.delta.size, stretch.length)
-        if stretch.absent is not None:
-            slots -= stretch.absent.sum(axis=0)
-            self.absences += int(stretch.absent.sum())
+        if stretch.missing is not None:
+            slots -= stretch.missing.sum(axis=0)
+            self.absences += int(stretch.missing.sum())
         self.slipped |= stretch.slipped & (slots > 0)
         self.deviations += int(slots[stretch.slipped].sum())
         self.missed += int(slots[stretch.slipped & ~stretch.seen].sum())
-        self.false_alarms += stretch.false_alarm
+        self.false_alarms += self.aftermath.false_alarms(stretch.falsely)
+        self.slots_out += int(stretch.standing.out.sum() * stretch.length)
         self.last_total = float(self._in_use(stretch)[-1])
 
 
@@ -226,23 +233,27 @@ class _EventLog:
         for n in np.flatnonzero(stretch.slipped).tolist():
             for first, length in _runs_present(stretch, n):
                 self._deviation(n, first, float(stretch.profile[n]), length)
-        if stretch.absent is not None:
-            for row, n in np.argwhere(stretch.absent).tolist():
+        if stretch.missing is not None:
+            for row, n in np.argwhere(stretch.missing).tolist():
                 self._note(stretch.first + row, n, "absence", 0.0)
-        if stretch.false_alarm:
-            for n in np.flatnonzero(stretch.seen).tolist():
-                self._note(stretch.first, n, "false alarm", float(stretch.profile[n]))
+        for n in np.flatnonzero(stretch.falsely).tolist():
+            self._note(stretch.first, n, "false alarm", float(stretch.profile[n]))
 
-    def close(self, punishing: BoolArray, until: float) -> None:
-        """When punishments began and ended; at `until` for one that outlasts the match."""
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], punishing, [False]])))
+    def close(self, spells: Iterable[Spell]) -> None:
+        """When punishments and suspensions began and ended, in order with the other events."""
+        for spell in spells:
+            self._began_and_ended(spell)
+        self.events.sort(key=lambda event: (event.slot, event.kind not in _FIRST))
+
+    def _began_and_ended(self, spell: Spell) -> None:
+        client = None if spell.client is None else self.names[spell.client]
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], spell.during, [False]])))
         for before, last in edges.reshape(-1, 2).tolist():
-            ends = last < punishing.size
-            lasted = last - before if ends else until - before
-            self.events.append(Event(before + 1, None, "punishment", lasted=lasted))
+            ends = last < spell.during.size
+            lasted = last - before if ends else spell.until - before
+            self.events.append(Event(before + 1, client, spell.kind, lasted=lasted))
             if ends:
-                self.events.append(Event(last + 1, None, "return"))
-        self.events.sort(key=lambda event: (event.slot, event.client is not None))
+                self.events.append(Event(last + 1, client, "return"))
 
     def _note(self, slot: int, n: int, kind: EventKind, contributed: float) -> None:
         self.events.append(Event(slot, self.names[n], kind, self.agreed[n], contributed))

@@ -1,14 +1,11 @@
-"""The simulator: everyone's next contribution, what is observed of it, and everyone's phase.
+"""The simulator: everyone's next contribution, what is observed of it, and what follows.
 
-Each client has its own phase. If it observes a slip in a slot in which it cooperates, it punishes
-from the next slot on, for as long as the agreement (or its strategy, if that says so itself)
-prescribes; what it observes meanwhile makes no difference. So clients with the same strategy are
-always in the same phase.
+What an alarm leads to, and for whom, depends on the agreement's punishment; see
+`fedaccord.repeated.aftermath`.
 
 Random numbers decide who is absent from a slot, and by how much each is misread (`MatchRng`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, inf
@@ -20,6 +17,7 @@ import numpy.typing as npt
 from fedaccord.agreement.agreement import KEPT, Agreement
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.repeated.aftermath import Standing, aftermath_of
 from fedaccord.repeated.strategies import Steady, Strategy, View
 
 _TOGETHER = 200_000
@@ -84,15 +82,15 @@ class Stretch:
     length: float
     """How many slots; infinite at the very end."""
     profile: FloatArray
-    """What each client intends to contribute."""
-    punishing: BoolArray
-    """Which clients are punishing."""
-    undeserved: bool
-    """Whether they punish a slip that nobody made."""
+    """What each client intends to contribute; 0 for one that is out."""
+    standing: Standing
+    """Who punishes, and who is out."""
     less: BoolArray
     """Who intends to contribute less than agreed."""
     seen: BoolArray
-    """Who is observed to contribute less than agreed by clients that cooperate."""
+    """Who is observed to contribute less than agreed, and judged."""
+    falsely: BoolArray
+    """Who of these is accused of a slip that nobody made."""
     absent: BoolArray | None
     """Who is absent, one row per slot; None: nobody."""
     error: FloatArray | None
@@ -101,40 +99,38 @@ class Stretch:
     @property
     def mostly_punishing(self) -> bool:
         """Whether more than half of the clients are."""
-        return 2 * int(self.punishing.sum()) > self.punishing.size
+        return 2 * int(self.standing.punishing.sum()) > self.less.size
 
     @property
     def slipped(self) -> BoolArray:
-        """Who contributes less than agreed, if present, while not punishing."""
-        return self.less & ~self.punishing
+        """Who contributes less than agreed, if present, while expected to keep to it."""
+        return self.less & self.standing.keeping
 
     @property
-    def false_alarm(self) -> bool:
-        """Whether there is an alarm, but nobody who caused it contributes less than agreed."""
-        return bool(self.seen.any()) and not (self.seen & self.less).any()
+    def missing(self) -> BoolArray | None:
+        """Who is absent of those that are not out, one row per slot; None: nobody."""
+        return None if self.absent is None else self.absent & ~self.standing.out
 
     @cached_property
     def contributions(self) -> FloatArray:
         """One row per slot, or a single row if all slots are the same."""
-        return self.of_present(self.profile)
+        return np.where(self.gone(self.standing.out), 0.0, self.profile)
 
-    def of_present(self, profile: FloatArray) -> FloatArray:
-        """The same rows for any intended profile; absent clients contribute 0."""
-        if self.absent is None:
-            return profile[np.newaxis]
-        return np.where(self.absent, 0.0, profile)
+    def gone(self, out: BoolArray) -> BoolArray:
+        """Who takes no part, absent or out, if these are out; rows as above."""
+        return out[np.newaxis] if self.absent is None else self.absent | out
 
     @property
     def observed(self) -> FloatArray:
-        """The contributions as everyone observes them; NaN for an absent client."""
+        """The contributions as everyone observes them; NaN for a client that takes no part."""
         seen = self.contributions
         if self.error is not None:
             seen = np.maximum(seen * (1.0 + self.error), 0.0)
-        return seen if self.absent is None else np.where(self.absent, np.nan, seen)
+        return np.where(self.gone(self.standing.out), np.nan, seen)
 
     @property
     def seen_last(self) -> FloatArray:
-        """What is observed in the last slot; 0 for an absent client."""
+        """What is observed in the last slot; 0 for a client that takes no part."""
         end = replace(
             self,
             absent=None if self.absent is None else self.absent[-1:],
@@ -145,25 +141,14 @@ class Stretch:
 
 @dataclass
 class _Group:
-    """The clients that play one strategy, and their phase."""
+    """The clients that play one strategy."""
 
     strategy: Strategy
     clients: npt.NDArray[np.int64]
-    slots: float
-    """For how many slots they punish."""
-    last_alarm: int | None = None
-    punished_until: float = 0
-    undeserved: bool = False
-
-    def standing(self, slot: int) -> tuple[float, float, bool]:
-        """Slots of punishment left, slots since the last alarm (if it ends), and its cause."""
-        left = max(self.punished_until - slot + 1, 0)
-        since = inf if self.last_alarm is None or left == inf else slot - self.last_alarm
-        return left, since, self.undeserved
 
 
 class Simulator:
-    """The state of a match: the slot, everyone's phase, and what was observed last."""
+    """The state of a match: the slot, where everyone stands, and what was observed last."""
 
     def __init__(
         self, agreement: Agreement, strategies: tuple[Strategy, ...], tolerance: float
@@ -171,45 +156,44 @@ class Simulator:
         self.agreement = agreement
         self.strategies = strategies
         self.least = agreement.profile * (1.0 - tolerance - KEPT)
-        self.groups = _grouped(strategies, agreement.punishment_slots)
+        self.groups = _grouped(strategies)
+        self.aftermath = aftermath_of(
+            agreement, [getattr(each, "punishes_for", None) for each in strategies]
+        )
         self.slot = 1
         self.last: FloatArray | None = None
         self.intended = agreement.profile
         self.look_ahead = _LOOK_AHEAD
 
     @property
-    def standing(self) -> tuple[Any, ...]:
-        """All that the future depends on: everyone's phase, and the last intentions."""
-        phases = tuple(group.standing(self.slot) for group in self.groups)
-        return phases, self.intended.tobytes()
-
-    @property
-    def punished_until(self) -> float:
-        """The last slot in which most clients will be punishing, as things stand."""
-        until = self._each(lambda group: group.punished_until)
-        return float(np.sort(until)[(until.size - 1) // 2])
+    def key(self) -> tuple[Any, ...]:
+        """All that the future depends on: where everyone stands, and the last intentions."""
+        return self.aftermath.key(self.slot), self.intended.tobytes()
 
     def stretch(self, block: Block) -> Stretch:
         """Play until something changes, at most to the end of the block."""
-        punishing = self._each(lambda group: self.slot <= group.punished_until).astype(bool)
-        profile, until = self._intentions()
-        length = min(until, block.last) - self.slot + 1
+        standing = self.aftermath.standing(self.slot)
+        self.intended, until = self._intentions(standing)
+        profile = np.where(standing.out, 0.0, self.intended)
+        length = min(until, self.aftermath.same_until(self.slot), block.last) - self.slot + 1
         absent, error = block.rows(self.slot, min(length, self.look_ahead))
-        short = _short(profile, self.least, absent, error) & (not punishing.all())
+        short = _short(profile, self.least, absent, error) & standing.judged
         alarms = np.flatnonzero(short.any(axis=-1))
         if alarms.size:
             length = max(int(alarms[0]), 1)
         elif absent is not None or error is not None:
             length = len(short)
         self.look_ahead = _LOOK_AHEAD if alarms.size else 2 * len(short)
+        less = profile < self.agreement.profile * (1.0 - KEPT)
+        seen = short[0] & (length == 1)
         stretch = Stretch(
             first=self.slot,
             length=length,
             profile=profile,
-            punishing=punishing,
-            undeserved=self._undeserved(),
-            less=profile < self.agreement.profile * (1.0 - KEPT),
-            seen=short[0] & (length == 1),
+            standing=standing,
+            less=less,
+            seen=seen,
+            falsely=self.aftermath.falsely(seen, less),
             absent=None if absent is None else absent[: int(length)],
             error=None if error is None else error[: int(length)],
         )
@@ -218,61 +202,46 @@ class Simulator:
 
     def settle(self, everyone: bool = False) -> None:
         """From now on, clients that cannot say what they will do repeat what they did last."""
+        standing = self.aftermath.standing(self.slot)
         for group in self.groups:
-            unsure = group.strategy.steady_until(self._view(group)) < self.slot
+            unsure = group.strategy.steady_until(self._view(group, standing)) < self.slot
             if unsure or everyone:
                 group.strategy = _Fixed(self.intended)
 
     def _move_on(self, stretch: Stretch) -> None:
-        """Go to the slot after a stretch; after an alarm, all who cooperated start to punish."""
-        self.intended = stretch.profile
+        """Go to the slot after a stretch."""
         self.last = stretch.seen_last
         if stretch.seen.any():
-            for group in self.groups:
-                if group.punished_until < self.slot:
-                    group.last_alarm = self.slot
-                    group.punished_until = self.slot + group.slots
-                    group.undeserved = stretch.false_alarm
+            self.aftermath.alarm(self.slot, stretch.seen, stretch.falsely)
         self.slot += int(stretch.length) if stretch.length < inf else 0
 
-    def _undeserved(self) -> bool:
-        """Whether all who punish do so because of a false alarm."""
-        punishing = [group for group in self.groups if self.slot <= group.punished_until]
-        return bool(punishing) and all(group.undeserved for group in punishing)
-
-    def _each(self, of_group: Callable[[_Group], float]) -> FloatArray:
-        """One number for each client, from its group."""
-        result = np.empty(self.agreement.consortium.size)
-        for group in self.groups:
-            result[group.clients] = of_group(group)
-        return result
-
-    def _intentions(self) -> tuple[FloatArray, float]:
-        """What everyone intends to contribute, and the last slot for which that is certain."""
+    def _intentions(self, standing: Standing) -> tuple[FloatArray, float]:
+        """What everyone would contribute, and the last slot for which that is certain."""
         profile = np.empty(self.agreement.consortium.size)
         until = inf
         for group in self.groups:
-            view = self._view(group)
+            view = self._view(group, standing)
             profile[group.clients] = self._answer(group, view)
             steady = group.strategy.steady_until(view)
             until = min(until, steady if steady >= self.slot else self.slot)
-            if view.punishing:
-                until = min(until, group.punished_until)
         return profile, until if until == inf else floor(until)
 
-    def _view(self, group: _Group) -> View:
+    def _view(self, group: _Group, standing: Standing) -> View:
         consortium, agreement = self.agreement.consortium, self.agreement
+        first = group.clients[0]
         return View(
             slot=self.slot,
             clients=group.clients,
             agreed=agreement.profile[group.clients],
-            alone=agreement.equilibrium.profile[group.clients],
+            equilibrium=agreement.equilibrium.profile[group.clients],
             samples=consortium.samples[group.clients],
             satiation=consortium.satiation[group.clients],
-            agreed_total=agreement.total,
-            last_alarm=group.last_alarm,
-            punishing=self.slot <= group.punished_until,
+            agreed_total=standing.agreed_total,
+            last_alarm=int(self.aftermath.last_alarm[first]) or None,
+            punishing=bool(standing.punishing[first]),
             last=self.last,
+            out=standing.out,
+            slots_left=standing.left[group.clients],
         )
 
     def _answer(self, group: _Group, view: View) -> FloatArray:
@@ -325,16 +294,13 @@ def _short(
     return short if absent is None else short & ~absent
 
 
-def _grouped(strategies: tuple[Strategy, ...], agreed_slots: int | None) -> list[_Group]:
+def _grouped(strategies: tuple[Strategy, ...]) -> list[_Group]:
     """Each strategy once, with the positions of the clients that play it."""
     clients: dict[Any, tuple[Strategy, list[int]]] = {}
     for n, strategy in enumerate(strategies):
         key: Any = strategy if _hashable(strategy) else id(strategy)
         clients.setdefault(key, (strategy, []))[1].append(n)
-    return [
-        _Group(strategy, np.array(positions), _punishes_for(strategy, agreed_slots))
-        for strategy, positions in clients.values()
-    ]
+    return [_Group(strategy, np.array(positions)) for strategy, positions in clients.values()]
 
 
 def _hashable(strategy: Strategy) -> bool:
@@ -343,11 +309,3 @@ def _hashable(strategy: Strategy) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _punishes_for(strategy: Strategy, agreed_slots: int | None) -> float:
-    """For how many slots: the strategy's own number, or else the agreement's."""
-    own: float | None = getattr(strategy, "punishes_for", None)
-    if own is not None:
-        return own
-    return inf if agreed_slots is None else agreed_slots

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from fedaccord.checks import shown, unknown, wrong_number, wrong_whole
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.filling import TIE
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -40,29 +40,39 @@ class View:
     """Their positions in the consortium."""
     agreed: FloatArray
     """What the agreement asks of each of them."""
-    alone: FloatArray
+    equilibrium: FloatArray
     """What each of them contributes at the equilibrium."""
     samples: FloatArray
     """D_n of each of them."""
     satiation: FloatArray
     """h_n of each of them."""
     agreed_total: float
-    """What the agreement asks of all clients of the consortium together."""
+    """What the agreement asks of all clients of the consortium together that are not out."""
     last_alarm: int | None
     """The latest slot in which they cooperated and observed a slip; None: never so far."""
     punishing: bool
-    """Whether they are punishing a slip in this slot."""
+    """Whether they are punishing a slip in this slot; never under suspension."""
     last: FloatArray | None
     """What every client of the consortium was observed to contribute in the previous slot, 0 for
-    an absent one; None in the first slot."""
+    one that was absent or out; None in the first slot."""
+    out: BoolArray
+    """Which clients of the consortium are suspended in this slot. What a strategy answers for one
+    of them is ignored: it trains alone."""
+    slots_left: FloatArray
+    """For how many slots, this one included, each of these clients is still out; 0: it is not."""
+
+    @property
+    def suspended(self) -> BoolArray:
+        """Which of these clients are out."""
+        return self.out[self.clients]
 
 
 @runtime_checkable
 class Strategy(Protocol):
     """What a client does in the next slot, and until when it will repeat that.
 
-    A slip is punished for as long as the agreement says. A strategy that punishes for another
-    length has an attribute `punishes_for` as well: a number of slots, or infinity.
+    A slip is punished for as long as the agreement says. Under reversion a strategy that punishes
+    for another length has an attribute `punishes_for` as well: a number of slots, or infinity.
     """
 
     def contribution(self, view: View) -> FloatArray:
@@ -90,12 +100,13 @@ class Steady:
 class KeepAndPunish(Steady):
     """Keep to the agreement, and punish a slip for as long as it says: what everyone signs.
 
-    A trigger strategy; with a punishment without end it is the grim trigger.
+    A trigger strategy; with a reversion without end it is the grim trigger. Under suspension there
+    is nothing to do but to go on: the server sends the model only to clients that are not out.
     """
 
     def contribution(self, view: View) -> FloatArray:
         """The agreed amount, or the equilibrium's in a punishment."""
-        return view.alone if view.punishing else view.agreed
+        return view.equilibrium if view.punishing else view.agreed
 
 
 @dataclass(frozen=True)
@@ -144,7 +155,7 @@ class Selfish(Steady):
 
     def contribution(self, view: View) -> FloatArray:
         """What the client contributes at the equilibrium."""
-        return view.alone
+        return view.equilibrium
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,8 @@ class Myopic:
         """The rest up to the satiation point; the agreed amount in the first slot."""
         if view.last is None:
             return view.agreed
-        others = view.last.sum() - view.last[view.clients]
+        active = np.where(view.out, 0.0, view.last)
+        others = active.sum() - active[view.clients]
         return _best_response(view, others)
 
     def steady_until(self, view: View) -> float:
@@ -219,8 +231,9 @@ class DeviateOnce:
         if self.amount is not None:
             return np.full_like(view.agreed, self.amount)
         if view.punishing:
-            return view.alone
-        return _best_response(view, view.agreed_total - view.agreed)
+            return view.equilibrium
+        counted = np.where(view.suspended, 0.0, view.agreed)  # of the agreed total
+        return _best_response(view, view.agreed_total - counted)
 
     def steady_until(self, view: View) -> float:
         """Until just before the slip, or until just after it."""
@@ -281,9 +294,10 @@ def _one_by_one(view: View) -> Iterator[View]:
             view,
             clients=view.clients[one],
             agreed=view.agreed[one],
-            alone=view.alone[one],
+            equilibrium=view.equilibrium[one],
             samples=view.samples[one],
             satiation=view.satiation[one],
+            slots_left=view.slots_left[one],
         )
 
 

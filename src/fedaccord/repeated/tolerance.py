@@ -6,11 +6,16 @@ hardly ever be caught. In between lies the tolerance that costs least.
 
 A client that contributes (1 - s) of what was agreed triggers an alarm with probability
 Phi(((1 - tau) / (1 - s) - 1) / sigma), for a tolerance tau and a normal relative error with
-standard deviation sigma. If there is an alarm in a slot with probability q, the expected
-discounted cost of cooperation is V = F + delta ((1 - q) V + q (P (1 + ... + delta^(T-1)) +
+standard deviation sigma. If there is an alarm that concerns it in a slot with probability q, the
+expected discounted cost of cooperation is V = F + delta ((1 - q) V + q (P (1 + ... + delta^(T-1)) +
 delta^T V)) for a client that pays F in a slot of cooperation and P in each of the T slots of a
 punishment. Each client shades as far as it pays while the others keep to the agreement; the cost
 of a tolerance is what all pay if all do so.
+
+Under reversion every alarm concerns everyone, and P is the equilibrium's cost. Under suspension
+only a client's own alarms concern it, and P is what being alone costs it. A client with alarms of
+probability q is then out for a share q w / (1 + q w) of the (discounted) slots, w = delta + ... +
+delta^T; the others miss its samples meanwhile.
 
 Absence matters here in one way: an absent client is not observed. What it costs that absent
 clients do not train is nearly the same for every tolerance, and is left out.
@@ -18,16 +23,20 @@ clients do not train is nearly the same for every tolerance, and is left out.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.checks import check_number
-from fedaccord.game.cost import cost
+from fedaccord.game.alone import alone_contribution
+from fedaccord.game.cost import accuracy_loss, cost
 from fedaccord.numbers import SUMS_DIFFER, FloatArray
 from fedaccord.record import Columns, Record, Tables
+from fedaccord.repeated.aftermath import suspended_cost
 
 _WIDEST = 8.0
 """Tolerances up to this many standard deviations of the error are considered."""
@@ -109,7 +118,7 @@ def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> 
     """
     check_number("noise", noise, above=0)
     check_number("dropout", dropout, least=0, below=1)
-    watch = _Watch(agreement, noise, 1.0 - dropout)
+    watch = _watch(agreement, noise, 1.0 - dropout)
     widest = min(_WIDEST * noise, _WIDEST_OF_ALL)
     coarse = np.linspace(0.0, widest, _GRID)
     totals = np.array([watch.cost(tau)[0].sum() for tau in coarse.tolist()])
@@ -131,14 +140,35 @@ def find_tolerance(agreement: Agreement, noise: float, dropout: float = 0.0) -> 
     )
 
 
-class _Watch:
+def _watch(agreement: Agreement, noise: float, present: float) -> _Watch:
+    suspends = agreement.punishment.kind == "suspension"
+    kind = _WatchBySuspension if suspends else _WatchByReversion
+    return kind(agreement, noise, present)
+
+
+class _Watch(ABC):
     """What clients do, and pay, when they are monitored with noise."""
 
     def __init__(self, agreement: Agreement, noise: float, present: float) -> None:
         self.agreement, self.noise, self.present = agreement, noise, present
         self.watched = agreement.profile > 0
         self.delta = agreement.consortium.discount_factor
-        self.punished = agreement.equilibrium.cost
+
+    @property
+    @abstractmethod
+    def punished(self) -> FloatArray:
+        """P of the module's docstring: what a slot of punishment costs each client."""
+
+    @abstractmethod
+    def concerned(self, own: FloatArray, seen: FloatArray) -> FloatArray:
+        """The probability that an alarm concerns each client, if it is seen with `own`.
+
+        The others are seen with the probabilities `seen`.
+        """
+
+    @abstractmethod
+    def others_out(self, profile: FloatArray, seen: FloatArray) -> FloatArray:
+        """What it costs each client in a slot, on average, that others are out."""
 
     def seen(self, shading: FloatArray, tau: float) -> FloatArray:
         """The probability that each client triggers an alarm in a slot."""
@@ -155,12 +185,12 @@ class _Watch:
     def cost(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
         """What each pays for ever if all shade as far as it pays; how far; how likely an alarm."""
         shading = self.shading(tau)
-        everyone = float(self.alarm(self.seen(shading, tau)))
+        seen = self.seen(shading, tau)
         profile = (1.0 - shading) * self.agreement.profile
         if profile.sum() == 0:  # nobody would contribute: the agreement is void
-            return self.punished / (1.0 - self.delta), shading, 1.0
-        paid = cost(self.agreement.consortium, profile)
-        return self.value(paid, everyone), shading, everyone
+            return self.agreement.equilibrium.cost / (1.0 - self.delta), shading, 1.0
+        paid = cost(self.agreement.consortium, profile) + self.others_out(profile, seen)
+        return self.value(paid, self.concerned(seen, seen)), shading, float(self.alarm(seen))
 
     def shading(self, tau: float) -> FloatArray:
         """How far it pays each client to shade while the others keep to the agreement."""
@@ -170,15 +200,72 @@ class _Watch:
             self.agreement.consortium, self.agreement.profile - less, self.agreement.total - less
         )
         honest = self.seen(np.zeros(self.delta.size), tau)
-        others_silent = (1.0 - self.alarm(honest)) / (1.0 - np.minimum(honest, _NEARLY_ONE))
-        alarm = 1.0 - others_silent * (1.0 - self.seen(shades[:, np.newaxis], tau))
+        alarm = self.concerned(self.seen(shades[:, np.newaxis], tau), honest)
         return np.asarray(shades[np.argmin(self.value(paid, alarm), axis=0)])
 
-    def value(self, paid: FloatArray, alarm: FloatArray | float) -> FloatArray:
+    def value(self, paid: FloatArray, alarm: FloatArray | np.float64) -> FloatArray:
         """V of the module's docstring, solved for."""
-        slots = self.agreement.punishment_slots
-        back = np.zeros_like(self.delta) if slots is None else self.delta**slots
-        punishment = self.punished * (1.0 - back) / (1.0 - self.delta)
-        stays = 1.0 - self.delta * (1.0 - alarm) - alarm * self.delta * back
-        result: FloatArray = (paid + self.delta * alarm * punishment) / stays
+        weight = self.weight(self.delta)
+        stays = (1.0 - self.delta) * (1.0 + alarm * weight)
+        result: FloatArray = (paid + alarm * weight * self.punished) / stays
         return result
+
+    def weight(self, delta: FloatArray) -> FloatArray:
+        """delta + ... + delta^T, for a punishment of T slots."""
+        slots = self.agreement.punishment.slots
+        back = np.zeros_like(delta) if slots is None else delta**slots
+        return np.asarray(delta * (1.0 - back) / (1.0 - delta))
+
+
+class _WatchByReversion(_Watch):
+    """Every alarm concerns everyone."""
+
+    @property
+    def punished(self) -> FloatArray:
+        """The equilibrium's cost."""
+        return self.agreement.equilibrium.cost
+
+    def concerned(self, own: FloatArray, seen: FloatArray) -> FloatArray:
+        """That anyone is seen."""
+        others_silent = (1.0 - self.alarm(seen)) / (1.0 - np.minimum(seen, _NEARLY_ONE))
+        return np.asarray(1.0 - others_silent * (1.0 - own))
+
+    def others_out(self, profile: FloatArray, seen: FloatArray) -> FloatArray:
+        """Nobody ever is."""
+        del seen
+        return np.zeros_like(profile)
+
+
+class _WatchBySuspension(_Watch):
+    """An alarm concerns only the accused."""
+
+    @cached_property
+    def punished(self) -> FloatArray:
+        """What a slot of suspension costs."""
+        return suspended_cost(self.agreement)
+
+    def concerned(self, own: FloatArray, seen: FloatArray) -> FloatArray:
+        """That the client itself is seen."""
+        del seen
+        return own
+
+    def others_out(self, profile: FloatArray, seen: FloatArray) -> FloatArray:
+        """The loss without a client's samples, times the share of slots in which it is out.
+
+        That is added up over the others as if only one were out at a time, which is nearly so as
+        long as alarms are rare.
+        """
+        consortium = self.agreement.consortium
+        total = profile.sum()
+        # nobody needs to do worse than with the smallest amount that a client trains on alone
+        fewest = float(alone_contribution(consortium).min())
+        rest = np.maximum(total - profile, min(fewest, total))
+        lost = accuracy_loss(rest, consortium.rounds) - accuracy_loss(total, consortium.rounds)
+
+        def shares(delta: FloatArray) -> FloatArray:
+            weighed = seen * self.weight(delta)
+            return np.asarray(weighed / (1.0 + weighed))
+
+        distinct, which = np.unique(self.delta, return_inverse=True)
+        of_all = np.array([shares(delta) @ lost for delta in distinct])[which]
+        return consortium.valuation * (of_all - shares(self.delta) * lost)

@@ -12,6 +12,7 @@ from fedaccord import plots
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.numbers import count, patience, write
 from fedaccord.summaries import agreement as about_agreement
+from fedaccord.summaries import mechanisms as about_mechanisms
 from fedaccord.summaries.match import (
     COST_NOTE,
     PICTURED,
@@ -19,14 +20,10 @@ from fedaccord.summaries.match import (
     deviator_rows,
     match_captions,
     match_title,
-)
-from fedaccord.summaries.mechanisms import (
-    MECHANISMS_CAPTION,
-    comparison_summary,
-    mechanism_note,
-    mechanism_rows,
+    share_punished,
 )
 from fedaccord.summaries.training import (
+    ALONE_NOTE,
     LEARNING_CAPTION,
     gain_sentence,
     label_skew,
@@ -117,7 +114,9 @@ def render_report(certificate: Certificate, comparison: "Comparison | None" = No
         table_note=about_agreement.page_note(certificate, len(chosen)),
         more_note=about_agreement.MORE_NOTE,
         pictures=_pictures(certificate),
-        punishment=about_agreement.punishment(agreement),
+        consequences=about_agreement.consequences(certificate, "member"),
+        assumptions=about_agreement.assumption_sentences(certificate),
+        punishment=agreement.punishment,
         discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
         comparison=comparison,
         **(_training_part(comparison) if comparison else {}),
@@ -161,7 +160,7 @@ def render_account(account: Account) -> str:
         listed=LISTED,
         table_note=COST_NOTE,
         pictures=_match_pictures(account),
-        punishment=about_agreement.punishment(agreement),
+        share_punished=share_punished(match),
         discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
     )
 
@@ -200,6 +199,8 @@ def _training_part(comparison: "Comparison") -> dict[str, Any]:
         "sentences": [gain_sentence(comparison, score) for score in comparison.scores[1:]],
         "percent": percent,
         "scores_note": scores_note(comparison),
+        "alone_note": ALONE_NOTE,
+        "listed": LISTED,
         "caption": LEARNING_CAPTION,
         "picture": as_svg(plots.plot_learning(comparison), "learning"),
     }
@@ -212,11 +213,11 @@ def render_comparison(comparison: "MechanismComparison", accuracy: "Mapping[str,
         comparison=comparison,
         consortium=comparison.consortium,
         title=f"{count(len(comparison.entries), 'mechanism')} side by side",
-        summary=comparison_summary(comparison, "member"),
-        rows=mechanism_rows(comparison, accuracy),
-        table_note=mechanism_note("member"),
+        summary=about_mechanisms.comparison_summary(comparison, "member"),
+        rows=about_mechanisms.mechanism_rows(comparison, accuracy),
+        said=about_mechanisms,
         measured=bool(accuracy),
-        caption=MECHANISMS_CAPTION,
+        caption=about_mechanisms.MECHANISMS_CAPTION,
         picture=as_svg(plots.plot_mechanisms(comparison), "mechanisms"),
         discount_factors=about_agreement.written_range(comparison.consortium.discount_factor),
     )

@@ -8,9 +8,11 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.agreement.coalition import find_coalition
+from fedaccord.agreement.punishment import Reversion
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
-from fedaccord.numbers import FloatArray, count, patience, write
+from fedaccord.numbers import BoolArray, FloatArray, count, patience, write
 
 Noun = Literal["client", "member"]
 """What an organisation is called: a client, but a member on pages that directors read."""
@@ -22,10 +24,14 @@ class ClientRow:
 
     name: str
     samples: str
-    alone: str
+    selfish: str
+    """What it trains on without an agreement, at the equilibrium."""
     agreed: str
     role: str
     saving: str
+    """Against the equilibrium."""
+    lost: str
+    """What a slot of the punishment costs it."""
     threshold: str
     discount_factor: str
     keeps: bool
@@ -56,7 +62,7 @@ def title(certificate: Certificate) -> str:
 
 
 def summary(certificate: Certificate, noun: Noun = "client") -> str:
-    """What they do alone, what is agreed, and what they gain by it."""
+    """What they do without an agreement, what is agreed, and what they gain by it."""
     agreement = certificate.agreement
     equilibrium, size = agreement.equilibrium, agreement.consortium.size
     before, after = write([equilibrium.total, agreement.total])
@@ -74,17 +80,18 @@ def summary(certificate: Certificate, noun: Noun = "client") -> str:
     if not certificate.holds:
         return f"{alone}. {agreed} But {_who_does_not_keep(certificate, noun)}."
     better = so_many(int((agreement.saving > 0).sum()), size, noun).capitalize()
-    return f"{alone}. {agreed} {better} would pay less than alone."
+    return f"{alone}. {agreed} {better} would pay less than without the agreement."
 
 
 def verdict(certificate: Certificate, noun: Noun = "client") -> str:
     """What the certificate says."""
     if not certificate.agreement.exists and certificate.holds:
-        return "Without one everyone acts alone: that is the equilibrium, which holds by itself."
+        return "Without one everyone acts selfishly: the equilibrium, which holds by itself."
+    agreement = certificate.agreement
     if certificate.holds:
         worst = certificate.worst
         return (
-            f"Proved: no {noun} gains by slipping, or by not carrying out the punishment. "
+            f"Proved: no {noun} gains by slipping{_threat(agreement, noun)}. "
             f"The one closest to slipping is {certificate.worst_client}: it needs a discount "
             f"factor of at least {patience(certificate.threshold[worst])} and has "
             f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
@@ -124,6 +131,7 @@ def solution_sentences(
             f"If all clients had the same discount factor, {article} {agreement.kind} agreement"
             f"{_scope(agreement)}{whole} would exist above {patience(exists_from)}."
         )
+    said += consequences(certificate)
     price = price_of_anarchy(agreement.equilibrium, optimum)
     said.append(
         f"The total cost would be lowest with {write([optimum.total])[0]} samples (the social "
@@ -132,23 +140,112 @@ def solution_sentences(
     return said
 
 
+def consequences(certificate: Certificate, noun: Noun = "client") -> list[str]:
+    """What suspension means: who is worse off than without it, who would go, who else slips."""
+    agreement = certificate.agreement
+    if not (agreement.exists and certificate.holds) or _reverts(agreement):
+        return []
+    said = [worse] if (worse := worse_off(agreement)) else []
+    group = find_coalition(agreement)
+    if group is not None:
+        said.append(
+            f"A group would do better on its own, for good: {listed(group.members)}, with "
+            f"{write([group.total])[0]} samples."
+        )
+    out = certificate.keeps_if_one_is_out
+    if out is not None and not out.all():
+        said.append(
+            f"While another {noun} is out, {listed(_names(agreement, ~out))} would slip, too: "
+            "those who are left must then agree anew, or act selfishly."
+        )
+    return said
+
+
+def worse_off(agreement: Agreement) -> str:
+    """Who pays more than at the equilibrium; empty if nobody does."""
+    worse = agreement.worse_than_equilibrium
+    if not worse.any():
+        return ""
+    pays = "pays" if worse.sum() == 1 else "pay"
+    return (
+        f"{listed(_names(agreement, worse))} {pays} more than without an agreement, and would "
+        "accept only because the alternative is no model."
+    )
+
+
+def against_reversion(agreement: Agreement, other: Agreement) -> str:
+    """What the paper's punishment would give, beside an agreement with suspension."""
+    if not other.exists:
+        return f"With reversion, the paper's punishment, there would be none: {other.reason}."
+    total, saved = write([other.total])[0], write([float(other.saving.sum())])[0]
+    here = write([float(agreement.saving.sum())])[0]
+    return (
+        f"With reversion, the paper's punishment, the agreement would be on {total} samples and "
+        f"save {saved} in a slot in all, instead of {here}."
+    )
+
+
+def assumption_sentences(certificate: Certificate) -> list[str]:
+    """What is assumed and not proved; nothing about what does not hold or does not exist."""
+    return list(certificate.assumptions) if certificate.agreement.exists else []
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names in a sentence; of many only the first.
+
+    >>> listed(["A", "B", "C"]), listed([str(n) for n in range(9)], 3)
+    ('A, B and C', '0, 1, 2 and 6 others')
+    """
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} others"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _names(agreement: Agreement, chosen: BoolArray) -> list[str]:
+    return [agreement.consortium.names[n] for n in np.flatnonzero(chosen).tolist()]
+
+
+def _reverts(agreement: Agreement) -> bool:
+    return isinstance(agreement.punishment, Reversion)
+
+
+def _threat(agreement: Agreement, noun: Noun) -> str:
+    """What follows a slip, after "no client gains by slipping"."""
+    if _reverts(agreement):
+        return ", or by not carrying out the punishment"
+    return f": {what_follows(agreement, noun)}"
+
+
+def what_follows(agreement: Agreement, noun: Noun = "client") -> str:
+    """What follows a slip, in one sentence without a full stop."""
+    duration = punishment(agreement)
+    if _reverts(agreement):
+        return f"after a slip everyone is back to the equilibrium {duration}"
+    others = f"while the other {noun}s go on"
+    return f"whoever does gets no model {duration} and trains alone, {others}"
+
+
 def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
     """Why the agreement holds or does not: a paragraph on the threat, one on the proof."""
     agreement = certificate.agreement
     size = agreement.consortium.size
     everyone = f"the one {noun}" if size == 1 else f"all {count(size, noun)}"
-    answer = (
-        f"For {everyone} the discount factor is at least the threshold, and no {noun} gains by "
-        "contributing more or less than it would alone while a slip is punished: the threat is "
-        "one that they would carry out."
-        if certificate.holds
-        else "Here that fails, as shown above."
+    answer = "Here that fails, as shown above."
+    if certificate.holds:
+        carried_out = f", and {_carried_out(noun)}" if _reverts(agreement) else ""
+        answer = f"For {everyone} the discount factor is at least the threshold{carried_out}."
+    punished = (
+        f"From the next slot on everyone goes back to acting selfishly, {punishment(agreement)}, "
+        f"and the {noun} loses what the agreement saved it."
+        if _reverts(agreement)
+        else f"From the next slot on it gets no model, {punishment(agreement)}, and has to train "
+        f"one by itself, on its own data. The other {noun}s go on. No punishment could be harsher: "
+        f"whatever the others do, a {noun} can always train alone."
     )
     return [
         f"The training is repeated, slot after slot. A {noun} that contributes less than agreed "
-        "gains once: it saves the cost of training and still receives the model. From the next "
-        f"slot on everyone goes back to acting alone, {punishment(agreement)}, and the {noun} "
-        "loses what the agreement saved it. It keeps to the agreement when that loss weighs more "
+        "gains once: it saves the cost of training and still receives the model. "
+        f"{punished} It keeps to the agreement when that loss weighs more "
         "than the gain, which depends on its patience. The least patience that suffices is its "
         "threshold: the gain, divided by the sum of the gain and the saving per slot (for a "
         "punishment that lasts).",
@@ -158,6 +255,13 @@ def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
     ]
 
 
+def _carried_out(noun: Noun) -> str:
+    return (
+        f"no {noun} gains by contributing more or less than at the equilibrium while a slip is "
+        "punished: the threat is one that they would carry out"
+    )
+
+
 def none_exists(agreement: Agreement) -> str:
     """That there is no agreement, without a full stop: a reason may follow."""
     return f"No {agreement.kind} agreement exists{_scope(agreement)}"
@@ -165,8 +269,7 @@ def none_exists(agreement: Agreement) -> str:
 
 def punishment(agreement: Agreement) -> str:
     """How long a slip is punished."""
-    slots = agreement.punishment_slots
-    return "for ever" if slots is None else f"for {count(slots, 'slot')}"
+    return agreement.punishment.duration
 
 
 def kind_in_words(agreement: Agreement) -> str:
@@ -220,9 +323,9 @@ def _who_does_not_keep(certificate: Certificate, noun: Noun) -> str:
 # --- Tables and pictures -------------------------------------------------------------------
 
 CLIENT_NOTE = (
-    "Samples alone, samples agreed: what a client trains on in a slot. Saving: against the "
-    "equilibrium. Patience: a discount factor; required is the smallest with which the client "
-    "keeps to the agreement."
+    "Samples without, samples agreed: what a client trains on in a slot without an agreement, and "
+    "under it. Saving: against what it pays without one. Patience: a discount factor; required is "
+    "the smallest with which the client keeps to the agreement."
 )
 """What the columns of the table of clients mean."""
 
@@ -247,8 +350,8 @@ def page_note(certificate: Certificate, listed: int) -> str:
     said.append("Amounts are samples in every slot.")
     if certificate.agreement.exists:
         said.append(
-            "Savings are against what the member pays when everyone acts alone, in the unit of "
-            "the valuations."
+            "Savings are against what the member pays without an agreement, in the unit of the "
+            "valuations."
         )
     said.append(
         "Patience is a discount factor: what a saving in the next slot is worth to the member now."
@@ -259,9 +362,9 @@ def page_note(certificate: Certificate, listed: int) -> str:
 def captions(agreement: Agreement) -> dict[str, tuple[str, str]]:
     """A heading and an explanation for each picture of the agreement."""
     contributions = (
-        "Filled: under the agreement. Outlined: alone."
+        "Filled: under the agreement. Outlined: without one."
         if agreement.exists
-        else "Everyone acts alone."
+        else "Without an agreement."
     )
     return {
         "contributions": ("What each member trains on.", contributions),
@@ -314,6 +417,7 @@ def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientR
         write(agreement.profile[at]),
         [str(agreement.roles[n]) for n in chosen],
         write(agreement.saving[at]),
+        write(certificate.saving[at]),
         [_required(value) for value in certificate.threshold[at]],
         [patience(value) for value in consortium.discount_factor[at]],
         certificate.keeps[at].tolist(),

@@ -9,12 +9,13 @@ from math import inf, isfinite
 import numpy as np
 
 from fedaccord.agreement.solve import shortest_punishment
-from fedaccord.numbers import BoolArray, count, write
+from fedaccord.numbers import SUMS_DIFFER, BoolArray, count, write
 from fedaccord.repeated.deviators import Deviator, Slip, deviator_of
 from fedaccord.repeated.match import Match
+from fedaccord.repeated.recorder import Event
 from fedaccord.repeated.strategies import DeviateOnce, name_of, slips_of
 from fedaccord.repeated.tolerance import Tolerance
-from fedaccord.summaries.agreement import Noun, none_exists, punishment
+from fedaccord.summaries.agreement import Noun, none_exists
 
 DESCRIBED = 10
 """Clients whose slips are described one by one; for others only their number is given."""
@@ -53,7 +54,7 @@ class Account:
         article = "An" if agreement.kind == "individual" else "A"
         return (
             f"{article} {agreement.kind} agreement on {agreed} samples in a slot (equilibrium: "
-            f"{alone}). A slip is punished {punishment(agreement)}. {self._enforcement()}"
+            f"{alone}). {self._what_follows()} {self._enforcement()}"
         )
 
     @property
@@ -81,9 +82,12 @@ class Account:
 
     @property
     def phases(self) -> str:
-        """Which slots were cooperating and which punishing."""
+        """Which slots were cooperating and which punishing; under suspension, who was out when."""
         if not self.match.agreement.exists:
             return "There is nothing to keep to, and nothing to punish."
+        return self._who_was_out() if _suspends(self.match) else self._phases()
+
+    def _phases(self) -> str:
         runs = list(_runs(self.match.punishing))
         named = [
             f"{span(first, last)} {'punishing' if phase else 'cooperating'}"
@@ -97,6 +101,16 @@ class Account:
             )
         only_one = len(runs) == 1 and self.match.slots == 1
         return f"{'Slot' if only_one else 'Slots'} {', '.join(named)}."
+
+    def _who_was_out(self) -> str:
+        match = self.match
+        spells = [event for event in match.events if event.kind == "suspension"]
+        if not spells:
+            return "Nobody was out."
+        told = [f"{spell.client} {_out_in(spell, match.slots)}" for spell in spells[:LINES]]
+        if len(spells) > LINES:
+            told.append(f"and {count(len(spells) - LINES, 'more suspension')}")
+        return f"Out: {', '.join(told)}. The others went on."
 
     @property
     def slips(self) -> list[str]:
@@ -119,7 +133,7 @@ class Account:
             for slip in slips_of(self.match.strategies[n])
             if not slipped(self.match, name, slip.slot)
         ]
-        return _some(lines, "planned slips")
+        return some(lines, "planned slips")
 
     @property
     def nobody_slipped(self) -> str:
@@ -165,11 +179,19 @@ class Account:
             return f"all {count(size, self.noun)}"
         return ", ".join(clients) if len(clients) <= 5 else count(len(clients), self.noun)
 
+    def _what_follows(self) -> str:
+        lasting = self.match.agreement.punishment.duration
+        if _suspends(self.match):
+            return f"Whoever slips is out {lasting} and trains alone; the others go on."
+        return f"A slip is punished {lasting}."
+
     def _enforcement(self) -> str:
         if self.shortest_punishment is None:
-            return "No shorter punishment enforces the agreement; with a margin one would."
+            return (
+                f"No shorter {_noun(self.match)} enforces the agreement; with a margin one would."
+            )
         slots = count(self.shortest_punishment, "slot")
-        return f"The shortest punishment that still enforces the agreement: {slots}."
+        return f"The shortest {_noun(self.match)} that still enforces the agreement: {slots}."
 
     def _false_alarms(self) -> str:
         match = self.match
@@ -181,7 +203,7 @@ class Account:
         paid = single(float(match.false_alarm_cost.sum()))
         return (
             f"False alarms: {match.false_alarms:,} ({'slot' if len(named) == 1 else 'slots'} "
-            f"{where}); unearned punishments cost all {self.noun}s together {paid}."
+            f"{where}); unearned {_noun(match)}s cost all {self.noun}s together {paid}."
         )
 
 
@@ -202,6 +224,22 @@ def account_of(match: Match, best_tolerance: Tolerance | None = None) -> Account
     )
 
 
+def _suspends(match: Match) -> bool:
+    return match.agreement.punishment.kind == "suspension"
+
+
+def _noun(match: Match) -> str:
+    """What follows a slip, in a word."""
+    return "suspension" if _suspends(match) else "punishment"
+
+
+def _out_in(spell: Event, slots: int) -> str:
+    """The slots in which a client is out, of those that were played."""
+    last = min(spell.slot + spell.lasted - 1, slots)
+    which = "slot" if spell.slot == last else "slots"
+    return f"in {which} {span(spell.slot, int(last))}"
+
+
 def _runs(phases: BoolArray) -> Iterable[tuple[int, int, bool]]:
     """First slot, last slot and value of each run."""
     edges = [0, *(np.flatnonzero(np.diff(phases)) + 1).tolist(), phases.size]
@@ -209,7 +247,8 @@ def _runs(phases: BoolArray) -> Iterable[tuple[int, int, bool]]:
         yield start + 1, end, bool(phases[start])
 
 
-def _some(lines: list[str], what: str) -> list[str]:
+def some(lines: list[str], what: str) -> list[str]:
+    """The first dozen lines, and how many more there are."""
     left_out = len(lines) - LINES
     return [*lines[:LINES], f"and {left_out:,} more {what}"] if left_out > 0 else lines
 
@@ -233,7 +272,7 @@ def match_title(account: Account) -> str:
     """The whole match in a few words."""
     match, noun = account.match, account.noun
     if not match.agreement.exists:
-        return f"{none_exists(match.agreement)}, so everyone acts alone"
+        return f"{none_exists(match.agreement)}, so everyone acts selfishly"
     deviating = np.flatnonzero(match.slipped)
     played = count(match.slots, "slot")
     if deviating.size == 0:
@@ -243,6 +282,16 @@ def match_title(account: Account) -> str:
     [deviator] = account.deviators
     lost = deviator.extra_for_ever
     return f"{deviator.client} slipped, and {'lost' if lost > 0 else 'gained'} by it"
+
+
+def share_punished(match: Match) -> str:
+    """How much of the match was punishment."""
+    if not match.agreement.exists:
+        return "no agreement"
+    if _suspends(match):
+        assert match.suspended is not None
+        return f"{int(match.suspended.any(axis=1).sum()):,} of them with someone out"
+    return f"{match.slots_punished.size:,} of them punishing"
 
 
 def deviator_rows(match: Match) -> list[DeviatorRow]:
@@ -272,11 +321,11 @@ COST_NOTE = (
 
 def match_captions(account: Account) -> dict[str, tuple[str, str]]:
     """A heading and an explanation for each picture of a match; those of slips by client."""
-    levels = ", between what was agreed and what everyone would do alone"
+    levels = ", between what was agreed and the equilibrium"
     exists = account.match.agreement.exists
     told = {
         "totals": ("How much was trained on.", f"All samples of a slot{levels if exists else ''}."),
-        "events": ("What happened when.", "The phase of each slot, and events."),
+        "events": ("What happened when.", _events_caption(account.match)),
         "tolerance": (
             "Which shortfall to tolerate.",
             "A small tolerance leads to false alarms, a large one lets everyone contribute less.",
@@ -288,8 +337,14 @@ def match_captions(account: Account) -> dict[str, tuple[str, str]]:
     return told
 
 
+def _events_caption(match: Match) -> str:
+    if _suspends(match):
+        return "Who was out in which slots, and events."
+    return "The phase of each slot, and events."
+
+
 def slip_sentence(match: Match, slip: Slip) -> str:
-    """A slip, its punishment, and what the client saved and lost by it."""
+    """A slip, its punishment, and what the client and the others saved and lost by it."""
     contributed, agreed = write([slip.contributed, slip.agreed])
     parts = [
         f"{'slot' if slip.first == slip.last else 'slots'} {span(slip.first, slip.last)}: "
@@ -299,6 +354,7 @@ def slip_sentence(match: Match, slip: Slip) -> str:
         parts.append(_punishment(match, slip))
     if isfinite(slip.saved) and isfinite(slip.lost):
         parts.append(_outcome(slip.saved, slip.lost))
+        parts += _others_outcome(match, slip)
     else:
         parts.append("nobody trained, so there is no model and the cost is infinite")
     return "; ".join(parts)
@@ -335,10 +391,21 @@ def _punishment(match: Match, slip: Slip) -> str:
     if slip.last == match.slots:
         return "seen in the last slot played" if _seen(match, slip) else "unseen"
     for event in match.events:
-        if event.kind == "punishment" and event.slot == slip.last + 1:
-            until = slip.last + event.lasted
+        if event.slot != slip.last + 1:
+            continue
+        until = slip.last + event.lasted
+        if event.kind == "punishment":
             return f"punishment {'for ever' if until == inf else f'until slot {until:,.0f}'}"
-    return "no punishment followed"
+        if event.kind == "suspension" and event.client == slip.client:
+            return f"it is out {_how_long(event.slot, until)} and trains alone"
+    return f"no {_noun(match)} followed"
+
+
+def _how_long(first: int, last: float) -> str:
+    """The slots of a suspension, whether they were played or not."""
+    if last == inf:
+        return "for ever"
+    return f"in {'slot' if first == last else 'slots'} {span(first, int(last))}"
 
 
 def _seen(match: Match, slip: Slip) -> bool:
@@ -350,7 +417,10 @@ def _seen(match: Match, slip: Slip) -> bool:
 def _why_not(match: Match, n: int, planned: DeviateOnce) -> str:
     assert match.observed is not None
     assert match.client_punishing is not None
+    assert match.suspended is not None
     assert match.contributions is not None
+    if match.suspended[planned.slot - 1, n]:
+        return "it was out then"
     if np.isnan(match.observed[planned.slot - 1, n]):
         return "it was absent"
     if not match.agreement.exists:
@@ -382,3 +452,15 @@ def _outcome(saved: float, lost: float) -> str:
         return f"it saved {now} and {after}"
     after = "" if lost == 0 else f" and {'' if lost > 0 else 'saved '}{later} later"
     return f"it lost {now}{after}"
+
+
+def _others_outcome(match: Match, slip: Slip) -> list[str]:
+    """What the others lost together, if anything, and how much of it by the punishment."""
+    least = SUMS_DIFFER * float(match.discounted_cost.sum())
+    if not abs(slip.others_lost) > least:
+        return []
+    told = f"the others {'lost' if slip.others_lost > 0 else 'saved'} "
+    told += f"{single(abs(slip.others_lost))} together"
+    if slip.others_lost_after > least:
+        told += f", {single(slip.others_lost_after)} of it by the {_noun(match)}"
+    return [told]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedaccord.mechanisms.comparison import ComparedMechanism, MechanismComparison
+    from fedaccord.mechanisms.mechanism import Outcome
     from fedaccord.training.comparison import Estimate
 
 
@@ -28,11 +29,16 @@ class MechanismRow:
     paid: str
     worst_saving: str
     self_enforcing: str
-    private_information: str
-    """Whether it works although only a client knows its valuation and cost."""
+    """Under what it holds by itself, or "no"."""
+    truthful: str
+    budget_balanced: str
+    worse_than_alone: str
+    """How many clients are worse off than alone."""
+    worse_than_equilibrium: str
+    models: str
     accuracy: str
     explanation: str
-    """What enforces it, who is worst off, and what private information does to it."""
+    """What enforces it, what it needs, who is worst off, and whether truth pays."""
     notes: tuple[str, ...]
 
 
@@ -87,7 +93,6 @@ def _mechanism_row(
 ) -> MechanismRow:
     outcome = entry.outcome
     total, cost, paid, saving = written
-    survives = outcome.survives_private_information
     partial = f" + {outcome.partial_contributors:,}" if outcome.partial_contributors else ""
     worst = f" Worst off is {entry.worst_client}." if entry.worst_client else ""
     return MechanismRow(
@@ -98,33 +103,105 @@ def _mechanism_row(
         total_cost=cost,
         paid=paid,
         worst_saving=saving,
-        self_enforcing="yes" if entry.self_enforcing else "no",
-        private_information={True: "yes", False: "no", None: "not said"}[survives],
+        self_enforcing=_held_by(entry),
+        truthful={True: "yes", False: "no", None: "not said"}[outcome.truthful],
+        budget_balanced="yes" if outcome.budget_balanced else "no",
+        worse_than_alone=f"{outcome.worse_than_alone:,}",
+        worse_than_equilibrium=f"{outcome.worse_than_equilibrium:,}",
+        models=f"{outcome.models:,}",
         accuracy="" if accuracy is None else percent(accuracy),
         explanation=(
-            f"Enforced by {outcome.enforced_by}.{worst} "
-            f"Private information: {outcome.private_information}."
+            f"Enforced by {outcome.enforced_by}. Needs {_needs(entry)}.{worst} "
+            f"Truthful: {_truth(outcome)}."
         ),
         notes=tuple(outcome.notes),
     )
 
 
-def mechanism_note(noun: Noun = "client") -> str:
-    """What the columns of the table of mechanisms mean."""
+def _held_by(entry: "ComparedMechanism") -> str:
+    """Under what it holds by itself: one slot is enough, or a punishment has to follow a slip."""
+    if not entry.self_enforcing:
+        return "no"
+    if entry.verdict.in_one_slot:
+        return "one slot"
+    return "reversion" if entry.outcome.punishment is None else entry.outcome.punishment.kind
+
+
+def _needs(entry: "ComparedMechanism") -> str:
+    """What it takes besides seeing what each client trains on."""
+    outcome = entry.outcome
+    needs = {
+        "patience": entry.needs_patience,
+        "money among clients": outcome.paid > 0 and outcome.budget_balanced,
+        "money from outside": not outcome.budget_balanced,
+        f"verified {outcome.verified}": outcome.verified not in ("nothing", "not said"),
+        f"{outcome.models:,} models": outcome.models > 1,
+    }
+    return ", ".join(name for name, needed in needs.items() if needed) or "nothing"
+
+
+def _truth(outcome: "Outcome") -> str:
+    if outcome.truthful is None:
+        return outcome.truthful_reason
+    return f"{'yes' if outcome.truthful else 'no'}, {outcome.truthful_reason}"
+
+
+AMOUNT_HEADINGS = (
+    "Contributors\n(+ partial)",
+    "Free\nriders",
+    "Samples\nper slot",
+    "Total\ncost",
+    "Paid to\n{noun}s",
+    "Smallest\nsaving",
+)
+MERIT_HEADINGS = (
+    "Self-\nenforcing",
+    "Truthful",
+    "Budget\nbalanced",
+    "Worse off\nthan alone",
+    "than at\nequilibrium",
+    "Models",
+)
+"""What the columns of the two tables are called."""
+
+
+def amounts_of(row: MechanismRow) -> tuple[str, ...]:
+    """What happens under a mechanism: the cells of the first table."""
+    amounts = (row.contributors, row.free_riders, row.total, row.total_cost)
+    return (*amounts, row.paid, row.worst_saving)
+
+
+def merits_of(row: MechanismRow) -> tuple[str, ...]:
+    """What a mechanism is compared by: the cells of the second table."""
+    merits = (row.self_enforcing, row.truthful, row.budget_balanced)
+    return (*merits, row.worse_than_alone, row.worse_than_equilibrium, row.models)
+
+
+def amounts_note(noun: Noun = "client") -> str:
+    """What the columns of the first table mean."""
     return (
         f"Contributors: a + b means a contributors and b partial contributors. Total cost: of all "
         f"{noun}s per slot, before payments; – means infinite, since nobody trains. Smallest "
         f"saving: what the worst-off {noun} saves per slot compared with the equilibrium, payments "
-        "included. "
-        f"Self-enforcing: by the certificate, no {noun} gains by slipping if a slip is answered by "
-        "the equilibrium for ever; payments do not count. Private info ok: whether it still works "
-        f"if only the {noun} itself knows its valuation and cost."
+        "included."
+    )
+
+
+def merits_note(noun: Noun = "client") -> str:
+    """What the columns of the second table mean."""
+    return (
+        f"Self-enforcing: by search, no {noun} gains by doing anything else in one slot, or, if "
+        "every slip is answered by the punishment that stands here, in the repeated game; "
+        "payments count if clients make them and a punishment enforces them. Truthful: no "
+        f"{noun} gains by misreporting its valuation or its cost. Budget balanced: all payments "
+        f"come from {noun}s. Worse off: how many {noun}s pay more, payments included, than alone "
+        "and than at the equilibrium. Models: how many different ones are handed out."
     )
 
 
 ACCURACY_NOTE = (
     "Test accuracy after one slot: the mean over the seeds, with a 95 % interval if there are "
-    "several."
+    "several. If there are several models, it is that of the best."
 )
 MECHANISMS_CAPTION = (
     "Who contributes, how much, and what it saves.",

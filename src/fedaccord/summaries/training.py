@@ -8,10 +8,10 @@ from fedaccord.data.inputs import scale_note
 from fedaccord.data.partition import skew_of
 from fedaccord.data.scale import rounding_note
 from fedaccord.numbers import count
-from fedaccord.summaries.match import account_of
+from fedaccord.summaries.match import account_of, some
 
 if TYPE_CHECKING:
-    from fedaccord.training.comparison import Comparison, Estimate, ProfileScore
+    from fedaccord.training.comparison import AloneScore, Comparison, Estimate, ProfileScore
     from fedaccord.training.law import Law
     from fedaccord.trials.calibration import Calibration
     from fedaccord.trials.profiles import PlayedProfile
@@ -93,8 +93,33 @@ def _course_of(profile: "PlayedProfile") -> list[str]:
     if profile.match is not None:
         return account_of(profile.match).slips
     if profile.agreement is not None:
-        return [f"no such agreement exists ({profile.agreement.reason}), so everyone acts alone"]
+        return [
+            f"no such agreement exists ({profile.agreement.reason}), so everyone acts selfishly"
+        ]
     return []
+
+
+def alone_sentences(comparison: "Comparison") -> list[str]:
+    """How each client on its own did, slot by slot; past a dozen they are counted."""
+    return some([_alone(score) for score in comparison.alone], "slots of clients on their own")
+
+
+def _alone(score: "AloneScore") -> str:
+    old = "" if score.old is None else f"; the last model that it received has {percent(score.old)}"
+    return (
+        f"{score.profile}: slot {score.slot:,}: {score.client} trained alone on "
+        f"{count(score.total, 'example')}: {percent(score.accuracy)} test accuracy; the others "
+        f"have {percent(score.others)}{old}"
+    )
+
+
+ALONE_NOTE = (
+    "Test accuracy at the end of the slot. Alone, a member starts again from the initial model, as "
+    "the agreement's costs assume, while the others go on with theirs. The last model that it "
+    "received stays as good as it was here, because what there is to learn does not change from "
+    "slot to slot; where it does, an old model is worth less."
+)
+"""What the table of clients on their own means."""
 
 
 def percent(estimate: "Estimate", signed: bool = False) -> str:

@@ -4,10 +4,12 @@ from .calibration import measure_losses as measure_losses
 from .calibration import measure_speed as measure_speed
 from .checkpoint import Checkpoint as Checkpoint
 from .checkpoint import load_parameters as load_parameters
+from .comparison import AloneScore as AloneScore
 from .comparison import Comparison as Comparison
 from .comparison import Estimate as Estimate
 from .comparison import ProfileScore as ProfileScore
 from .comparison import compare_runs as compare_runs
+from .course import AloneRecord as AloneRecord
 from .course import Course as Course
 from .course import Score as Score
 from .course import SlotRecord as SlotRecord

@@ -19,7 +19,7 @@ from torch import Tensor
 from fedaccord.atomic import write_whole
 from fedaccord.data.partition import skew_of
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.training.course import Course, RunState, Score, SlotRecord
+from fedaccord.training.course import AloneRecord, Course, RunState, Score, SlotRecord
 from fedaccord.training.engine import Engine
 from fedaccord.training.task import Parameters
 
@@ -55,7 +55,8 @@ class Checkpoint:
             "identity": self.identity,
             "slots": [asdict(record) for record in state.slots],
             "rounds": [asdict(score) for score in state.rounds],
-            "parameters": {name: value.detach() for name, value in state.parameters.items()},
+            "parameters": _detached(state.parameters),
+            "alone": {n: _detached(parameters) for n, parameters in state.alone.items()},
         }
         _write(self.path, content)
         self._saved = time.monotonic()
@@ -83,9 +84,12 @@ def identity_of(
     phases: Sequence[str] | None,
     seed: int,
     engine: Engine,
+    *,
+    alone: npt.ArrayLike | None = None,
 ) -> dict[str, str]:
     """Everything that decides the numbers of a run, in words, with digests for what is long."""
     amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
+    apart = np.asarray([] if alone is None else alone, dtype=np.float64)
     data = course.model.dataset
     arrays = (data.inputs, data.labels, data.test_inputs, data.test_labels)
     partition = course.partition(seed)
@@ -105,6 +109,7 @@ def identity_of(
         "number of slots": str(len(amounts)),
         "contributions": _digest(amounts),
         "phases": " ".join(phases or []),
+        "clients on their own": _digest(apart) if apart.any() else "none",
     }
 
 
@@ -127,21 +132,39 @@ def _state(content: dict[str, Any]) -> RunState:
         raise ValueError("slots are missing")
     if _shapes(content["parameters"]) != content["identity"]["parameters"]:
         raise ValueError("parameters of another model")
-    return RunState(slots, _scores(content["rounds"]), content["parameters"])
+    alone = {int(n): parameters for n, parameters in content.get("alone", {}).items()}
+    return RunState(slots, _scores(content["rounds"]), content["parameters"], alone)
 
 
 def _slot_record(record: dict[str, Any]) -> SlotRecord:
+    alone = tuple(_alone_record(alone) for alone in record.get("alone", ()))
     return SlotRecord(
         slot=int(record["slot"]),
         phase=str(record["phase"]),
         total=int(record["total"]),
         rounds=_scores(record["rounds"]),
         final=_scores([record["final"]])[0],
+        suspended=tuple(own.name for own in alone),
+        alone=alone,
+    )
+
+
+def _alone_record(record: dict[str, Any]) -> AloneRecord:
+    return AloneRecord(
+        client=int(record["client"]),
+        name=str(record["name"]),
+        total=int(record["total"]),
+        rounds=_scores(record["rounds"]),
+        old=None if record["old"] is None else _scores([record["old"]])[0],
     )
 
 
 def _scores(scores: Sequence[dict[str, Any]]) -> tuple[Score, ...]:
     return tuple(Score(float(score["loss"]), float(score["accuracy"])) for score in scores)
+
+
+def _detached(parameters: Parameters) -> Parameters:
+    return {name: value.detach() for name, value in parameters.items()}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from fedaccord.record import Columns, Record, Tables, columns_of, rows_of
 
 if TYPE_CHECKING:
-    from fedaccord.training.course import Course, TrainingRun
+    from fedaccord.training.course import AloneRecord, Course, SlotRecord, TrainingRun
 
 CONFIDENCE = 0.95
 """Of all intervals."""
@@ -54,6 +54,34 @@ class ProfileScore(Record):
         }
 
 
+@dataclass(frozen=True)
+class AloneScore(Record):
+    """How the model of a client on its own did in a slot, over all seeds, beside the others'."""
+
+    profile: str
+    slot: int
+    client: str
+    total: int
+    """The examples that it trained on."""
+    accuracy: Estimate
+    """Of its own model."""
+    others: Estimate
+    """Of the model that the others trained in this slot."""
+    old: Estimate | None
+    """Of the last model that it received from them; None if it never did."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "profile": self.profile,
+            "slot": self.slot,
+            "client": self.client,
+            "total": self.total,
+            "accuracy": self.accuracy,
+            "others": self.others,
+            "old": self.old,
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Record):
     """Runs of a consortium's profiles on one course."""
@@ -67,6 +95,11 @@ class Comparison(Record):
     def scores(self) -> list[ProfileScore]:
         """How each profile did."""
         return compare_runs(self.runs)
+
+    @cached_property
+    def alone(self) -> list[AloneScore]:
+        """How the clients did that were on their own, by profile and slot."""
+        return alone_scores(self.runs)
 
     @property
     def seeds(self) -> int:
@@ -82,6 +115,7 @@ class Comparison(Record):
         return {
             **self._facts(),
             "profiles": [score.to_dict() for score in self.scores],
+            "alone": [score.to_dict() for score in self.alone],
             "runs": [run.to_dict() for run in self.runs],
         }
 
@@ -133,6 +167,31 @@ def compare_runs(runs: "Sequence[TrainingRun]") -> list[ProfileScore]:
         )
         for profile, group in groups.items()
     ]
+
+
+def alone_scores(runs: "Sequence[TrainingRun]") -> list[AloneScore]:
+    """The scores of each client that was on its own, in each such slot."""
+    found: dict[tuple[str, int, str], list[tuple[SlotRecord, AloneRecord]]] = {}
+    for run in runs:
+        for slot in run.slots:
+            for record in slot.alone:
+                place = (run.profile, slot.slot, record.name)
+                found.setdefault(place, []).append((slot, record))
+    return [
+        AloneScore(
+            *place,
+            total=records[0][1].total,
+            accuracy=estimate([record.final.accuracy for _, record in records]),
+            others=estimate([slot.final.accuracy for slot, _ in records]),
+            old=_old([record for _, record in records]),
+        )
+        for place, records in found.items()
+    ]
+
+
+def _old(records: "Sequence[AloneRecord]") -> Estimate | None:
+    accuracies = [record.old.accuracy for record in records if record.old is not None]
+    return estimate(accuracies) if accuracies else None
 
 
 def estimate(values: Sequence[float]) -> Estimate:

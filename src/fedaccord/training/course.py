@@ -3,6 +3,12 @@
 What each client contributes in each slot comes from outside, as plain numbers: an equilibrium, an
 agreement that all keep to, or the contributions of a match in which someone slips.
 
+A client may be on its own for some slots, because it is suspended. It then trains a model alone,
+from the same initial parameters as the consortium did, and goes on with it for as long as it is on
+its own. It could start from the last model that it received instead, but that model contains the
+others' samples: what a client can do *alone* would not be seen. How well the last model still does
+is recorded beside it.
+
 >>> import numpy as np
 >>> from fedaccord.data.dataset import load_dataset
 >>> from fedaccord.data.partition import RandomPartition
@@ -20,8 +26,8 @@ agreement that all keep to, or the contributions of a match in which someone sli
 True
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +57,49 @@ class Score:
 
 
 @dataclass(frozen=True, repr=False)
+class AloneRecord(Record):
+    """What a client trained on its own in one slot, and how well its model did."""
+
+    client: int
+    """Its position."""
+    name: str
+    total: int
+    """The examples that it trained on in each round."""
+    rounds: tuple[Score, ...]
+    """After each round."""
+    old: Score | None
+    """The last model that it received from the others; None if it never did."""
+
+    @property
+    def final(self) -> Score:
+        """At the end of the slot."""
+        return self.rounds[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The client and its model, with the scores after each round."""
+        return {
+            "client": self.name,
+            "total": self.total,
+            "rounds": rows_of(_by_round(self.rounds)),
+            "test_loss": jsonable(self.final.loss),
+            "test_accuracy": jsonable(self.final.accuracy),
+            "old_accuracy": None if self.old is None else jsonable(self.old.accuracy),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "client": self.name,
+            "total": self.total,
+            "test_loss": self.final.loss,
+            "test_accuracy": self.final.accuracy,
+            "old_accuracy": None if self.old is None else self.old.accuracy,
+        }
+
+    def _tables(self) -> Tables:
+        return {"rounds": lambda: _by_round(self.rounds)}
+
+
+@dataclass(frozen=True, repr=False)
 class SlotRecord(Record):
     """What was trained in one slot, and how well the model did."""
 
@@ -63,6 +112,10 @@ class SlotRecord(Record):
     """After each round; empty if nobody contributed."""
     final: Score
     """At the end of the slot."""
+    suspended: tuple[str, ...] = ()
+    """The clients that were suspended, and took no part."""
+    alone: tuple[AloneRecord, ...] = ()
+    """What they trained on their own, where that is measured: not on Flower."""
 
     def to_dict(self) -> dict[str, Any]:
         """The slot, with the scores after each of its rounds."""
@@ -70,9 +123,11 @@ class SlotRecord(Record):
             "slot": self.slot,
             "phase": self.phase,
             "total": self.total,
+            "suspended": list(self.suspended),
             "rounds": rows_of(self._rounds()),
             "test_loss": jsonable(self.final.loss),
             "test_accuracy": jsonable(self.final.accuracy),
+            "alone": [record.to_dict() for record in self.alone],
         }
 
     def _facts(self) -> dict[str, Any]:
@@ -88,11 +143,15 @@ class SlotRecord(Record):
         return {"rounds": self._rounds}
 
     def _rounds(self) -> Columns:
-        return {
-            "round": range(1, len(self.rounds) + 1),
-            "loss": [score.loss for score in self.rounds],
-            "accuracy": [score.accuracy for score in self.rounds],
-        }
+        return _by_round(self.rounds)
+
+
+def _by_round(scores: Sequence[Score]) -> Columns:
+    return {
+        "round": range(1, len(scores) + 1),
+        "loss": [score.loss for score in scores],
+        "accuracy": [score.accuracy for score in scores],
+    }
 
 
 @dataclass(frozen=True)
@@ -104,6 +163,8 @@ class RunState:
     rounds: tuple[Score, ...]
     """The rounds of the next one that are over."""
     parameters: Parameters
+    alone: dict[int, Parameters] = field(default_factory=dict)
+    """The models of the clients that are on their own."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +200,13 @@ class TrainingRun(Record):
         }
 
     def _tables(self) -> Tables:
-        return {"slots": self._slots, "rounds": self._rounds}
+        return {"slots": self._slots, "rounds": self._rounds, "alone": self._alone}
+
+    def _alone(self) -> Columns:
+        records = [(slot.slot, record._facts()) for slot in self.slots for record in slot.alone]
+        facts = ("client", "total", "test_loss", "test_accuracy", "old_accuracy")
+        columns = {fact: [record[fact] for _, record in records] for fact in facts}
+        return {"slot": [slot for slot, _ in records], **columns}
 
     def _slots(self) -> Columns:
         return columns_of([slot._facts() for slot in self.slots])
@@ -191,6 +258,7 @@ def train(
     contributions: npt.ArrayLike,
     phases: Sequence[str] | None = None,
     *,
+    alone: npt.ArrayLike | None = None,
     profile: str = "",
     seed: int = 0,
     engine: Engine | None = None,
@@ -201,43 +269,49 @@ def train(
 
     The seed decides the first parameters, who has which examples, and the mini-batches: runs with
     the same seed differ only in what is contributed. With a store, a run that was interrupted
-    resumes where it was.
+    resumes where it was. `alone` has a row for each slot as well: how many samples each client
+    trains on by itself, 0 for the clients that are not on their own.
     """
     amounts = _amounts(course, contributions)
+    apart = np.zeros_like(amounts) if alone is None else _amounts(course, alone, "alone")
+    if apart.shape != amounts.shape:
+        raise InvalidInput(f"must be {amounts.shape}, got {apart.shape}", field="alone")
+    engine = engine or VectorisedEngine()
     phases = phases or ["cooperating"] * len(amounts)
     if len(phases) != len(amounts):
         raise InvalidInput(f"contributions of {len(amounts)} slots, but {len(phases)} phases")
     partition = course.partition(seed)
     state = (store.load() if store else None) or RunState((), (), course.model.start(seed))
     for slot in range(len(state.slots) + 1, len(amounts) + 1):
-        plan = _plan(course, partition.draw(slot), amounts[slot - 1], seed, slot)
+        drawn = partition.draw(slot)
+        plan = _plan(course, drawn, amounts[slot - 1], seed, slot)
         if plan is not None:
-            state = _finish(engine or VectorisedEngine(), plan, state, store, progress)
+            state = _finish(engine, plan, state, store, progress)
+        plans = _plans_alone(course, drawn, apart[slot - 1], seed, slot)
         state = _closed(state, course, slot, phases[slot - 1], plan)
+        state = _trained_alone(engine, plans, state)
         if store is not None:
             store.save(state, at_once=True)
     return TrainingRun(profile, seed, state.slots, state.parameters)
 
 
-def _amounts(course: Course, contributions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _amounts(
+    course: Course, contributions: npt.ArrayLike, field: str = "contributions"
+) -> npt.NDArray[np.float64]:
     """The contributions with one row per slot, none of them below 0."""
     try:
         amounts = np.atleast_2d(np.asarray(contributions, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InvalidInput(
-            "must be numbers, equally many for each slot", field="contributions"
-        ) from None
+        raise InvalidInput("must be numbers, equally many for each slot", field=field) from None
     if amounts.ndim != 2:
-        raise InvalidInput(
-            f"must be a row for each slot, got {amounts.shape}", field="contributions"
-        )
+        raise InvalidInput(f"must be a row for each slot, got {amounts.shape}", field=field)
     wrong = np.argwhere(~((amounts >= 0) & np.isfinite(amounts)))
     if len(wrong):
         slot, n = wrong[0]
         raise InvalidInput(
             f"must be 0 or more and finite, got {amounts[slot, n]:g} from "
             f"{_who(course, n)} in slot {slot + 1}",
-            field="contributions",
+            field=field,
         )
     return amounts
 
@@ -275,11 +349,10 @@ def _finish(
 ) -> RunState:
     """Run the rounds of a slot that are left."""
     try:
-        for parameters in engine.rounds(plan.from_round(len(state.rounds) + 1), state.parameters):
-            score = _score(plan.model, parameters)
-            if not np.isfinite(score.loss):
-                raise _lost(plan, parameters, len(state.rounds) + 1)
-            state = RunState(state.slots, (*state.rounds, score), parameters)
+        for parameters, score in _scored(
+            engine, plan.from_round(len(state.rounds) + 1), state.parameters
+        ):
+            state = replace(state, rounds=(*state.rounds, score), parameters=parameters)
             if store is not None:
                 store.save(state)
             if progress is not None:
@@ -289,6 +362,54 @@ def _finish(
             store.save(state, at_once=True)  # the last good model
         raise
     return state
+
+
+def _scored(
+    engine: Engine, plan: TrainingPlan, parameters: Parameters
+) -> Iterator[tuple[Parameters, Score]]:
+    """The parameters and the score after each round that is left."""
+    for turn, after in zip(plan.turns, engine.rounds(plan, parameters), strict=True):
+        score = _score(plan.model, after)
+        if not np.isfinite(score.loss):
+            raise _lost(plan, after, turn)
+        yield after, score
+
+
+def _plans_alone(
+    course: Course, drawn: list[Indices], amounts: npt.NDArray[np.float64], seed: int, slot: int
+) -> dict[int, TrainingPlan]:
+    """For each client on its own, by position: a slot in which nobody else takes part."""
+    plans = {}
+    for n in np.flatnonzero(amounts).tolist():
+        own = np.zeros_like(amounts)
+        own[n] = amounts[n]
+        plan = _plan(course, drawn, own, seed, slot)
+        assert plan is not None
+        plans[n] = plan
+    return plans
+
+
+def _trained_alone(engine: Engine, plans: dict[int, TrainingPlan], state: RunState) -> RunState:
+    """The state with the models of the clients that are on their own in the slot just closed."""
+    *before, closed = state.slots
+    models, records = {}, []
+    for n, plan in plans.items():
+        start = state.alone.get(n) or plan.model.start(plan.seed)
+        *_, (models[n], _) = after = list(_scored(engine, plan, start))
+        scores = tuple(score for _, score in after)
+        name = plan.names[n] if plan.names else f"clients[{n}]"
+        records.append(AloneRecord(n, name, plan.total, scores, _last_received(before, n)))
+    out = tuple(record.name for record in records)
+    closed = replace(closed, suspended=out, alone=tuple(records))
+    return replace(state, slots=(*before, closed), alone=models)
+
+
+def _last_received(slots: Sequence[SlotRecord], n: int) -> Score | None:
+    """The last model that a client received; None if it was on its own in all these slots."""
+    for slot in reversed(slots):
+        if n not in [record.client for record in slot.alone]:
+            return slot.final
+    return None
 
 
 def _lost(plan: TrainingPlan, parameters: Parameters, turn: int) -> TrainingFailed:
@@ -307,7 +428,7 @@ def _closed(
     """The state after a slot is over."""
     final = state.rounds[-1] if state.rounds else _score(course.model, state.parameters)
     record = SlotRecord(slot, phase, plan.total if plan else 0, state.rounds, final)
-    return RunState((*state.slots, record), (), state.parameters)
+    return replace(state, slots=(*state.slots, record), rounds=())
 
 
 def _score(model: Model, parameters: Parameters) -> Score:

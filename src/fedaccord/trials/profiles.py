@@ -1,8 +1,9 @@
 """What is trained on: the contributions of every client, slot by slot.
 
 An agreement is played for as many slots as are to be trained, so that a slip and the punishment
-that follows show in the training. At an equilibrium every slot is the same. Contributions may also
-be given as numbers, or as a match that was played already.
+that follows show in the training; a client that is suspended trains alone meanwhile. At an
+equilibrium every slot is the same. Contributions may also be given as numbers, or as a match that
+was played already.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,17 +13,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement, agreement_on
+from fedaccord.agreement.punishment import Punishment, PunishmentName, Suspension
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.checks import check_whole, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.numbers import FloatArray
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import AnyStrategy
 
-KINDS = ("equilibrium", "uniform", "individual")
-"""Profiles that a consortium has by name."""
+KINDS = ("equilibrium", "uniform", "individual", "suspension")
+"""Profiles that a consortium has by name; `suspension` is the individual agreement under it."""
 
 Strategies: TypeAlias = Mapping[str, AnyStrategy]
 """What some clients do instead of keeping to the agreement, by client's name."""
@@ -37,24 +40,32 @@ class PlayedProfile:
     """One row per slot, one column per client."""
     phases: tuple[str, ...]
     agreement: Agreement | None = None
-    """The agreement that it comes from. If that does not exist, everyone acts alone."""
+    """The agreement that it comes from. If that does not exist, everyone acts selfishly."""
     match: Match | None = None
     """The match in which the agreement was played."""
 
+    @property
+    def alone(self) -> FloatArray:
+        """How many samples each client trains on by itself in each slot; 0 if it is not out."""
+        if self.match is None or self.match.suspended is None:
+            return np.zeros_like(self.contributions)
+        own = alone_contribution(self.match.agreement.consortium)
+        return np.where(self.match.suspended, own, 0.0)
+
 
 def read_profiles(
-    agreement: Any, profiles: Any = None, punishment_slots: int | None = None
+    agreement: Any, profiles: Any = None, punishment: Punishment | PunishmentName | None = None
 ) -> tuple[Consortium | None, dict[str, Any]]:
     """The profiles that `fedaccord.train` was given, by name, and the consortium if there is one.
 
     Each profile is then an agreement, an equilibrium, a match or an array of contributions.
     """
     if isinstance(agreement, Consortium):
-        return agreement, _of_consortium(agreement, profiles, punishment_slots)
+        return agreement, _of_consortium(agreement, profiles, punishment or "reversion")
     if profiles is not None:
         raise InvalidInput("can be chosen only for a Consortium", field="profiles")
-    if punishment_slots is not None:
-        raise InvalidInput("can be chosen only for a Consortium", field="punishment_slots")
+    if punishment is not None:
+        raise InvalidInput("can be chosen only for a Consortium", field="punishment")
     if isinstance(agreement, Mapping):
         named = {str(name): _checked(name, each) for name, each in agreement.items()}
     elif isinstance(agreement, Match):
@@ -93,7 +104,7 @@ def play_profiles(
 
 
 def _of_consortium(
-    consortium: Consortium, profiles: Any, punishment_slots: int | None
+    consortium: Consortium, profiles: Any, punishment: Punishment | PunishmentName
 ) -> dict[str, Any]:
     """The profiles of a consortium: names of kinds, or a mapping from names to anything."""
     if profiles is None:
@@ -109,12 +120,15 @@ def _of_consortium(
         if not isinstance(each, str):
             given = _checked(name, each)
             flat = isinstance(given, np.ndarray) and given.ndim == 1
-            found[name] = agreement_on(consortium, given, punishment_slots) if flat else given
+            found[name] = agreement_on(consortium, given, punishment) if flat else given
         elif each == "equilibrium":
             found[name] = equilibrium
+        elif each == "suspension":
+            terms = punishment if isinstance(punishment, Suspension) else Suspension()
+            found[name] = solve_agreement(equilibrium, punishment=terms)
         elif each in ("uniform", "individual"):
             kind: Any = each
-            found[name] = solve_agreement(equilibrium, kind, punishment_slots=punishment_slots)
+            found[name] = solve_agreement(equilibrium, kind, punishment=punishment)
         else:
             raise InvalidInput(f"must be one of {', '.join(KINDS)}, got {each!r}", field="profiles")
     _consortium_of(found, consortium)

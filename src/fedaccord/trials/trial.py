@@ -35,6 +35,7 @@ from fedaccord.trials.profiles import (
 from fedaccord.trials.setting import Clients, Progress, build_course, clients_of
 
 if TYPE_CHECKING:
+    from fedaccord.agreement.punishment import Punishment, PunishmentName
     from fedaccord.training.checkpoint import Checkpoint
     from fedaccord.training.course import Course, Score, TrainingRun
     from fedaccord.training.engine import Engine, GradientStep, LocalEpochs
@@ -63,7 +64,7 @@ def train(
     rounds: int | None = None,
     slots: int | None = None,
     strategies: "Strategies | None" = None,
-    punishment_slots: int | None = None,
+    punishment: "Punishment | PunishmentName | None" = None,
     skew: float | None = None,
     scale: float | None = None,
     seeds: int | None = None,
@@ -78,15 +79,17 @@ def train(
     """Train a real model under one profile or several, and compare their test accuracies.
 
     In each slot every client's data is redrawn and the model carries over. For a given seed all
-    profiles have the same data and the same initial model, so they are compared seed by seed.
+    profiles have the same data and the same initial model, so they are compared seed by seed. A
+    client that is suspended gets no model meanwhile, and trains one alone (`SlotRecord.alone`).
 
     Args:
         agreement: what to train under. An `Agreement` is compared with its equilibrium. For a
             `Consortium`, `profiles` says which. A mapping has any profiles by name: agreements,
             equilibria, matches that were played, or contributions as numbers, one per client or
             one row per slot. Each of these may also be given by itself.
-        profiles: for a consortium: some of `equilibrium`, `uniform` and `individual` (the first
-            and the last by default), or a mapping as above, in which these names may occur.
+        profiles: for a consortium: some of `equilibrium`, `uniform`, `individual` and `suspension`
+            (the individual agreement under suspension), by default the first and the third; or a
+            mapping as above, in which these names may occur.
         dataset: `digits` (the default), `breast-cancer`, `mnist`, one that another package adds, or
             a `Dataset`.
         data: your own data instead, for each client or for all: a folder, arrays, a frame, a
@@ -97,7 +100,7 @@ def train(
         slots: how many slots to train; 1 by default.
         strategies: what clients do instead of keeping to the agreement, as in
             `fedaccord.repeated.play`.
-        punishment_slots: for a consortium: how many slots a slip is punished; for ever by default.
+        punishment: for a consortium: what follows a slip; reversion for ever by default.
         skew: gives each client its own mixture of labels: alpha of a Dirichlet distribution.
         scale: examples of the dataset per sample of a client. By default 1, or as many as fit if a
             client has more samples than the dataset has examples.
@@ -122,7 +125,7 @@ def train(
     check_whole("seed", seed, least=0)
     folder = _checkpoint_folder(checkpoint, resume)
     _tell(progress, 0, 0, "Solving")
-    consortium, named = read_profiles(agreement, profiles, punishment_slots)
+    consortium, named = read_profiles(agreement, profiles, punishment)
     if flower:
         _check_one_agreement(named)
     elif folder is not None and len({file_name(name) for name in named}) < len(named):
@@ -214,6 +217,7 @@ def _run_here(
                 course,
                 profile.contributions,
                 profile.phases,
+                alone=profile.alone,
                 profile=profile.name,
                 seed=seed,
                 engine=engine,
@@ -244,7 +248,9 @@ def _store(
         return None
     from fedaccord.training.checkpoint import Checkpoint, identity_of
 
-    identity = identity_of(course, profile.contributions, profile.phases, seed, engine)
+    identity = identity_of(
+        course, profile.contributions, profile.phases, seed, engine, alone=profile.alone
+    )
     return Checkpoint(folder / f"{file_name(profile.name)}-{seed}.pt", identity)
 
 
@@ -319,18 +325,13 @@ def _run_on_flower(
     progress: Progress | None,
 ) -> "TrainingRun":
     """Report, rank, offer, train and settle, slot after slot."""
-    from fedaccord.flower.simulation import simulate, slips_in, terms_for
+    from fedaccord.flower.simulation import simulate, slips_in, terms_of
 
     match, agreement = profile.match, profile.agreement
     if match is None or agreement is None:
         reason = agreement.reason if agreement else None
         raise InvalidInput(f"no {profile.name} agreement exists ({reason})", field="profiles")
-    terms = terms_for(
-        agreement.consortium,
-        course,
-        agreement=agreement.kind,
-        punishment_slots=agreement.punishment_slots,
-    )
+    terms = terms_of(agreement, course)
 
     def tell(slot: int, turn: int, _: "Score") -> None:
         done = (slot - 1) * course.rounds + turn

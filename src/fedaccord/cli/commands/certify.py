@@ -1,5 +1,6 @@
 """`fedaccord certify`: the proof of a profile, or who would not keep to it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ from fedaccord.cli.options import (
     AllOption,
     FormatOption,
     PaperOptions,
-    PunishmentSlotsOption,
+    PunishmentOptions,
     ReportOption,
     choose_consortium,
     with_option_groups,
@@ -20,6 +21,7 @@ from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
+    from fedaccord.agreement.punishment import Punishment
     from fedaccord.game.consortium import Consortium
 
 
@@ -29,7 +31,7 @@ def certify(
         list[Path] | None, typer.Argument(metavar="[FILE] PROFILE", hidden=True)
     ] = None,
     *,
-    punishment_slots: PunishmentSlotsOption = None,
+    punishment: PunishmentOptions,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
@@ -39,7 +41,8 @@ def certify(
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. PROFILE lists
     the contributions: CSV with the columns name and contribution, or the JSON that solve prints,
-    which also states the length of the punishment.
+    which also states the punishment. Contributions alone are judged with suspension for a slot, and
+    in the paper's setting with reversion for ever, unless you say otherwise.
 
     The exit code is 0 if the profile is proved to hold, and 1 if it is refuted. In that case the
     output lists who would slip or contribute more, and what they would gain and lose.
@@ -55,9 +58,13 @@ def certify(
 
     import fedaccord as fa
 
-    chosen = file is not None or setting.paper
+    usual = punishment.chosen(file)
     with working("Reading"):
-        agreement = _load(profile, consortium, punishment_slots, chosen)
+        named = usual if punishment.given else None
+        asked = file is not None or setting.paper
+        agreement = _load(profile, consortium, named, asked=asked)
+        if agreement.kind == "given":  # contributions only, which say nothing of a punishment
+            agreement = replace(agreement, punishment=usual)
     with working("Proving"):
         certificate = fa.certify(agreement)
     if report is not None:
@@ -78,15 +85,15 @@ def certify(
 
 
 def _load(
-    profile: Path, consortium: "Consortium", punishment_slots: int | None, chosen: bool
+    profile: Path, consortium: "Consortium", punishment: "Punishment | None", *, asked: bool
 ) -> "Agreement":
-    """What is to be proved; `chosen` says whether the user asked for this consortium."""
+    """What is to be proved; `asked` says whether the user asked for this consortium."""
     import fedaccord as fa
 
     try:
-        return fa.load_agreement(profile, consortium, punishment_slots)
+        return fa.load_agreement(profile, consortium, punishment)
     except InvalidInput as error:
-        if chosen:
+        if asked:
             raise
         source = f"against the paper's setting (no FILE was given): {profile}"
         raise InvalidInput(error.problems, source) from None

@@ -21,15 +21,13 @@ from fedaccord.cli.outputs import check_writable, write_csv, write_file
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from rich.console import Console
-    from rich.table import Table
 
     from fedaccord.game.consortium import Consortium
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.mechanisms.mechanism import Mechanism
-    from fedaccord.summaries.mechanisms import MechanismRow
     from fedaccord.training.comparison import Estimate
 
 
@@ -42,8 +40,9 @@ def compare(
         typer.Option(
             "--mechanism",
             metavar="NAME",
-            help="Only this one: equilibrium, uniform, individual, social-optimum, everything, "
-            "contract, detection, or one from an installed package. Repeatable (default: all).",
+            help="Only this one: equilibrium, uniform, individual, suspension, everything, clock, "
+            "serial-clock, fair-exchange, transfers, social-optimum, contract, detection, or one "
+            "from an installed package. Repeatable (default: all).",
         ),
     ] = None,
     contract_classes: Annotated[
@@ -123,9 +122,10 @@ def compare(
     """Compare what can be done about free riders.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. The mechanisms
-    are what selfish clients do (equilibrium), the agreements (uniform, individual), the least total
-    cost with payments among clients (social-optimum), all data (everything), a server that buys
-    training (contract), and one that drops free riders (detection).
+    are what selfish clients do (equilibrium), the agreements (uniform, individual, suspension), all
+    data (everything), clients that say when to stop (clock, serial-clock, fair-exchange), the least
+    total cost with payments among clients (transfers, social-optimum), a server that buys training
+    (contract), and one that drops free riders (detection).
     """
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
@@ -228,66 +228,58 @@ def _measure(
 
 def _write_rows(path: Path, record: dict[str, Any]) -> None:
     """One row per mechanism, with the fields of the JSON except the notes, which are sentences."""
+    from fedaccord.agreement.punishment import read_punishment
+
     rows = [dict(row) for row in record["mechanisms"]]
     for row in rows:
         del row["notes"]
+        punishment = row["punishment"]
+        row["punishment"] = None if punishment is None else str(read_punishment(punishment))
         interval = row.pop("accuracy") or {"mean": None, "half_width": None}
         row |= {"accuracy": interval["mean"], "accuracy_half_width": interval["half_width"]}
     write_csv(path, list(rows[0]), (tuple(row.values()) for row in rows))
 
 
-_HEADINGS = (
-    "Contributors\n(+ partial)",
-    "Free\nriders",
-    "Samples\nper slot",
-    "Total\ncost",
-    "Paid to\nclients",
-    "Smallest\nsaving",
-    "Self-\nenforcing",
-    "Private\ninfo ok",
-)
-
-
 def _print(
     console: "Console", comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
 ) -> None:
-    """A table, what it shows, and a few lines about each mechanism."""
-    from fedaccord.cli.tables import fits, plain_table, print_wide
-    from fedaccord.summaries.mechanisms import (
-        ACCURACY_NOTE,
-        comparison_summary,
-        mechanism_note,
-        mechanism_rows,
-    )
+    """Two tables, what they show, and a few lines about each mechanism."""
+    from fedaccord.cli.tables import plain_table
+    from fedaccord.summaries import mechanisms as said
 
-    rows = mechanism_rows(comparison, accuracy)
-    whole, half = _table(rows), len(_HEADINGS) // 2
-    if fits(console, whole):
-        print_wide(console, whole)
-    else:
-        print_wide(console, _table(rows, slice(half)), _table(rows, slice(half, None)))
-    console.print(mechanism_note(), style="dim")
+    rows = said.mechanism_rows(comparison, accuracy)
+    headings = [heading.format(noun="client") for heading in said.AMOUNT_HEADINGS]
+    _print_columns(console, headings, {row.name: said.amounts_of(row) for row in rows})
+    console.print(said.amounts_note(), style="dim")
+    _print_columns(
+        console, list(said.MERIT_HEADINGS), {row.name: said.merits_of(row) for row in rows}
+    )
+    console.print(said.merits_note(), style="dim")
     if accuracy:
         measured = plain_table("Mechanism", ["Test accuracy"])
         for row in rows:
             measured.add_row(row.name, row.accuracy)
         console.print(measured)
-        console.print(ACCURACY_NOTE, style="dim")
+        console.print(said.ACCURACY_NOTE, style="dim")
     console.print()
-    console.print(comparison_summary(comparison))
+    console.print(said.comparison_summary(comparison))
     for row in rows:
         console.print(f"  {row.name}: {row.explanation}", soft_wrap=True)
         for note in row.notes:
             console.print(f"    {note}", soft_wrap=True)
 
 
-def _table(rows: "Iterable[MechanismRow]", part: slice = slice(None)) -> "Table":
-    """The table of mechanisms, with all its columns of numbers or some of them."""
-    from fedaccord.cli.tables import plain_table
+def _print_columns(
+    console: "Console", headings: list[str], rows: "Mapping[str, tuple[str, ...]]"
+) -> None:
+    """A row for each mechanism; in a narrow terminal, half of the columns below the others."""
+    from fedaccord.cli.tables import fits, plain_table, print_wide
 
-    table = plain_table("Mechanism", list(_HEADINGS[part]))
-    for row in rows:
-        amounts = (row.contributors, row.free_riders, row.total, row.total_cost)
-        merits = (row.paid, row.worst_saving, row.self_enforcing, row.private_information)
-        table.add_row(row.name, *(*amounts, *merits)[part])
-    return table
+    half = len(headings) // 2
+    tables = []
+    for part in (slice(None), slice(half), slice(half, None)):
+        tables.append(plain_table("Mechanism", headings[part]))
+        for name, cells in rows.items():
+            tables[-1].add_row(name, *cells[part])
+    whole, *halves = tables
+    print_wide(console, *([whole] if fits(console, whole) else halves))

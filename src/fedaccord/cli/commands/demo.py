@@ -44,18 +44,18 @@ def demo(
     consortium = example_consortium()
     print_consortium(console, consortium)
     equilibrium = fa.solve_equilibrium(consortium)
-    tell_alone(console, equilibrium)
-    individual = tell_agreed(console, equilibrium)
-    tell_proved(console, individual)
-    trial = tell_trained(console, individual.agreement)
-    tell_reported(console, individual, report, trial)
+    tell_selfish(console, equilibrium)
+    suspension = tell_agreed(console, equilibrium)
+    tell_proved(console, suspension)
+    trial = tell_trained(console, suspension.agreement)
+    tell_reported(console, suspension, report, trial)
 
 
-def tell_alone(console: "Console", equilibrium: "Equilibrium") -> None:
+def tell_selfish(console: "Console", equilibrium: "Equilibrium") -> None:
     """Step 1: what selfish clients do."""
     from fedaccord.numbers import write
 
-    _heading(console, 1, "Alone, each hospital looks at its own bill")
+    _heading(console, 1, "Left to itself, each hospital looks at its own bill")
     riders = [
         name
         for name, amount in zip(equilibrium.consortium.names, equilibrium.profile, strict=True)
@@ -69,30 +69,32 @@ def tell_alone(console: "Console", equilibrium: "Equilibrium") -> None:
 
 
 def tell_agreed(console: "Console", equilibrium: "Equilibrium") -> "Certificate":
-    """Step 2: what the two kinds of agreements achieve; the individual one's certificate."""
+    """Step 2: what agreements achieve under either punishment; the certificate of the best."""
     import fedaccord as fa
     from fedaccord.cli.tables import print_comparison
 
     _heading(console, 2, "Together, slot after slot, they can agree on more")
     console.print(
-        "If a hospital slips, everyone acts alone from then on. That threat makes agreements hold: "
-        "the uniform one asks all converted clients for the same level, the individual one asks "
-        "each client for as much as it would still keep to."
+        "A threat makes agreements hold. With reversion, the paper's punishment, everyone acts "
+        "selfishly after a slip, for ever: that hurts the innocent as much. With suspension, "
+        "whoever slips gets no model for one slot and trains alone, and the others go on. It "
+        "deters more, so that it holds more data."
     )
-    uniform = fa.certify(fa.solve_agreement(equilibrium, "uniform"))
-    individual = fa.certify(fa.solve_agreement(equilibrium, "individual"))
-    print_comparison(console, [uniform, individual])
-    return individual
+    reversion = fa.certify(fa.solve_agreement(equilibrium))
+    suspension = fa.certify(fa.solve_agreement(equilibrium, punishment="suspension"))
+    print_comparison(console, [reversion, suspension], ["Reversion", "Suspension"])
+    return suspension
 
 
 def tell_proved(console: "Console", certificate: "Certificate") -> None:
     """Step 3: the proof."""
-    from fedaccord.cli.tables import print_clients
+    from fedaccord.cli.tables import print_assumptions, print_clients
     from fedaccord.summaries.agreement import verdict
 
-    _heading(console, 3, "The individual agreement, client by client, and its proof")
+    _heading(console, 3, "The agreement with suspension, client by client, and its proof")
     print_clients(console, certificate, every=True)
     console.print(verdict(certificate))
+    print_assumptions(console, certificate)
 
 
 def tell_trained(console: "Console", agreement: "Agreement") -> "Trial | None":
@@ -123,7 +125,7 @@ def tell_reported(
     for command in (
         "fedaccord init                                   a consortium file to start from",
         "fedaccord solve consortium.toml                  its equilibrium, agreement and proof",
-        "fedaccord solve consortium.toml --margin 0.05    with slack for less patient clients",
+        "fedaccord play consortium.toml                   the agreement slot by slot",
         "fedaccord train consortium.toml                  a model under it, on real data",
         "fedaccord solve --paper --agreement uniform      the paper's setting and its optimum",
     ):

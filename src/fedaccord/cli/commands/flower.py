@@ -1,11 +1,17 @@
 """`fedaccord flower`: write a Flower app for a consortium, and its keys."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fedaccord.cli.options import AgreementOption, MarginOption, PunishmentSlotsOption, from_one
+from fedaccord.cli.options import (
+    AgreementOption,
+    MarginOption,
+    PunishmentOptions,
+    from_one,
+    with_option_groups,
+)
 
 if TYPE_CHECKING:
     from fedaccord.errors import Problem
@@ -19,13 +25,26 @@ flower = typer.Typer(
 
 
 @flower.command()
+@with_option_groups
 def new(
     directory: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     *,
     agreement: AgreementOption = "individual",
+    objective: Annotated[
+        Literal["most-data", "least-total-cost", "fairest"] | None,
+        typer.Option(
+            "--objective",
+            help="What the agreement optimises; default least-total-cost, or most-data with "
+            "reversion.",
+        ),
+    ] = None,
+    nobody_worse: Annotated[
+        bool,
+        typer.Option("--nobody-worse", help="Let nobody pay more than at the equilibrium."),
+    ] = False,
     margin: MarginOption = 0.0,
-    punishment_slots: PunishmentSlotsOption = None,
+    punishment: PunishmentOptions,
     tolerance: Annotated[
         float,
         typer.Option(
@@ -92,6 +111,7 @@ def new(
 ) -> None:
     """Write a Flower app for the consortium of FILE into the new directory DIR.
 
+    Unless the options say otherwise, whoever slips is suspended for one slot.
     Each client's private numbers go into a file of its own, which is not part of the app. README.md
     in DIR lists the five commands that come next.
     """
@@ -103,8 +123,10 @@ def new(
     from fedaccord.files.consortium import load_consortium
     from fedaccord.flower.app_directory import privates_of, shared_terms, write_app
     from fedaccord.flower.local import empty_model, local_steps
-    from fedaccord.protocol.terms import read_terms
+    from fedaccord.protocol.terms import read_terms, rules_of
 
+    if punishment.harsher:
+        raise InvalidInput("--harsher: on Flower the punishment is the same for all clients")
     consortium = load_consortium(file)
     data = load_dataset(dataset) if dataset is not None else None
     if data is not None and (shape or classes):
@@ -122,14 +144,16 @@ def new(
         "rate": rate,
         "local": "epochs" if batch else "gradient step",
     } | ({"batch": batch} if batch else {})
-    rules = {
+    rules: dict[str, Any] = {
         "agreement": agreement,
+        "nobody_worse": nobody_worse,
         "margin": margin,
-        "punishment_slots": punishment_slots,
         "tolerance": tolerance,
         "quorum": quorum or 0,
         "on_refusal": on_refusal,
-    }
+    } | rules_of(punishment.chosen(file))
+    if objective is not None:
+        rules["objective"] = objective.replace("-", " ")
     try:
         terms = read_terms(shared_terms(consortium) | rules | {"training": training}, str(file))
     except InvalidInput as error:

@@ -1,6 +1,6 @@
-"""`fedaccord ledger`: show, verify, compare and export ledgers, and propose a rollback."""
+"""`fedaccord ledger`: show, verify, compare and export ledgers, and propose what takes consent."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,10 +16,12 @@ from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry
     from fedaccord.ledger.lines import Reading
+    from fedaccord.protocol.coordinator import Coordinator
 
 
 ledger = typer.Typer(
-    help="Show a ledger, verify it, compare copies, export it, go back to an older model.",
+    help="Show a ledger, verify it, compare copies, export it, go back to an older model, "
+    "end a suspension.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -257,7 +259,11 @@ def _shown(place: str) -> str:
     return shown(place)
 
 
-# --- Going back to an older model ----------------------------------------------------------
+# --- What takes the clients' consent -------------------------------------------------------
+
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", help="Why, in one line that is recorded.")
+]
 
 
 @ledger.command()
@@ -268,9 +274,7 @@ def rollback(
         int | None,
         typer.Option("--to-slot", help="The slot whose model to go back to; 0: the first model."),
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", help="Why, in one line that is recorded.")
-    ] = None,
+    reason: ReasonOption = None,
 ) -> None:
     """Propose to go back to the model that an earlier slot ended with.
 
@@ -279,21 +283,52 @@ def rollback(
     """
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
+    slot, why = to_slot, reason
+    consent = f"consents_to_slot = {slot}"
+    _propose(place, lambda server: server.propose_rollback(slot, why), consent)
+
+
+@ledger.command()
+def waive(
+    place: LedgerArgument,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", hidden=True)],
+    *,
+    reason: ReasonOption = None,
+) -> None:
+    """Propose to end the suspension of CLIENT early.
+
+    The proposal is recorded in LEDGER, and the next run asks all other clients. Every one of them
+    must agree; a client that is absent does not. Run it on the server's machine, while no slot is
+    open.
+    """
+    if reason is None:
+        raise InvalidInput("a waiver needs a --reason")
+    name, why = normalised(client), reason
+    consent = f"consents_to_return = {json_for_people(name)}"
+    _propose(place, lambda server: server.propose_return(name, why), consent)
+
+
+def _propose(place: str, propose: "Callable[[Coordinator], None]", consent: str) -> None:
+    """Record a proposal, and say what comes next; `consent` is a line in a client's file."""
     check_installed("a ledger", "sqlalchemy", "alembic")
     from fedaccord.ledger.store import open_ledger, read_ledger
+    from fedaccord.protocol.conclusions import consents_needed, voters
     from fedaccord.protocol.coordinator import Coordinator
 
     read_ledger(place).close()  # a proposal does not create a ledger
     with open_ledger(place) as opened:
-        coordinator = Coordinator(None, opened)
-        coordinator.propose_rollback(to_slot, reason)
-        terms, pending = coordinator.state.rules, coordinator.state.pending
-    which = f"the model of slot {to_slot}" if to_slot else "the first model"
+        server = Coordinator(None, opened)
+        propose(server)
+    pending = server.state.pending
     if pending is None:
-        typer.echo(f"{_shown(place)}: back to {which}; the terms require nobody's consent.")
+        typer.echo(f"{_shown(place)}: done at once, since the terms require nobody's consent.")
         return
+    motion = pending.proposal
+    asked, needed = len(voters(server.state, motion)), consents_needed(server.state, motion)
     typer.echo(
-        f"{_shown(place)}: proposed to go back to {which}. The next run asks all clients, and "
-        f"{terms.consents} of {len(terms.clients)} must agree: to agree, a client first sets "
-        f"consents_to_slot = {to_slot} in its client.toml."
+        escaped(
+            f"{_shown(place)}: proposed to {motion.in_words}. The next run asks {asked} clients, "
+            f"and {needed} of them must agree: to agree, a client first sets "
+            f"{consent} in its client.toml."
+        )
     )

@@ -14,7 +14,7 @@ from fedaccord.cli.options import (
     FormatOption,
     MarginOption,
     PaperOptions,
-    PunishmentSlotsOption,
+    PunishmentOptions,
     ReportOption,
     check_slots,
     choose_consortium,
@@ -41,7 +41,7 @@ def play(
     ] = 50,
     agreement: AgreementOption = "individual",
     margin: MarginOption = 0.0,
-    punishment_slots: PunishmentSlotsOption = None,
+    punishment: PunishmentOptions,
     deviate: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,7 +56,8 @@ def play(
             "--strategy",
             metavar="NAME=STRATEGY",
             help="What a client (or all) does instead of keeping to the agreement: keep, "
-            "grim-trigger, forgiving:N, selfish, myopic, free-ride, loyal. Repeatable.",
+            "selfish, myopic, free-ride, loyal; with reversion also grim-trigger, forgiving:N. "
+            "Repeatable.",
         ),
     ] = None,
     noise: Annotated[
@@ -92,7 +93,9 @@ def play(
     report: ReportOption = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE.csv", help="Write the slots as CSV: slot,phase,total."),
+        typer.Option(
+            "--csv", metavar="FILE.csv", help="Write the slots as CSV: phase, total, who is out."
+        ),
     ] = None,
     every: AllOption = False,
 ) -> None:
@@ -102,6 +105,8 @@ def play(
     to the agreement unless you say otherwise. To see one slip and its punishment:
 
     fedaccord play --paper --deviate client-7@5 --punishment-slots 5
+
+    fedaccord play --paper --deviate client-7@5 --punishment suspension
 
     If no agreement exists, the equilibrium is played.
     """
@@ -117,7 +122,7 @@ def play(
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
         solved = fa.solve_agreement(
-            equilibrium, agreement, margin=margin, punishment_slots=punishment_slots
+            equilibrium, agreement, margin=margin, punishment=punishment.chosen(file)
         )
         best = None
         if tolerance is None or report is not None:
@@ -145,7 +150,7 @@ def play(
         from fedaccord.cli.outputs import match_record, to_json
 
         exists_from = fa.smallest_discount_factor(
-            equilibrium, agreement, margin=margin, punishment_slots=punishment_slots
+            equilibrium, agreement, margin=margin, punishment=punishment.chosen(file)
         )
         record = match_record(account, fa.certify(solved), exists_from)
         typer.echo(to_json(record, max(consortium.size, slots)))

@@ -52,9 +52,10 @@ def reproduce(
 ) -> None:
     """Recompute the paper's figures, and check what the paper says about them.
 
-    FIGURE is fig3 to fig23, numbered as in the paper; accuracy and law for what the paper leaves
-    out, real training on MNIST (some minutes); claims for a page of all its statements with our
-    verdicts; all for everything and one HTML page. Without a FIGURE, they are listed.
+    FIGURE is fig3 to fig23, numbered as in the paper; suspension-clients, suspension-samples,
+    suspension-patience and truthful-clients for figures of our own; accuracy and law for what the
+    paper leaves out, real training on MNIST (some minutes); claims for a page of all its statements
+    with our verdicts; all for everything and one HTML page. Without a FIGURE, they are listed.
 
     Each figure becomes FIGURE.csv, FIGURE.svg, FIGURE.png and FIGURE.json (its settings). A
     figure that is there already, made with the same settings, is kept. Interrupted training
@@ -81,8 +82,9 @@ def _list(titles: dict[str, str], output_format: str) -> None:
         figures = [{"figure": name, "title": title} for name, title in titles.items()]
         typer.echo(to_json({"figures": figures}, 0))
         return
+    width = max(map(len, titles))
     for name, title in titles.items():
-        typer.echo(f"{name:9} {title}")
+        typer.echo(f"{name:{width}} {title}")
 
 
 @contextmanager
@@ -105,8 +107,10 @@ def _print(console: "Console", done: "Reproduction") -> None:
     """For people: when there is a page of all claims, only those that do not hold."""
     from fedaccord.experiments.evaluation import summary
 
+    width = max([9, *(len(figure.figure) for figure in done.figures)])
     for figure in done.figures:
-        console.print(f"{figure.figure:9} {'kept' if figure.kept else 'made'}  {figure.title}")
+        made = "kept" if figure.kept else "made"
+        console.print(f"{figure.figure:{width}} {made}  {figure.title}")
     if done.figures:
         console.print("Each has data (.csv), a picture (.svg, .png) and its settings (.json).")
     console.print(f"In {done.directory}{': ' if done.pages else ''}{', '.join(done.pages)}.")

@@ -1,7 +1,7 @@
 """`fedaccord solve`: equilibrium, agreement, certificate."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ from fedaccord.cli.options import (
     FormatOption,
     MarginOption,
     PaperOptions,
-    PunishmentSlotsOption,
+    PunishmentOptions,
     ReportOption,
     choose_consortium,
     with_option_groups,
@@ -38,18 +38,25 @@ def solve(
     *,
     agreement: AgreementOption = "individual",
     objective: Annotated[
-        Literal["most-data", "least-total-cost", "fairest"],
+        Literal["most-data", "least-total-cost", "fairest"] | None,
         typer.Option(
             "--objective",
-            show_default=False,
-            help="What an individual agreement optimises; default most-data.",
+            help="What the agreement optimises; default: least-total-cost with suspension, "
+            "most-data with reversion.",
         ),
-    ] = "most-data",
+    ] = None,
     margin: MarginOption = 0.0,
     whole_samples: Annotated[
         bool, typer.Option("--whole-samples", help="Round to whole samples, and keep the proof.")
     ] = False,
-    punishment_slots: PunishmentSlotsOption = None,
+    punishment: PunishmentOptions,
+    nobody_worse: Annotated[
+        bool,
+        typer.Option(
+            "--nobody-worse",
+            help="Let no client pay more than without an agreement; with reversion none does.",
+        ),
+    ] = False,
     first_converted: Annotated[
         Literal["paper", "feasible"] | None,
         typer.Option(
@@ -73,8 +80,10 @@ def solve(
 ) -> None:
     """Find the equilibrium of selfish clients, a better agreement, and its proof.
 
-    FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Without it
-    the paper's setting is used. If no agreement exists, the exit code is 0 as well.
+    FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Its members
+    agree on the least total cost, and whoever slips gets no model for a slot, unless you say
+    otherwise. Without FILE the paper's setting is used, with the paper's punishment. If no
+    agreement exists, the exit code is 0 as well.
     """
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: needs --agreement uniform")
@@ -83,25 +92,28 @@ def solve(
 
     import fedaccord as fa
 
-    first = first_converted or "paper"
+    options: dict[str, Any] = {
+        "margin": margin,
+        "punishment": punishment.chosen(file),
+        "nobody_worse": nobody_worse,
+        "first_converted": first_converted or "paper",
+    }
+    chosen = OBJECTIVES[objective] if objective else None
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
         solved = fa.solve_agreement(
-            equilibrium,
-            agreement,
-            objective=OBJECTIVES[objective],
-            margin=margin,
-            whole_samples=whole_samples,
-            punishment_slots=punishment_slots,
-            first_converted=first,
+            equilibrium, agreement, objective=chosen, whole_samples=whole_samples, **options
         )
-        exists_from = fa.smallest_discount_factor(
-            equilibrium,
-            agreement,
-            margin=margin,
-            punishment_slots=punishment_slots,
-            first_converted=first,
-        )
+        exists_from = fa.smallest_discount_factor(equilibrium, agreement, **options)
+        reverting = None
+        if isinstance(options["punishment"], fa.Suspension):
+            reverting = fa.solve_agreement(
+                equilibrium,
+                agreement,
+                margin=margin,
+                whole_samples=whole_samples,
+                first_converted=options["first_converted"],
+            )
     with working("Proving"):
         certificate = fa.certify(solved)
     if profile_out is not None:
@@ -120,4 +132,6 @@ def solve(
         from fedaccord.cli.tables import print_consortium, print_solution
 
         print_consortium(output(), consortium)
-        print_solution(output(), certificate, optimum, exists_from, every)
+        print_solution(
+            output(), certificate, optimum, exists_from, reverting=reverting, every=every
+        )

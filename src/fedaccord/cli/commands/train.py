@@ -11,7 +11,7 @@ from fedaccord.cli.options import (
     FileArgument,
     FormatOption,
     PaperOptions,
-    PunishmentSlotsOption,
+    PunishmentOptions,
     ReportOption,
     check_slots,
     choose_consortium,
@@ -37,10 +37,11 @@ from fedaccord.cli.training_options import (
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from fedaccord.agreement.punishment import Punishment
     from fedaccord.game.consortium import Consortium
     from fedaccord.trials.trial import Trial
 
-_KINDS = ("equilibrium", "uniform", "individual")
+_KINDS = ("equilibrium", "uniform", "individual", "suspension")
 
 
 @with_option_groups
@@ -52,8 +53,9 @@ def train(
         typer.Option(
             "--profile",
             metavar="PROFILE",
-            help="equilibrium, uniform, individual, or a file of contributions. Repeatable: the "
-            "profiles are compared on the same data. Default: equilibrium and individual.",
+            help="equilibrium, uniform, individual, suspension (individual, under suspension), or "
+            "a file of contributions. Repeatable: the profiles are compared on the same data. "
+            "Default: equilibrium and individual.",
         ),
     ] = None,
     dataset: DatasetOption = None,
@@ -73,7 +75,7 @@ def train(
             help="Let a client slip in a slot, under every agreement. Repeatable.",
         ),
     ] = None,
-    punishment_slots: PunishmentSlotsOption = None,
+    punishment: PunishmentOptions,
     local: LocalOption = "gradient",
     rate: RateOption = None,
     batch: BatchOption = None,
@@ -135,6 +137,8 @@ def train(
     repeated game, so that you see what a slip and its punishment do:
 
     fedaccord train --paper --slots 6 --deviate client-90@2 --punishment-slots 2
+
+    With --punishment suspension, whoever slips is out and trains a model alone.
     """
     words = profile or []
     own = [Path(word) for word in words if word not in _KINDS]
@@ -150,14 +154,14 @@ def train(
     with flags_in_messages(), progress_bar() as progress:
         trial = train_profiles(
             consortium,
-            _profiles(consortium, words, punishment_slots),
+            _profiles(consortium, words, punishment.chosen(file) if punishment.given else None),
             dataset=dataset,
             data=data,
             task=task,
             local=steps,
             slots=slots,
             strategies=strategies,
-            punishment_slots=punishment_slots,
+            punishment=punishment.chosen(file),
             skew=skew,
             scale=scale,
             seeds=seeds,
@@ -192,7 +196,7 @@ def _on_flower(flower: bool, engine: str | None) -> bool:
 
 
 def _profiles(
-    consortium: "Consortium", words: Sequence[str], punishment_slots: int | None
+    consortium: "Consortium", words: Sequence[str], punishment: "Punishment | None"
 ) -> dict[str, Any] | None:
     """Each `--profile`: the name of a kind, or the agreement in a file."""
     from fedaccord.agreement.file import load_agreement
@@ -202,12 +206,14 @@ def _profiles(
     for word in words:
         if word not in _KINDS and not Path(word).exists():
             raise InvalidInput(
-                f"--profile {word}: must be equilibrium, uniform, individual, or an existing file"
+                f"--profile {word}: must be one of {', '.join(_KINDS)}, or an existing file"
             )
-    return {
-        word: word if word in _KINDS else load_agreement(word, consortium, punishment_slots)
-        for word in words
-    } or None
+    loaded = {
+        word: load_agreement(word, consortium, punishment) for word in words if word not in _KINDS
+    }
+    # contributions alone say nothing of a punishment, so that they get the usual one
+    own = {word: a.profile if a.kind == "given" else a for word, a in loaded.items()}
+    return {word: own.get(word, word) for word in words} or None
 
 
 def _print(

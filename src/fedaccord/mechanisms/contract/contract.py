@@ -38,7 +38,7 @@ from fedaccord.mechanisms.contract.model import (
 from fedaccord.mechanisms.mechanism import Outcome, outcome_of
 from fedaccord.numbers import FloatArray, count
 
-_SURVIVES = {
+_TRUTHFUL = {
     "complete": (False, "the server must know each client's cost"),
     "weak": (True, "incentive compatible; numbers of each type known"),
     "strong": (True, "incentive compatible; probabilities of types known"),
@@ -126,14 +126,16 @@ class Contract:
     def outcome(self, consortium: Consortium) -> Outcome:
         """What each client trains on and is paid if it takes the item meant for it."""
         menu, type_of = self._design(consortium)
-        survives, why = _SURVIVES[self.information]
+        truthful, why = _TRUTHFUL[self.information]
         return outcome_of(
             consortium,
             np.minimum(menu.amounts[type_of], consortium.samples),
             payments=menu.rewards[type_of],
             enforced_by="a payer",
-            survives_private_information=survives,
-            private_information=why,
+            punishment=None,
+            truthful=truthful,
+            truthful_reason=why,
+            verified="data sizes",
             notes=(_what_is_bought(menu, menu.amounts[type_of]),),
         )
 

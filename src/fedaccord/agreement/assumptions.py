@@ -1,0 +1,104 @@
+"""What a certificate has to assume, and how far off each assumption may be.
+
+Everything here follows from one number per client: the least that a slot of the punishment must
+cost it, f + gain / w, for a slip not to pay (w: how much the slots of the punishment weigh).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.punishment import Reversion
+from fedaccord.agreement.search import pull_of
+from fedaccord.agreement.threats import worth_of
+from fedaccord.numbers import FloatArray, count, write
+
+_LARGEST = 1e9
+"""Margins beyond this are not limits."""
+
+_MOST_DELAY = 1_000
+"""Slots after which a slip that nobody has seen is not looked for any longer."""
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How much weaker suspension may be than assumed before somebody slips."""
+
+    model_keeps: float
+    """kappa: the share of the agreed data that an old model may be worth."""
+    worth_alone: float
+    """nu: how many times as much as others' samples a client's own may be worth to it alone."""
+    fees: float
+    """What a suspended client may save in a slot, in money."""
+    delay: int
+    """How many slots it may take until a slip is seen; 1: it is seen before the next slot."""
+
+
+def margins_of(agreement: Agreement, gain: FloatArray, saving: FloatArray) -> Margins:
+    """The margins of an agreement that holds, from each client's gain and saving."""
+    consortium, profile = agreement.consortium, agreement.profile
+    worth = worth_of(consortium.discount_factor, agreement.punishment.slots)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = np.where(gain > 0, gain / worth, 0.0)
+    pull, price = pull_of(consortium), consortium.cost_per_sample
+    root = np.sqrt(profile.sum())
+    least = pull / root + price * profile + lost
+    return Margins(
+        model_keeps=float(((pull / root / least) ** 2).min()),
+        worth_alone=float(_worth_alone(pull, price, consortium.samples, least).min()),
+        fees=max(float((saving - lost).min()), 0.0),
+        delay=_delay(consortium.discount_factor, gain, worth * saving),
+    )
+
+
+def _worth_alone(
+    pull: FloatArray, price: FloatArray, samples: FloatArray, least: FloatArray
+) -> FloatArray:
+    """How much a client's own samples may be worth before being alone costs less than `least`.
+
+    With samples worth nu each, it trains on min(h nu^(-1/3), D) of them.
+    """
+    low, high = np.zeros_like(pull), np.full_like(pull, np.log(_LARGEST))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        root = np.exp(0.5 * middle)
+        amount = np.minimum((pull / (2.0 * price * root)) ** (2.0 / 3.0), samples)
+        enough = pull / (root * np.sqrt(amount)) + price * amount >= least
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return np.exp(low)
+
+
+def _delay(delta: FloatArray, gain: FloatArray, lost: FloatArray) -> int:
+    """The largest J with (1 + ... + delta^(J-1)) gain <= delta^(J-1) lost for every client."""
+    gained, factor = gain.copy(), np.ones_like(delta)
+    for slots in range(1, _MOST_DELAY):
+        factor = factor * delta
+        gained = gained + factor * gain
+        if (gained > factor * lost).any():
+            return slots
+    return _MOST_DELAY
+
+
+def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
+    """What is assumed and not proved, in sentences, with the margin that each has."""
+    known = (
+        "Costs follow the law of the loss, and each client's numbers are as stated.",
+        "Everyone sees after a slot what each client trained on.",
+    )
+    if isinstance(agreement.punishment, Reversion):
+        return known
+    share = f"{100 * margins.model_keeps:.3g} %"
+    fees, slots = write([margins.fees])[0], count(margins.delay, "slot")
+    late = f" It would hold if that took {slots}." if margins.delay > 1 else ""
+    return (
+        known[0],
+        known[1] + late,
+        "An old model loses its worth: it would hold as long as the last model is worth no more "
+        f"than {share} of the agreed data to a suspended client.",
+        f"Nobody passes the model on to a suspended client: a copy worth more than {share} of the "
+        "agreed data would undo the threat.",
+        "Alone, a client's model is as good as the law says for its own samples: it would hold as "
+        f"long as they are worth no more than {margins.worth_alone:,.3g} times as much to it.",
+        f"Being suspended saves no more than {fees} in a slot, besides the training.",
+    )

@@ -1,0 +1,177 @@
+"""What the certificate is computed from: the cost function (eq. 5), and a search for what is best.
+
+Nothing here comes from a solver. The best amount of a client is searched for over [0, samples],
+not taken from Lemma 1 or a formula.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray
+
+_HALVINGS = 64
+"""Deviations down to 2^-64 of the largest that could pay are tried."""
+
+_APART = 2.0**-64
+"""The factor between the amounts that are tried to bound the largest deviation that could pay."""
+
+_TOGETHER = 16_384
+"""How many clients are searched for at once: as many as stay in a core's cache."""
+
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+_GOLDEN_STEPS = 60
+"""Each step leaves 0.62 of the bracket, all of them 3e-13. The gain is flat at its maximum, so its
+own error is the square of that."""
+
+
+def cost_of(
+    consortium: Consortium, contribution: FloatArray, total: FloatArray | np.float64
+) -> FloatArray:
+    """F_n (eq. 5)."""
+    with np.errstate(divide="ignore"):
+        loss = 1.0 / np.sqrt(total * consortium.rounds) + 1.0 / consortium.rounds
+    result: FloatArray = (
+        consortium.valuation * loss
+        + consortium.cost_per_sample * contribution
+        + consortium.communication_cost
+        + consortium.server_fee
+    )
+    return result
+
+
+def saving_of(
+    consortium: Consortium,
+    profile: FloatArray,
+    before: FloatArray,
+    total_before: FloatArray | np.float64,
+) -> FloatArray:
+    """What `profile` costs each client less than `before` in another total; no cancellation."""
+    dearer = consortium.cost_per_sample * (profile - before)
+    total = profile.sum()
+    # the sum of small differences is more exact than the difference of two large sums
+    same = np.ndim(total_before) == 0
+    change = (profile - before).sum() if same else total - total_before
+    better = loss_difference(total_before, total, change)
+    return np.asarray(pull_of(consortium) * better - dearer)
+
+
+def pull_of(consortium: Consortium) -> FloatArray:
+    """rho_n / sqrt(G): the accuracy part of the cost is this over sqrt(X)."""
+    return np.asarray(consortium.valuation / np.sqrt(consortium.rounds))
+
+
+def loss_difference(
+    before: FloatArray | np.float64, after: FloatArray | np.float64, change: FloatArray | np.float64
+) -> FloatArray:
+    """1/sqrt(before) - 1/sqrt(after) for after = before + change."""
+    roots = np.sqrt(before), np.sqrt(after)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = change / (roots[0] * roots[1] * (roots[0] + roots[1]))
+    return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, difference))
+
+
+def best_deviation(
+    consortium: Consortium, profile: FloatArray, total: FloatArray | np.float64
+) -> tuple[FloatArray, FloatArray]:
+    """The deviation that saves each client most in one slot, and how much, by search.
+
+    The total may differ from client to client: only one's own amount and the total matter.
+    """
+    pull, totals = pull_of(consortium), np.broadcast_to(total, profile.shape)
+    slip, gain = np.empty_like(profile), np.empty_like(profile)
+    for n in range(0, profile.size, _TOGETHER):
+        part = slice(n, n + _TOGETHER)
+        search = _Search(
+            totals[part],
+            profile[part],
+            pull[part],
+            consortium.cost_per_sample[part],
+            consortium.samples[part],
+        )
+        slip[part], gain[part] = search.best()
+    return slip, gain
+
+
+def best_alone(consortium: Consortium) -> FloatArray:
+    """What is best for each client to train on by itself, found from all that it has."""
+    return best_deviation(consortium, consortium.samples, consortium.samples)[0]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Some clients, each searching for its best deviation while the others keep to the profile."""
+
+    total: FloatArray
+    profile: FloatArray
+    pull: FloatArray
+    price: FloatArray
+    samples: FloatArray
+
+    def gain(self, slip: FloatArray) -> FloatArray:
+        """F_n(profile) - F_n if client n alone contributes `slip`, without cancellation."""
+        change = slip - self.profile
+        after = np.maximum((self.total - self.profile) + slip, 0.0)
+        better = loss_difference(self.total, after, change)
+        return np.asarray(self.pull * better - self.price * change)
+
+    def best(self) -> tuple[FloatArray, FloatArray]:
+        """The best deviation and its gain.
+
+        The cost is convex in a client's own contribution. First 0 and the largest amount that
+        could pay, halved repeatedly, are tried, so that deviations of any size are found; then a
+        golden-section search continues between the neighbours of the best one. Not deviating (a
+        gain of 0) is always possible.
+        """
+        best = np.zeros_like(self.profile)
+        best_gain = self.gain(best)
+        most = self.most()
+        for k in range(_HALVINGS + 1):
+            best, best_gain = self._better(best, best_gain, most * 0.5**k)
+        least = most * 0.5**_HALVINGS
+        low = np.where(best > least, 0.5 * best, 0.0)
+        high = np.minimum(np.where(best > 0, 2.0 * best, least), self.samples)
+        best, best_gain = self._better(best, best_gain, self._golden(low, high))
+        stay = ~(best_gain > 0)
+        return np.where(stay, self.profile, best), np.where(stay, 0.0, best_gain)
+
+    def most(self) -> FloatArray:
+        """An upper bound on the best amount: above it the samples alone would cost more.
+
+        The best amount costs no more than any amount that is tried, accuracy loss included. Of
+        amounts 2^64 times apart, one is within a factor 2^32 of the best, so that it costs at
+        most about 2^33 times as much.
+        """
+        others = self.total - self.profile
+        most = amount = self.samples
+        while (amount > 0).any():
+            with np.errstate(divide="ignore", over="ignore"):
+                cost = self.pull / np.sqrt(np.maximum(others, 0.0) + amount) / self.price + amount
+            most, amount = np.fmin(most, cost), amount * _APART
+        return most
+
+    def _better(
+        self, best: FloatArray, best_gain: FloatArray, slip: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The better of two deviations, and its gain."""
+        gain = self.gain(slip)
+        better = gain > best_gain
+        return np.where(better, slip, best), np.where(better, gain, best_gain)
+
+    def _golden(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The deviation between `low` and `high` that gains most."""
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        gain_left, gain_right = self.gain(left), self.gain(right)
+        for _ in range(_GOLDEN_STEPS):
+            leftwards = gain_left >= gain_right
+            low, high = np.where(leftwards, low, left), np.where(leftwards, right, high)
+            width = _GOLDEN * (high - low)
+            fresh = np.where(leftwards, high - width, low + width)
+            gain_fresh = self.gain(fresh)
+            left, right = np.where(leftwards, fresh, right), np.where(leftwards, left, fresh)
+            gain_left, gain_right = (
+                np.where(leftwards, gain_fresh, gain_right),
+                np.where(leftwards, gain_left, gain_fresh),
+            )
+        return np.asarray(np.where(gain_left >= gain_right, left, right))

@@ -1,0 +1,225 @@
+"""Mechanisms in which clients say when to stop: the clock, the serial clock and fair exchange.
+
+A level rises from 0, and every client that is still in trains on that much. A client in units of
+its own cost per sample pays a_n / sqrt(Y) + x_n, with a_n = 2 h_n^1.5 for its satiation point h_n.
+
+*Clock* (Moulin 1994): the level is a share phi of everyone's data W = sum of D_n, and the first
+client to stop, stops all. The cost a_n / sqrt(phi W) + phi D_n has a single minimum, at
+
+    phi_n = h_n / (W^(1/3) D_n^(2/3)), or 1 if that is more,
+
+so the clock ends at the lowest phi_n, and no client gains by stopping anywhere else. To be held by
+suspension it needs little patience: a weight of 0.415 is enough for every client that would train
+on less than the clock's total alone. One that would train on more may be better off alone.
+
+*Serial clock*: who stops keeps its share and gets a model trained on what everyone has given so
+far; the others go on. With W_in the data of those still in, another step costs D_n and adds W_in
+samples, so a client stops when Y >= h_n (W_in / D_n)^(2/3), or at 1. Those with the smallest
+h_n / D_n^(2/3) stop first: one sort.
+
+*Fair exchange* (Hakim, Papadimitriou, Yannakakis 2026): the same with levels in samples. A client
+stops at its last sample, or when Y >= h_n k^(2/3) with k clients still in.
+
+>>> from fedaccord.game.paper import paper_consortium
+>>> consortium = paper_consortium()
+>>> [round(m.outcome(consortium).total) for m in (Clock(), SerialClock(), FairExchange())]
+[801738, 998017, 998017]
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord.agreement.enforcement import effective_discount_factor
+from fedaccord.agreement.punishment import Suspension
+from fedaccord.game.alone import alone_cost
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.cost import cost
+from fedaccord.mechanisms.mechanism import ROUNDING, Outcome, outcome_of
+from fedaccord.numbers import FloatArray, count, write
+
+SUSPENSION = Suspension()
+_NO_MORE = "More than that share does not count, so nobody can make up for whoever stopped."
+_STAGES = (
+    "Each model is trained on from the one below it; that it is as good as if all its samples had "
+    "been used from the start is an assumption."
+)
+_LISTED = 4
+"""The largest number of tiers that a note lists."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The same share of everyone's data, up to where the first client stops; held by suspension."""
+
+    name: str = "clock"
+
+    def outcome(self, consortium: Consortium) -> Outcome:
+        """The share at which the clock stops, from everyone."""
+        stops = best_shares(consortium)
+        share = float(stops.min())
+        honest = overstaying_fails(consortium, stops)
+        first = consortium.names[int(np.argmin(stops))]
+        stopped = (
+            f"{first} stops the clock at {100 * share:.1f} % of everyone's data."
+            if share < 1.0
+            else "Nobody stops the clock: everyone trains on all its data."
+        )
+        return outcome_of(
+            consortium,
+            share * consortium.samples,
+            enforced_by=str(SUSPENSION),
+            punishment=SUSPENSION,
+            more_counts=False,
+            truthful=honest,
+            truthful_reason=(
+                "obviously so: to stay in pays until the client's best share, and not after it"
+                if honest
+                else "a client that is not patient enough gains by staying in and then slipping"
+            ),
+            verified="data sizes",
+            notes=(f"{stopped} {_NO_MORE}",),
+        )
+
+
+@dataclass(frozen=True)
+class SerialClock:
+    """Shares rise, and who stops gets the model of that moment; the others go on."""
+
+    name: str = "serial clock"
+
+    def outcome(self, consortium: Consortium) -> Outcome:
+        """The share at which each client stops, and its model."""
+        return _in_tiers(
+            consortium,
+            serial_shares(consortium) * consortium.samples,
+            weights=consortium.samples,
+            reason="obviously so: to stay in pays exactly as long as the next step does",
+            verified="data sizes",
+        )
+
+
+@dataclass(frozen=True)
+class FairExchange:
+    """A client gets from each other client as many samples as it gives, if that one gives them."""
+
+    name: str = "fair exchange"
+
+    def outcome(self, consortium: Consortium) -> Outcome:
+        """The level of each client, and its model."""
+        return _in_tiers(
+            consortium,
+            exchanged(consortium),
+            weights=np.ones(consortium.size),
+            reason="to stay in pays exactly as long as the next sample does",
+            verified="nothing",
+        )
+
+
+def _in_tiers(
+    consortium: Consortium,
+    contributions: FloatArray,
+    *,
+    weights: FloatArray,
+    reason: str,
+    verified: str,
+) -> Outcome:
+    """An outcome in which a lesser model in the same slot is what keeps clients to their levels."""
+    outcome = outcome_of(
+        consortium,
+        contributions,
+        enforced_by="self-interest: who trains on less gets a lesser model",
+        tier_weights=weights,
+        truthful=True,
+        truthful_reason=reason,
+        verified=verified,
+    )
+    return outcome.with_notes(_tiers_note(outcome), _STAGES)
+
+
+def _tiers_note(outcome: Outcome) -> str:
+    """How many models there are, and what they are trained on."""
+    if outcome.models == 1:
+        return "Everyone gets the same model."
+    ascending = np.sort(outcome.access)
+    if outcome.models > _LISTED:
+        low, high = write(ascending[[0, -1]])
+        return f"There are {outcome.models:,} models, trained on {low} to {high} samples."
+    tier = np.append(0, (np.diff(ascending) > ROUNDING * ascending[1:]).cumsum())
+    sizes, trained_on = np.bincount(tier), write(ascending[np.unique(tier, return_index=True)[1]])
+    listed = ", ".join(
+        f"on {samples} for {count(int(size), 'client')}"
+        for size, samples in zip(sizes, trained_on, strict=True)
+    )
+    return f"There are {outcome.models} models, trained {listed}."
+
+
+def best_shares(consortium: Consortium) -> FloatArray:
+    """phi_n: the share of everyone's data at which each client would stop the clock."""
+    samples = consortium.samples
+    shares = consortium.satiation / (np.cbrt(samples.sum()) * np.cbrt(samples) ** 2)
+    return np.asarray(np.minimum(shares, 1.0))
+
+
+def overstaying_fails(
+    consortium: Consortium, stops: FloatArray, punishment: Suspension = SUSPENSION
+) -> bool:
+    """Whether no client gains by staying in longer than it wants to, and then slipping once.
+
+    If client n stays in, the clock ends at the others' lowest share. The best slip there must not
+    save it more, against what it pays when it stops, than the suspension that follows costs it.
+    """
+    samples = consortium.samples
+    share = stops.min()
+    agreed = cost(consortium, share * samples)
+    lowest, second = np.partition(np.append(stops, 1.0), 1)[:2]
+    without = np.where(stops == lowest, second, lowest)
+    others = without * (samples.sum() - samples)
+    slip = np.clip(consortium.satiation - others, 0.0, without * samples)
+    slipped = cost(consortium, slip, others + slip)
+    delta = effective_discount_factor(consortium.discount_factor, punishment.slots)
+    gain, lost = agreed - slipped, alone_cost(consortium) - agreed
+    useless = (1.0 - delta) * gain - delta * lost <= ROUNDING * agreed
+    return bool((useless | (gain <= ROUNDING * agreed)).all())
+
+
+def serial_shares(consortium: Consortium) -> FloatArray:
+    """The share at which each client leaves the serial clock."""
+    samples = consortium.samples
+    key = consortium.satiation / np.cbrt(samples) ** 2
+    order = np.argsort(key)
+    left = samples[order][::-1].cumsum()[::-1]  # W_in when each client stops
+    # when one leaves, the next may have had enough already: it stops at the same moment
+    reached = np.maximum.accumulate(key[order] * np.cbrt(left) ** 2)
+    shares = np.empty_like(samples)
+    shares[order] = np.minimum((np.diff(reached, prepend=0.0) / left).cumsum(), 1.0)
+    return shares
+
+
+def exchanged(consortium: Consortium) -> FloatArray:
+    """What each client gives under fair exchange, stop by stop.
+
+    The next to stop is the client with the least data or the one with the lowest satiation point
+    among those still in. Both orders are sorted once, so each stop takes a constant time.
+    """
+    samples, satiation = consortium.samples.tolist(), consortium.satiation.tolist()
+    by_data = np.argsort(consortium.samples).tolist()
+    by_satiation = np.argsort(consortium.satiation).tolist()
+    levels: list[float | None] = [None] * consortium.size
+    least = lowest = 0
+    level = reached = 0.0
+    for left in range(consortium.size, 0, -1):
+        while levels[by_data[least]] is not None:
+            least += 1
+        while levels[by_satiation[lowest]] is not None:
+            lowest += 1
+        client = by_data[least]
+        rise = samples[client] - level
+        enough = satiation[by_satiation[lowest]] * left ** (2 / 3)
+        sooner = max(enough - reached, 0.0) / left
+        if sooner < rise:
+            client, rise = by_satiation[lowest], sooner
+        level = min(level + rise, samples[client])
+        reached += rise * left
+        levels[client] = level
+    return np.array(levels, dtype=np.float64)
