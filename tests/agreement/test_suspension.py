@@ -302,20 +302,21 @@ def test_a_model_that_stays_as_good_as_new_holds_nothing() -> None:
         assert "suspension deters too little" in str(agreement.reason)
 
 
+def charging(fee: float) -> fa.Consortium:
+    """The hospitals with a server's fee."""
+    return fa.Consortium(
+        valuation=HOSPITALS.valuation,
+        cost_per_sample=HOSPITALS.cost_per_sample,
+        samples=HOSPITALS.samples,
+        discount_factor=HOSPITALS.discount_factor,
+        rounds=HOSPITALS.rounds,
+        server_fee=fee,
+    )
+
+
 @pytest.mark.parametrize(("slots", "fees"), [(1, 160), (3, 210), (None, 225)])
 def test_fees_that_a_suspended_client_saves(slots: int | None, fees: float) -> None:
     assert fa.certify(all_data(HOSPITALS, slots=slots)).margins.fees == pytest.approx(fees, abs=0.5)
-
-    def charging(fee: float) -> fa.Consortium:
-        return fa.Consortium(
-            valuation=HOSPITALS.valuation,
-            cost_per_sample=HOSPITALS.cost_per_sample,
-            samples=HOSPITALS.samples,
-            discount_factor=HOSPITALS.discount_factor,
-            rounds=HOSPITALS.rounds,
-            server_fee=fee,
-        )
-
     for fee, holds in ((fees - 1, True), (fees + 1, False)):
         certificate = fa.certify(all_data(charging(fee), slots=slots, fees_saved=True))
         assert certificate.holds == holds
@@ -334,6 +335,36 @@ def test_the_harsher_of_the_two_for_each_client() -> None:
     assert totals[either] >= max(totals[fa.Reversion()], totals[mild]) - 1e-6
     plain = fa.Suspension(None, or_reversion=True)
     assert largest(HOSPITALS, plain) == largest(HOSPITALS, fa.Suspension(None))
+
+
+def test_margins_count_the_fees_that_are_saved() -> None:
+    """With them, an old model may be worth less: at the margin it holds, beyond it does not."""
+    plain, saved = (all_data(charging(100.0), slots=1, fees_saved=saved) for saved in (False, True))
+    margins = fa.certify(saved).margins
+    assert margins.model_keeps < fa.certify(plain).margins.model_keeps
+    assert margins.fees == pytest.approx(fa.certify(plain).margins.fees - 100.0)
+    for side, holds in ((1 - 1e-6, True), (1 + 1e-6, False)):
+        kept = fa.Suspension(1, model_keeps=side * margins.model_keeps, fees_saved=True)
+        assert fa.certify(replace(saved, punishment=kept)).holds == holds
+
+
+def test_margins_leave_out_whom_reversion_keeps() -> None:
+    """With the harsher of both, they are those of the clients that suspension keeps."""
+    either = fa.Suspension(None, or_reversion=True)
+    agreement = replace(fa.solve_agreement(HOSPITALS), punishment=either)
+    certificate = fa.certify(agreement)
+    assert certificate.holds
+    for side, holds in ((1 - 1e-6, True), (1 + 1e-6, certificate.margins.model_keeps == 1.0)):
+        kappa = min(side * certificate.margins.model_keeps, 1.0)
+        kept = replace(agreement, punishment=replace(either, model_keeps=kappa))
+        assert fa.certify(kept).holds == holds
+
+
+def test_nothing_is_left_to_save_at_the_largest_total() -> None:
+    tight = fa.solve_agreement(HOSPITALS, punishment=fa.Suspension(1, model_keeps=0.5))
+    assert (
+        fa.certify(tight).assumptions[-1] == "Being suspended saves nothing besides the training."
+    )
 
 
 @pytest.mark.parametrize(

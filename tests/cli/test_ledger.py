@@ -281,8 +281,9 @@ def test_waive(suspended: Run) -> None:
     result = suspended("ledger", "waive", "ledger.db", "c", "--reason", "its disk was full")
     assert result.exit_code == 0
     assert result.stdout == (
-        "ledger.db: proposed to let c return. The next run asks 2 clients, and 2 of them must "
-        'agree: to agree, a client first sets consents_to_return = "c" in its client.toml.\n'
+        "ledger.db: proposed to let c return, which slipped in slot 1. The next run asks 2 "
+        "clients, and 2 of them must agree: to agree, a client first sets consents_to_return = "
+        '{client = "c", slipped_in = 1} in its client.toml.\n'
     )
     assert suspended("ledger", "verify", "ledger.db").exit_code == 0
     again = suspended("ledger", "waive", "ledger.db", "c", "--reason", "more")
@@ -292,7 +293,7 @@ def test_waive(suspended: Run) -> None:
 def test_waive_with_invalid_input(suspended: Run) -> None:
     refused(suspended("ledger", "waive", "ledger.db", "c"), "a waiver needs a --reason")
     words = ("ledger", "waive", "ledger.db", "a", "--reason", "x")
-    refused(suspended(*words), "'a' is not suspended; suspended are: c")
+    refused(suspended(*words), "'a' is not suspended; suspended: c")
 
 
 def test_a_client_name_in_another_unicode_form(run: Run, tmp_path: Path) -> None:

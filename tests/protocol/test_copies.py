@@ -45,7 +45,7 @@ def lying(stage: str, **content: Any) -> Callable[[Ask], Ask]:
     """What a is told in a stage is another thing than what the ledger says."""
 
     def lie(ask: Ask) -> Ask:
-        if ask.stage != stage:
+        if ask.stage != stage or "a" not in ask.contents:
             return ask
         return telling(ask, "a", **content)
 

@@ -17,6 +17,7 @@ from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import digest
+from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
@@ -37,14 +38,17 @@ def clients(folder: Path, terms: Terms) -> Clients:
         replace(
             private,
             slips={slips[private.name]: 0} if private.name in slips else {},
-            consents_to_return="b",
+            consents_to_return=("b", 1),
         )
         for private in privates_of(terms.clients)
     ]
     return Clients(terms, privates, folder)
 
 
-def answers(ask: Ask, all_of_them: Clients) -> list[Reply]:
+def answers(ask: Ask, all_of_them: Clients, state: State) -> list[Reply]:
+    """The replies; also of a server that was started again, no suspended client gets a model."""
+    if ask.stage != "consent":
+        assert not any(ask.sends_model(name) for name in state.current.out if name in ask.contents)
     all_of_them.away = {"a"} if (ask.slot, ask.stage, ask.turn) == (1, "train", 2) else set()
     return all_of_them(ask)
 
@@ -67,11 +71,11 @@ def serve(folder: Path, terms: Terms, killed_at: int | None = None) -> int:
     with ledger_at(folder / "ledger.db") as ledger:
         ledger.watch(watch)
         coordinator = Coordinator(terms, ledger, START_MODEL)
-        run(coordinator, lambda ask: answers(ask, everyone), 2)
         state = coordinator.state
+        run(coordinator, lambda ask: answers(ask, everyone, state), 2)
         if "b" in state.out and state.settled == 2 and not state.proposals:
             coordinator.propose_return("b", "it was a mistake")
-        run(coordinator, lambda ask: answers(ask, everyone), SLOTS[terms.punishment])
+        run(coordinator, lambda ask: answers(ask, everyone, state), SLOTS[terms.punishment])
     return moments
 
 

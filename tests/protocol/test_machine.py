@@ -137,8 +137,9 @@ class Slots(RuleBasedStateMachine):
         self.step(nonsense)
 
     def propose_a_return(self, who: str, agreeing: set[str]) -> None:
+        slipped_in = self.coordinator.state.out[who].slipped_in
         for name, client in self.clients.participants.items():
-            consents = who if name in agreeing else None
+            consents = (who, slipped_in) if name in agreeing else None
             client.private = replace(client.private, consents_to_return=consents)
         self.coordinator.propose_return(who, "it may be")
         self.step(self.clients)

@@ -195,7 +195,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "offer": OFFER,
     "train": TRAIN,
     "settle": SETTLED,
-    "consent": {"to_slot": 1, "model": MODEL, "reason": "it was ruined"},
+    "consent": {"to_slot": 1, "model": MODEL, "reason": "it was ruined", "terms": TERMS.digest},
 }
 """A good question of each stage."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fedaccord.errors import InvalidInput
+from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import conclusions
 from fedaccord.protocol.audit import audit, look_over
@@ -295,7 +296,7 @@ def test_all_others_may_waive_it(path: Path) -> None:
     ledger, coordinator, sent = suspended_c(path)
     with ledger:
         for name in "abde":
-            sent.set(name, consents_to_return="c")
+            sent.set(name, consents_to_return=("c", 1))
         coordinator.propose_return("c", "its disk was full")
         again = Coordinator(coordinator.state.rules, ledger, START_MODEL)  # a restarted server
         run(again, sent, 2)
@@ -310,18 +311,18 @@ def test_all_others_may_waive_it(path: Path) -> None:
         check(ledger, sent)
 
 
-@pytest.mark.parametrize("case", ["one refuses", "one is absent", "another client is meant"])
+@pytest.mark.parametrize("case", ["one refuses", "one is absent", "another client", "another slip"])
 def test_one_other_is_enough_to_refuse_it(case: str, path: Path) -> None:
     ledger, coordinator, sent = suspended_c(path)
     with ledger:
         for name in "abde":
-            sent.set(name, consents_to_return="c")
+            sent.set(name, consents_to_return=("c", 1))
         if case == "one refuses":
             sent.set("b", consents_to_return=None)
         elif case == "one is absent":
             sent.clients.away = {"b"}
         else:
-            sent.set("b", consents_to_return="d")
+            sent.set("b", consents_to_return=("d", 1) if case == "another client" else ("c", 7))
         coordinator.propose_return("c", "its disk was full")
         run(coordinator, sent, 1)
         sent.clients.away = set()
@@ -337,10 +338,10 @@ def test_who_is_suspended_too_is_asked_and_counts(path: Path) -> None:
     with played(path, sent, rules, 1) as ledger:
         coordinator = Coordinator(rules, ledger, START_MODEL)
         for name in "ade":
-            sent.set(name, consents_to_return="c")
+            sent.set(name, consents_to_return=("c", 1))
         coordinator.propose_return("c", "without b")
         run(coordinator, sent, 1)
-        sent.set("b", consents_to_return="c")
+        sent.set("b", consents_to_return=("c", 1))
         coordinator.propose_return("c", "with b")
         run(coordinator, sent, 2)
         assert decisions(ledger) == [False, True]
@@ -363,7 +364,7 @@ def test_the_suspended_have_no_say_in_a_rollback(path: Path) -> None:
 def test_what_cannot_be_waived(path: Path) -> None:
     ledger, coordinator, _ = suspended_c(path)
     with ledger:
-        with pytest.raises(InvalidInput, match="'a' is not suspended; suspended are: c"):
+        with pytest.raises(InvalidInput, match="'a' is not suspended; suspended: c"):
             coordinator.propose_return("a", "why not")
         with pytest.raises(InvalidInput, match="the reason must be one line"):
             coordinator.propose_return("c", "")
@@ -378,8 +379,9 @@ def test_a_client_consents_to_nothing_that_its_copy_does_not_know(path: Path) ->
         coordinator.propose_return("c", "its disk was full")
         ask = coordinator.next_ask(2)
     assert ask is not None
-    with pytest.raises(Refusal, match="d is not suspended, as slot 1 was settled"):
-        sent.clients.reply("a", telling(ask, "a", returns="d"))
+    for other in ({"returns": "d"}, {"slipped_in": 7}):
+        with pytest.raises(Refusal, match=r"[cd] is not suspended for that slip, as slot 1 was"):
+            sent.clients.reply("a", telling(ask, "a", **other))
 
 
 # --- New terms -----------------------------------------------------------------------------
@@ -403,11 +405,36 @@ def test_new_terms_shorten_what_would_be_longer_than_they_say(
         participant.terms = changed
     with ledger:
         coordinator = Coordinator(changed, ledger, START_MODEL)
-        known = {n: (s.slipped_in, s.slots_left) for n, s in coordinator.state.out.items()}
-        assert known == left
+        coordinator.next_ask(2)
+        slot = coordinator.state.current
+        assert {n: (s.slipped_in, s.slots_left) for n, s in slot.out.items()} == left
+        assert slot.returned == ([] if left else ["c"])
         run(coordinator, sent, 2)
         assert verdicts(ledger, 2)["c"] == ("suspended" if left else "kept")
-        assert audit(ledger.entries()) == []
+        check(ledger, sent)
+
+
+@pytest.mark.parametrize(
+    ("change", "to_come"),
+    [
+        ({"punishment": "suspension", "punishment_slots": 1}, ["cooperating"] * 2),
+        ({"punishment_slots": 1}, ["punishing", "cooperating"]),
+        ({"tolerance": 0.1}, ["punishing"] * 2),
+    ],
+)
+def test_new_terms_end_or_shorten_reversion_as_well(
+    change: dict[str, Any], to_come: list[str], path: Path
+) -> None:
+    reverting: dict[str, Any] = {"punishment": "reversion", "punishment_slots": "for ever"}
+    rules = terms(**reverting)
+    sent = Sent(rules, {"c": {1: 0}})
+    with played(path, sent, rules, 2) as ledger:
+        changed = terms(**(reverting | change))
+        for participant in sent.clients.participants.values():
+            participant.terms = changed
+        run(Coordinator(changed, ledger, START_MODEL), sent, 4)
+        assert [e.body["phase"] for e in ledger.entries(kind="slot")][2:] == to_come
+        check(ledger, sent)
 
 
 def test_whoever_is_no_longer_in_the_terms_is_not_suspended(path: Path) -> None:
@@ -415,11 +442,26 @@ def test_whoever_is_no_longer_in_the_terms_is_not_suspended(path: Path) -> None:
     with ledger:
         changed = terms(("a", "b", "d", "e"))
         coordinator = Coordinator(changed, ledger, START_MODEL)
-        assert coordinator.state.out == {}
         for name in changed.clients:
             sent.clients.participants[name].terms = changed
         run(coordinator, sent, 2)
+        assert coordinator.state.out == {}
         assert verdicts(ledger, 2) == dict.fromkeys(changed.clients, "kept")
+
+
+def test_whoever_was_let_back_may_be_left_out_of_new_terms(path: Path) -> None:
+    ledger, coordinator, sent = suspended_c(path)
+    with ledger:
+        for name in "abde":
+            sent.set(name, consents_to_return=("c", 1))
+        coordinator.propose_return("c", "its disk was full")
+        run(coordinator, sent, 1)
+        changed = terms(("a", "b", "d", "e"))
+        for name in changed.clients:
+            sent.clients.participants[name].terms = changed
+        run(Coordinator(changed, ledger, START_MODEL), sent, 2)
+        assert verdicts(ledger, 2) == dict.fromkeys(changed.clients, "kept")
+        check(ledger, sent)
 
 
 # --- The client's half ---------------------------------------------------------------------
@@ -478,7 +520,79 @@ def test_two_stories_about_who_is_out_are_refused(path: Path) -> None:
     sent, ask = asked_in(path, 2, "report")
     sent.clients.reply("a", ask)
     with pytest.raises(Refusal, match=r"told something else before \(report\)"):
-        sent.clients.reply("a", telling(ask, "a", suspended={}))
+        sent.clients.reply("a", telling(ask, "a", phase="punishing"))
+
+
+def told_in_slot_3(path: Path, **false: Any) -> tuple[Sent, Ask]:
+    """C slipped in slot 1 and is out for three slots; d slipped in slot 2; slot 3 begins."""
+    rules = terms(punishment_slots=3)
+    sent = Sent(rules, {"c": {1: 0}, "d": {2: 0}})
+    with played(path, sent, rules, 2) as ledger:
+        ask = Coordinator(rules, ledger, START_MODEL).next_ask(3)
+    assert ask is not None
+    return sent, telling(ask, "a", "b", **false)
+
+
+def left(slipped_in: int, slots: int | None) -> dict[str, int | None]:
+    return {"slipped_in": slipped_in, "slots_left": slots}
+
+
+@pytest.mark.parametrize(
+    ("false", "problem"),
+    [
+        ({"suspended": {}}, "c is suspended in slot 3, as its own copy says"),
+        ({"suspended": {}, "returned": ["c", "d"]}, "c is suspended in slot 3"),
+        ({"suspended": {"c": left(1, 2)}, "returned": ["d"]}, "d is suspended in slot 3"),
+        ({"suspended": {"c": left(1, 3), "d": left(2, 3)}}, "c is suspended for longer or shor"),
+        ({"suspended": {"c": left(1, 1), "d": left(2, 3)}}, "c is suspended for longer or shor"),
+        ({"suspended": {"c": left(2, 2), "d": left(2, 3)}}, "c is suspended for a slip that"),
+        ({"suspended": {n: left(2, 3) for n in "cde"}}, "c is suspended for a slip that its"),
+        (
+            {"suspended": {"c": left(1, 2), "d": left(2, 3), "e": left(1, 2)}},
+            "e is suspended for a slip that its own copy does not have",
+        ),
+    ],
+)
+def test_a_client_knows_who_must_be_out(false: dict[str, Any], problem: str, path: Path) -> None:
+    sent, ask = told_in_slot_3(path, **false)
+    before = len(sent.clients.copies["a"].written)
+    with pytest.raises(Refusal, match=problem):
+        sent.clients.reply("a", ask)
+    assert len(sent.clients.copies["a"].written) == before
+
+
+def test_a_client_that_missed_slots_takes_what_may_have_happened_meanwhile(path: Path) -> None:
+    """B is away in slots 2 and 3; c is back in slot 3, slips again, and d slips."""
+    rules = terms(punishment_slots=1)
+    sent = Sent(rules, {"c": {1: 0, 3: 0}, "d": {3: 0}})
+    with played(path, sent, rules, 1) as ledger:
+        coordinator = Coordinator(rules, ledger, START_MODEL)
+        sent.clients.away = {"b"}
+        run(coordinator, sent, 3)
+        sent.clients.away = set()
+        run(coordinator, sent, 4)
+        assert verdicts(ledger, 4)["b"] == "kept"
+        check(ledger, sent)
+
+
+# --- The slot of the slip ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "slipping"), [(("a", "b"), "b"), (NAMES[:4], "cd"), (NAMES, "cde")]
+)
+def test_the_others_finish_the_slot_of_a_slip(
+    names: tuple[str, ...], slipping: str, path: Path
+) -> None:
+    rules = terms(names, rounds=5)
+    sent = Sent(rules, {name: {1: 0} for name in slipping})
+    with played(path, sent, rules, 2) as ledger:
+        for slot in (1, 2):
+            turns = list(ledger.entries(slot=slot, kind="round"))
+            assert [turn.body["turn"] for turn in turns] == [1, 2, 3, 4, 5]
+            assert all(turn.body["averaged"] for turn in turns[1:])
+        assert [m for m in sent.models_to(slipping[0]) if m[0] < 3] == [(1, "train", 1)]
+        check(ledger, sent)
 
 
 # --- The audit -----------------------------------------------------------------------------
@@ -591,9 +705,8 @@ def test_a_suspended_client_takes_no_part_and_no_model(path: Path) -> None:
     "tell some clients that a client is suspended, and others that it is not",
     "ledger compare finds it in their copies, without the server",
 )
-@pytest.mark.parametrize("stage", ["report", "settle"])
-def test_two_stories_about_a_suspension_show_in_two_copies(stage: str, path: Path) -> None:
-    sent, ask = asked_in(path, 2 if stage == "report" else 1, stage)
+def test_two_stories_about_a_suspension_show_in_two_copies(path: Path) -> None:
+    sent, ask = asked_in(path, 1, "settle")
     sent.clients.reply("a", ask)
     sent.clients.reply("b", telling(ask, "b", suspended={}))
     copies = [sent.clients.copies[name].written for name in "ab"]
@@ -610,12 +723,131 @@ def test_a_waiver_without_consent_does_not_verify(path: Path) -> None:
     ledger, coordinator, sent = suspended_c(path)
     with ledger:
         for name in "abd":
-            sent.set(name, consents_to_return="c")
+            sent.set(name, consents_to_return=("c", 1))
         coordinator.propose_return("c", "three are enough")
         run(coordinator, sent, 1)
         entries = list(ledger.entries())
     (problem,) = audit(rewritten(entries, instead("decision", 1, accepted=True)))
     assert "does not follow from the entries before it" in problem
+
+
+@lie(
+    "the server",
+    "claim that a client consented to the end of a suspension",
+    "that client's copy does not have it",
+)
+def test_a_made_up_consent_shows_in_the_copy(path: Path) -> None:
+    ledger, coordinator, sent = suspended_c(path)
+    with ledger:
+        for name in "abd":
+            sent.set(name, consents_to_return=("c", 1))
+        coordinator.propose_return("c", "e agrees as well")
+        run(coordinator, sent, 1)
+        entries = list(ledger.entries())
+
+    def forge(fact: Fact) -> Fact:
+        mine = (fact.kind, fact.client) == ("consent", "e")
+        changed = {"agrees": True} if mine else {"accepted": True}
+        decided = mine or fact.kind == "decision"
+        return fact._replace(body={**fact.body, **changed}) if decided else fact
+
+    forged = rewritten(entries, forge)
+    assert audit(forged) == []
+    found = contradictions(forged, sent.clients.copies["e"].written)
+    assert any("the server wrote down something else" in problem for problem in found)
+
+
+@lie(
+    "the server",
+    "end a suspension by terms that it replaces before a slot is played under them",
+    "such terms have no effect, and consents name the terms by which they count",
+)
+def test_terms_that_nobody_sees_change_nothing(path: Path) -> None:
+    ledger, _, sent = suspended_c(path)
+    signed = terms(punishment_slots=3)
+    unseen = [
+        terms(punishment="reversion"),
+        terms(("a", "b", "d", "e")),
+        terms(punishment_slots=1),
+    ]
+    with ledger:
+        for phantom in unseen:
+            Coordinator(phantom, ledger, START_MODEL)
+        run(Coordinator(signed, ledger, START_MODEL), sent, 4)
+        assert [verdicts(ledger, slot)["c"] for slot in (2, 3, 4)] == ["suspended"] * 3
+        check(ledger, sent)
+
+
+def test_nothing_is_proposed_by_terms_that_nobody_sees(path: Path) -> None:
+    """By them a alone could let c return, or the server go back to an older model by itself."""
+    ledger, coordinator, sent = suspended_c(path)
+    with ledger:
+        for name in "abde":
+            sent.set(name, consents_to_return=("c", 1))
+        coordinator.propose_return("c", "its disk was full")
+        run(coordinator, sent, 1)
+        entries = list(ledger.entries())
+        server = Coordinator(terms(("a", "c"), rollback_consent="nobody"), ledger, START_MODEL)
+        new = next(reversed(list(ledger.entries(kind="terms")))).fact
+        with pytest.raises(InvalidInput, match="the terms are new"):
+            server.propose_return("c", "by other terms")
+        with pytest.raises(InvalidInput, match="the terms are new"):
+            server.propose_rollback(0, "by other terms")
+    forged = rewritten(entries, lambda fact: [new, fact] if fact.kind == "proposal" else fact)
+    (problem,) = audit(forged)
+    assert "is decided by terms under which no slot was begun yet" in problem
+
+
+def test_a_vote_counts_by_terms_that_the_voters_signed(path: Path) -> None:
+    ledger, coordinator, sent = suspended_c(path)
+    sent.set("a", consents_to_return=("c", 1))
+    with ledger:
+        coordinator.propose_return("c", "its disk was full")
+        ask = coordinator.next_ask(2)
+    assert ask is not None
+    with pytest.raises(Refusal, match="by other terms than this client signed"):
+        sent.clients.reply("a", telling(ask, "a", terms=terms(("a", "c")).digest))
+
+
+@lie(
+    "a client",
+    "slip again and return by the consent that was given for its last slip",
+    "consent is for one slip",
+)
+def test_consent_is_for_one_slip(path: Path) -> None:
+    rules = terms()
+    sent = Sent(rules, {"c": {1: 0, 3: 0}})
+    for name in "abde":
+        sent.set(name, consents_to_return=("c", 1))
+    with played(path, sent, rules, 1) as ledger:
+        coordinator = Coordinator(rules, ledger, START_MODEL)
+        coordinator.propose_return("c", "its disk was full")
+        run(coordinator, sent, 3)
+        coordinator.propose_return("c", "and again")
+        run(coordinator, sent, 4)
+        assert decisions(ledger) == [True, False]
+        assert verdicts(ledger, 4)["c"] == "suspended"
+        check(ledger, sent)
+
+
+# --- Fees ----------------------------------------------------------------------------------
+
+
+def test_fees_that_are_saved_are_reported_and_counted(path: Path) -> None:
+    """A server that did not know of them would offer what clients have to refuse."""
+    totals = {}
+    for fee in (0.0, 1.0, 1.5):
+        rules = terms(fees_saved=True, server_fee=fee, objective="most data", margin=0.0)
+        sent = Sent(rules)
+        with played(path.with_name(f"{fee}.db"), sent, rules, 1) as ledger:
+            price = sent.clients.participants["a"].private.cost_per_sample
+            (told,) = (e.body["fees"] for e in ledger.entries(kind="report") if e.client == "a")
+            assert told == pytest.approx(fee / price)
+            assert {e.body["accepts"] for e in ledger.entries(kind="answer")} == {True}
+            (settled,) = ledger.entries(kind="settlement")
+            totals[fee] = settled.body["total"]
+            check(ledger, sent)
+    assert totals[0.0] > totals[1.0] > totals[1.5]
 
 
 # --- Nobody worse off than at the equilibrium ----------------------------------------------

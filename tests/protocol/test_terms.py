@@ -87,7 +87,10 @@ def test_a_quorum_is_of_those_who_are_not_suspended(quorum: int, clients: int, n
     ("longest", "slots", "left"),
     [(2, 1, 1), (2, 3, 2), (2, None, 2), ("for ever", 3, 3), ("for ever", None, None)],
 )
-def test_how_long_a_client_may_be_out(longest: Any, slots: int | None, left: int | None) -> None:
-    found = terms(punishment="suspension", punishment_slots=longest)
-    assert found.may_be_out(slots) == left
-    assert terms(punishment_slots=longest).may_be_out(slots) == 0
+def test_what_is_left_of_a_punishment_under_new_terms(
+    longest: Any, slots: int | None, left: int | None
+) -> None:
+    suspending = terms(punishment="suspension", punishment_slots=longest)
+    reverting = terms(punishment="reversion", punishment_slots=longest)
+    assert suspending.still("suspension", slots) == reverting.still("reversion", slots) == left
+    assert suspending.still("reversion", slots) == reverting.still("suspension", slots) == 0

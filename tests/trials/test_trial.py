@@ -222,8 +222,9 @@ def test_rejected_on_flower(given: Any, options: dict[str, Any], message: str) -
         train(given, flower=True, **options)
 
 
-def test_the_protocol_runs_on_flower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Ray: the same messages, guards and averaging in this process."""
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same messages, guards and averaging in this process."""
     pytest.importorskip("flwr")
     from fedaccord.flower import simulation
 
@@ -231,6 +232,38 @@ def test_the_protocol_runs_on_flower(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         simulation, "simulate", lambda *args, **rest: simulate(*args, **rest, in_process=True)
     )
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_what_is_trained_on_flower_is_what_is_shown(tmp_path: Path) -> None:
+    """A server knows no prices, so it offers other amounts of least total cost than we solve."""
+    five = fa.Consortium(
+        valuation=[20, 30, 40, 60, 80],
+        cost_per_sample=[0.004, 0.005, 0.012, 0.006, 0.008],
+        samples=250,
+        rounds=3,
+        discount_factor=0.9,
+    )
+    agreement = fa.solve_agreement(five, punishment="suspension")
+    slip = {"client-4": DeviateOnce(1, 0.0)}
+    ledger = tmp_path / "ledger.db"
+    trial = train(agreement, slots=3, strategies=slip, flower=True, ledger=ledger, seeds=1)
+    [played], [run] = trial.played, trial.runs
+    assert played.agreement is not None
+    assert abs(played.agreement.total - agreement.total) > 10
+    assert fa.certify(played.agreement).holds
+    assert [slot.suspended for slot in run.slots] == [(), ("client-4",), ()]
+    totals = played.contributions.sum(axis=1)
+    assert [run.slots[slot].total for slot in (0, 2)] == [totals[0], totals[2]]
+    # in slot 2 those who are left agree anew on Flower, and it trains alone meanwhile
+    [record] = run.slots[1].alone
+    assert (record.name, record.total) == ("client-4", round(float(played.alone[1, 3])))
+    with pytest.raises(fa.InvalidInput, match="a server, which knows no prices, would offer"):
+        train(fa.play(agreement, slots=3), flower=True)
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_the_protocol_runs_on_flower(tmp_path: Path) -> None:
     told: list[int] = []
     trial = train(
         fa.solve_agreement(CONSORTIUM, margin=0.05, punishment=fa.Reversion(1)),

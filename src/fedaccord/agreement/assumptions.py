@@ -1,7 +1,9 @@
 """What a certificate has to assume, and how far off each assumption may be.
 
 Everything here follows from one number per client: the least that a slot of the punishment must
-cost it, f + gain / w, for a slip not to pay (w: how much the slots of the punishment weigh).
+cost it, f + gain / w, for a slip not to pay (w: how much the slots of the punishment weigh). Where
+a client saves its fees meanwhile, being alone must cost it that much more. With the harsher of
+both punishments, clients that reversion keeps to the agreement do not count.
 """
 
 from dataclasses import dataclass
@@ -9,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.punishment import Reversion
-from fedaccord.agreement.search import pull_of
-from fedaccord.agreement.threats import worth_of
-from fedaccord.numbers import FloatArray, count, write
+from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
+from fedaccord.agreement.search import pull_of, saving_of
+from fedaccord.agreement.threats import TOLERANCE, worth_of
+from fedaccord.numbers import BoolArray, FloatArray, count, write
 
 _LARGEST = 1e9
 """Margins beyond this are not limits."""
@@ -30,7 +32,8 @@ class Margins:
     worth_alone: float
     """nu: how many times as much as others' samples a client's own may be worth to it alone."""
     fees: float
-    """What a suspended client may save in a slot, in money."""
+    """What a suspended client may save in a slot, in money, besides what the agreement says;
+    infinite if suspension is not what keeps anybody."""
     delay: int
     """How many slots it may take until a slip is seen; 1: it is seen before the next slot."""
 
@@ -43,13 +46,32 @@ def margins_of(agreement: Agreement, gain: FloatArray, saving: FloatArray) -> Ma
         lost = np.where(gain > 0, gain / worth, 0.0)
     pull, price = pull_of(consortium), consortium.cost_per_sample
     root = np.sqrt(profile.sum())
-    least = pull / root + price * profile + lost
+    least = pull / root + price * profile + lost + _fees_saved(agreement)
+    deterred = _deterred(agreement, lost)
+    spare = np.where(saving - lost > TOLERANCE * price * profile, saving - lost, 0.0)
+    alone = _worth_alone(pull, price, consortium.samples, least)
     return Margins(
-        model_keeps=float(((pull / root / least) ** 2).min()),
-        worth_alone=float(_worth_alone(pull, price, consortium.samples, least).min()),
-        fees=max(float((saving - lost).min()), 0.0),
+        model_keeps=float(((pull / root / least) ** 2).min(where=deterred, initial=1.0)),
+        worth_alone=float(alone.min(where=deterred, initial=_LARGEST)),
+        fees=float(spare.min(where=deterred, initial=np.inf)),
         delay=_delay(consortium.discount_factor, gain, worth * saving),
     )
+
+
+def _fees_saved(agreement: Agreement) -> FloatArray | float:
+    """What the agreement lets a suspended client save, in money."""
+    punishment, consortium = agreement.punishment, agreement.consortium
+    if isinstance(punishment, Suspension) and punishment.fees_saved:
+        return consortium.communication_cost + consortium.server_fee
+    return 0.0
+
+
+def _deterred(agreement: Agreement, lost: FloatArray) -> BoolArray:
+    """Whom suspension keeps to the agreement: all, or those that reversion does not keep."""
+    punishment, before = agreement.punishment, agreement.equilibrium.profile
+    if not (isinstance(punishment, Suspension) and punishment.or_reversion):
+        return np.ones(before.size, dtype=bool)
+    return saving_of(agreement.consortium, agreement.profile, before, before.sum()) < lost
 
 
 def _worth_alone(
@@ -86,11 +108,11 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
         "Costs follow the law of the loss, and each client's numbers are as stated.",
         "Everyone sees after a slot what each client trained on.",
     )
-    if isinstance(agreement.punishment, Reversion):
+    if isinstance(agreement.punishment, Reversion) or np.isinf(margins.fees):
         return known
-    share = f"{100 * margins.model_keeps:.3g} %"
-    fees, slots = write([margins.fees])[0], count(margins.delay, "slot")
+    slots = count(margins.delay, "slot")
     late = f" It would hold if that took {slots}." if margins.delay > 1 else ""
+    share = f"{100 * margins.model_keeps:.3g} %"
     return (
         known[0],
         known[1] + late,
@@ -100,5 +122,14 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
         "agreed data would undo the threat.",
         "Alone, a client's model is as good as the law says for its own samples: it would hold as "
         f"long as they are worth no more than {margins.worth_alone:,.3g} times as much to it.",
-        f"Being suspended saves no more than {fees} in a slot, besides the training.",
+        _saved_in_words(agreement.punishment, margins.fees),
     )
+
+
+def _saved_in_words(punishment: Punishment, fees: float) -> str:
+    """What a suspended client may save besides what the agreement takes into account."""
+    known = isinstance(punishment, Suspension) and punishment.fees_saved
+    besides = "besides the training and the fees" if known else "besides the training"
+    if fees == 0.0:
+        return f"Being suspended saves nothing {besides}."
+    return f"Being suspended saves no more than {write([fees])[0]} in a slot, {besides}."

@@ -194,6 +194,8 @@ def _smallest_by_halving(exists: Callable[[float], bool], enough: float) -> floa
     low, high = 0.0, float(np.nan_to_num(enough, nan=1.0 - _SHARP))
     if np.isnan(enough) and not exists(high):
         return float("nan")
+    if exists(_SHARP):
+        return 0.0
     # often the closed form is the answer, as with equal data, and one check is enough to see it
     if high <= _SHARP or not exists(high - _SHARP):
         return high

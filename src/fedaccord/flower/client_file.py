@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
+from fedaccord.protocol.messages import LAST_SLOT
 from fedaccord.protocol.notes import CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant, Private
@@ -39,10 +40,21 @@ _PATIENCE = 30.0
 """Seconds to wait for a copy that is being written to for another message."""
 
 
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class EarlyReturn(BaseModel):
+    """A suspension: whose it is, and the slot in which that client slipped."""
+
+    model_config = _STRICT
+    client: ClientName
+    slipped_in: int = Field(ge=1, le=LAST_SLOT)
+
+
 class ClientFile(BaseModel):
     """The contents of the file. Paths are relative to it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = _STRICT
     name: ClientName
     valuation: float = Field(gt=0)
     cost_per_sample: float = Field(gt=0)
@@ -57,13 +69,14 @@ class ClientFile(BaseModel):
     model: str | None = None
     consents_to_slot: int | None = Field(default=None, ge=0)
     """The slot whose model this client agrees to go back to, if that is proposed."""
-    consents_to_return: ClientName | None = None
-    """The suspended client whose early return this client agrees to, if that is proposed."""
+    consents_to_return: EarlyReturn | None = None
+    """The suspension that this client agrees to end early, if that is proposed."""
     slips: dict[str, int] = Field(default_factory=dict)
 
     @property
     def private(self) -> Private:
         """The client's numbers."""
+        early = self.consents_to_return
         return Private(
             name=self.name,
             valuation=self.valuation,
@@ -73,7 +86,7 @@ class ClientFile(BaseModel):
             communication_cost=self.communication_cost,
             tells_discount_factor=self.tell_discount_factor,
             consents_to_slot=self.consents_to_slot,
-            consents_to_return=self.consents_to_return,
+            consents_to_return=None if early is None else (early.client, early.slipped_in),
             slips={int(slot): amount for slot, amount in self.slips.items()},
         )
 

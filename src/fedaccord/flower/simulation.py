@@ -25,18 +25,20 @@ import logging
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.solve import solve_agreement
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
@@ -45,7 +47,9 @@ from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grids import InProcessGrid, closed_cluster
 from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.server_app import run_slots
+from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import restored_notes
@@ -55,7 +59,14 @@ from fedaccord.protocol.participant import Participant, Private
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms, rules_of
 from fedaccord.repeated.match import Match
-from fedaccord.training.course import AfterRound, Course, Score, SlotRecord, TrainingRun
+from fedaccord.training.course import (
+    AfterRound,
+    Course,
+    Score,
+    SlotRecord,
+    TrainingRun,
+    with_alone,
+)
 from fedaccord.training.engine import LocalEpochs
 
 
@@ -87,9 +98,52 @@ def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
     return read_terms(given | rules, consortium.name)
 
 
+def as_offered(agreement: Agreement, rounds: int) -> Agreement:
+    """The agreement that the server would offer instead of this one.
+
+    It asks for whole samples. And it knows ratios, but no prices, so for the least total cost it
+    counts each client's cost in that client's own samples.
+    """
+    consortium = agreement.consortium
+    price, fee = consortium.cost_per_sample, consortium.communication_cost + consortium.server_fee
+    common: dict[str, Any] = {
+        "samples": consortium.samples,
+        "discount_factor": consortium.discount_factor,
+        "rounds": rounds,
+        "name": consortium.name,
+        "names": consortium.names,
+    }
+    offered = solve_agreement(
+        Consortium(
+            valuation=consortium.ratio,
+            cost_per_sample=1.0,
+            communication_cost=fee / price,
+            **common,
+        ),
+        "uniform" if agreement.kind == "uniform" else "individual",
+        objective=agreement.objective,
+        margin=agreement.margin,
+        whole_samples=True,
+        punishment=agreement.punishment,
+        nobody_worse=agreement.nobody_worse,
+    )
+    real = Consortium(
+        valuation=consortium.valuation,
+        cost_per_sample=price,
+        communication_cost=consortium.communication_cost,
+        server_fee=consortium.server_fee,
+        **common,
+    )
+    return replace(offered, equilibrium=solve_equilibrium(real))
+
+
 def terms_of(agreement: Agreement, course: Course, **rules: Any) -> Terms:
     """The terms under which a consortium would come to this agreement, and train this course."""
-    given: dict[str, Any] = {"agreement": agreement.kind, "nobody_worse": agreement.nobody_worse}
+    given: dict[str, Any] = {
+        "agreement": agreement.kind,
+        "margin": agreement.margin,
+        "nobody_worse": agreement.nobody_worse,
+    }
     given |= rules_of(agreement.punishment)
     if agreement.objective is not None:
         given["objective"] = agreement.objective
@@ -137,7 +191,10 @@ def simulate(
         else:
             _run_on_ray(serve, cast, Path(folder))
     parameters = {name: torch.from_numpy(array) for name, array in coordinator.model.items()}
-    return TrainingRun(profile, seed, tuple(diary.slots), parameters)
+    out = [[name in slot.suspended for name in consortium.names] for slot in diary.slots]
+    apart = np.where(out, alone_contribution(consortium), 0.0)
+    records = with_alone(course, diary.slots, apart, seed)
+    return TrainingRun(profile, seed, records, parameters)
 
 
 def copy_of_node(context: Context) -> CopyInMemory:

@@ -240,17 +240,21 @@ class Auditor:
         state = self.state
         if not state.between_slots or state.pending is not None or fact.slot != state.settled:
             return "comes when nothing could be proposed"
+        if state.untried:
+            return "is decided by terms under which no slot was begun yet"
         if fact.turn != state.proposals + 1:
             return "is out of turn"
         if fact.returns is not None:
-            return None if fact.returns in state.out else "is about a client that is not suspended"
+            out = state.out.get(fact.returns)
+            right = out is not None and out.slipped_in == fact.slipped_in
+            return None if right else "is about a client that is not suspended for that slip"
         if state.earlier_models().get(fact.to_slot) != fact.model:
             return "is not about the model of an earlier slot that is kept"
         return None
 
     def _opened(self, fact: facts.Slot) -> str | None:
         state = self.state
-        to_come = (state.settled + 1, state.phase)
+        to_come = (state.settled + 1, state.next_phase[0])
         if not state.between_slots or state.pending or (fact.slot, fact.phase) != to_come:
             return "is not the next slot, or not in its phase"
         return None if state.model is not None else "comes before the model to begin with"
@@ -337,7 +341,7 @@ class Auditor:
         if (problem := self._wrong_bounds()) is not None:
             return problem
         given = [o.samples for o in self.heard.values() if isinstance(o, facts.Contribution)]
-        enough = len(given) >= enough_to_average(state.current, state.rules)
+        enough = len(given) >= enough_to_average(state.current, state.rules, question.contents)
         averaged = enough and sum(given) > 0
         if fact.averaged != averaged:
             return "should have been averaged" if averaged else "should not have been averaged"

@@ -3,7 +3,7 @@
 Nobody is asked, and only the ledger is used, so anyone with the ledger can repeat it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from fedaccord.agreement.agreement import Agreement
@@ -50,7 +50,8 @@ def due(state: State, offers: Offers | None = None) -> Facts:
         )
     if slot.in_round:
         return []
-    enough = len(training(slot, terms)) >= max(1, enough_to_average(slot, terms))
+    left = training(slot, terms)
+    enough = len(left) >= max(1, enough_to_average(slot, terms, left))
     if slot.rounds < terms.rounds and enough:
         return []
     return _settle(state, slot, void=False)
@@ -93,9 +94,15 @@ def training(slot: Slot, terms: Terms) -> list[str]:
     ]
 
 
-def enough_to_average(slot: Slot, terms: Terms) -> int:
-    """How many updates a round needs: the quorum, or all if fewer clients are to train."""
-    return min(quorum(slot, terms), len(slot.contributors))
+def enough_to_average(slot: Slot, terms: Terms, asked: Collection[str]) -> int:
+    """How many updates a round needs: the quorum, or all if fewer clients are to train.
+
+    Whoever is not asked any more because it fell short in an earlier round does not count, like the
+    suspended: the others go on.
+    """
+    short = sum(name not in asked and not slot.missed.get(name) for name in slot.contributors)
+    present = len(terms.clients) - len(slot.out) - short
+    return min(terms.needed(present), len(slot.contributors) - short)
 
 
 def earned_model(slot: Slot, terms: Terms, name: str) -> bool:

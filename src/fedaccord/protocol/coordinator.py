@@ -50,7 +50,7 @@ class Coordinator:
         if state.between_slots and state.pending is None:
             if state.settled >= last_slot:
                 return None
-            self._write([facts.Slot(slot=state.settled + 1, phase=state.phase)])
+            self._write([facts.Slot(slot=state.settled + 1, phase=state.next_phase[0])])
         stage, slot, turn, contents = open_question(state)
         model = self.model if stage in ("train", "settle") else None
         return Ask(stage, slot, turn, self.ledger.head, contents, model)
@@ -86,12 +86,11 @@ class Coordinator:
     def propose_return(self, client: str, reason: str) -> None:
         """Propose to end a client's suspension early; the next run asks all others."""
         self._check_between()
-        if client not in self.state.out:
-            names = ", ".join(self.state.out) or "nobody is"
-            raise InvalidInput(
-                f"{client!r} is not suspended; suspended are: {names}", self.ledger.name
-            )
-        self._propose(Motion(returns=client), reason)
+        out = self.state.out
+        if client not in out:
+            others = f"suspended: {', '.join(out)}" if out else "no client is"
+            raise InvalidInput(f"{client!r} is not suspended; {others}", self.ledger.name)
+        self._propose(Motion(returns=client, slipped_in=out[client].slipped_in), reason)
 
     def _check_between(self) -> None:
         """Proposals are made between slots, one at a time."""
@@ -99,6 +98,12 @@ class Coordinator:
         if not state.between_slots or state.pending is not None:
             what = "a proposal" if state.pending is not None else f"slot {state.current.number}"
             raise InvalidInput(f"{what} is under way; finish it first", self.ledger.name)
+        if state.untried:
+            raise InvalidInput(
+                f"the terms are new: they apply from slot {state.settled + 1} on, and nothing can "
+                "be proposed before it is over",
+                self.ledger.name,
+            )
 
     def _propose(self, motion: Motion, reason: str) -> None:
         state = self.state
@@ -143,7 +148,7 @@ class Coordinator:
     def _take_updates(self, ask: Ask, replies: Sequence[Reply]) -> None:
         slot, terms = self.state.current, self.state.rules
         samples = {name: slot.reports[name].samples for name in ask.contents}
-        needed = enough_to_average(slot, terms)
+        needed = enough_to_average(slot, terms, ask.contents)
         over = take_round(ask, replies, self.model, samples, needed=needed, terms=terms)
         end = facts.Round(
             slot=ask.slot,

@@ -26,7 +26,7 @@ _Place: TypeAlias = tuple[str, int, str | None, int]
 """What an entry is about (kind, slot, client, turn): no client says two things in one place."""
 
 _SAID = {
-    "report": ("ratio", "samples", "discount_factor"),
+    "report": ("ratio", "samples", "discount_factor", "fees"),
     "answer": ("accepts",),
     "contribution": ("samples", "update"),
     "consent": ("agrees",),

@@ -131,11 +131,14 @@ def number(body: Mapping[str, Any], field: str) -> float:
 
 
 def read_report(body: Mapping[str, Any]) -> ReportAnswer:
-    """Ratio, samples, and the discount factor of a client that reveals it."""
+    """Ratio, samples, and what else a client reveals."""
     ratio, samples = number(body, "ratio"), whole(body, "samples", MOST_SAMPLES)
     told = body.get("discount_factor") is not None
     delta = number(body, "discount_factor") if told else None
-    return check_report(ReportAnswer(ratio=ratio, samples=samples, discount_factor=delta))
+    fees = number(body, "fees") if body.get("fees") is not None else None
+    return check_report(
+        ReportAnswer(ratio=ratio, samples=samples, discount_factor=delta, fees=fees)
+    )
 
 
 def check_report(report: ReportAnswer) -> ReportAnswer:
@@ -147,6 +150,9 @@ def check_report(report: ReportAnswer) -> ReportAnswer:
         raise ReplyRefused(Reason.NO_SAMPLES)
     if report.discount_factor is not None and not 0 <= report.discount_factor < 1:
         raise ReplyRefused(Reason.OUT_OF_RANGE.format(field="discount_factor", least=0, most=1))
+    if report.fees is not None and not 0 <= report.fees <= RATIOS[1]:
+        most = f"{RATIOS[1]:g}"
+        raise ReplyRefused(Reason.OUT_OF_RANGE.format(field="fees", least=0, most=most))
     return report
 
 

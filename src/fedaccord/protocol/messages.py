@@ -137,11 +137,14 @@ class Motion(Content):
     """Of that slot."""
     returns: str | None = None
     """The client whose suspension would end."""
+    slipped_in: SlotNumber | None = None
+    """The slot in which that client deviated."""
 
     @model_validator(mode="after")
     def _one_thing(self) -> Self:
         back = (self.to_slot is not None, self.model is not None)
-        if back not in ((True, True), (False, False)) or back[0] == (self.returns is not None):
+        early = (self.returns is not None, self.slipped_in is not None)
+        if back[0] != back[1] or early[0] != early[1] or back[0] == early[0]:
             raise ValueError("proposes nothing, or several things")
         return self
 
@@ -149,7 +152,7 @@ class Motion(Content):
     def in_words(self) -> str:
         """What would be done."""
         if self.returns is not None:
-            return f"let {self.returns} return"
+            return f"let {self.returns} return, which slipped in slot {self.slipped_in}"
         which = f"the model of slot {self.to_slot}" if self.to_slot else "the first model"
         return f"go back to {which}"
 
@@ -239,6 +242,8 @@ class AskedConsent(Motion):
 
     stage: ClassVar[Stage] = "consent"
     reason: Line
+    terms: Digest
+    """Of the terms by which it is decided."""
 
 
 Asked: TypeAlias = (
@@ -269,6 +274,8 @@ class ReportAnswer(Content):
     ratio: float
     samples: Samples
     discount_factor: float | None = None
+    fees: float | None = None
+    """(C + p)/E: what it saves while it is suspended, in its own samples, if it saves that."""
 
 
 class RankAnswer(Content):
@@ -404,7 +411,7 @@ def _check_out(suspended: Out, slot: int, terms: Terms) -> None:
     for name, one in suspended.items():
         if name not in terms.clients or not 1 <= one.slipped_in <= slot:
             raise _wrong(("suspended",))
-        if one.slots_left != terms.may_be_out(one.slots_left):
+        if one.slots_left != terms.still("suspension", one.slots_left):
             raise Refusal("the server suspends a client for longer than the terms say")
 
 

@@ -169,6 +169,20 @@ class Copy:
         entries = list(self._kept.entries(slot=slot, kind=form.kind))
         return _read(form, entries[-1]) if entries else None
 
+    def newest_of(self, form: type[AnyNote], before: int) -> AnyNote | None:
+        """The latest note of one kind about a slot before this one."""
+        last = self.newest()
+        start = min(before - 1, last.slot) if last is not None else 0
+        found = (self.latest(form, slot) for slot in range(start, 0, -1))
+        return next((note for note in found if note is not None), None)
+
+    def since(self, form: type[AnyNote], slot: int) -> Iterator[AnyNote]:
+        """All notes of one kind about a slot and those after it."""
+        last = self.newest()
+        for each in range(slot, 1 + (last.slot if last is not None else 0)):
+            for entry in self._kept.entries(slot=each, kind=form.kind):
+                yield _read(form, entry)
+
     def newest(self) -> Note | None:
         """The latest note."""
         last = self._kept.last()

@@ -30,6 +30,7 @@ def consortium_of(
         cost_per_sample=1.0,
         samples=[report.samples for report in reports],
         discount_factor=[max(delta - margin, 0.0) for delta in patience],
+        communication_cost=[report.fees or 0.0 for report in reports],
         rounds=terms.rounds,
         name=terms.name,
         names=names,

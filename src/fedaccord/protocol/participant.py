@@ -17,7 +17,6 @@ from fedaccord.protocol.messages import (
     AskedTraining,
     ConsentAnswer,
     Content,
-    Motion,
     OfferAnswer,
     Place,
     Placed,
@@ -25,6 +24,7 @@ from fedaccord.protocol.messages import (
     Refusal,
     ReportAnswer,
     SettlementAnswer,
+    Suspended,
     TrainingAnswer,
     part,
     read_question,
@@ -42,7 +42,11 @@ Look = Callable[[], object]
 
 @dataclass(frozen=True)
 class Private:
-    """What only the client itself knows. Of all this it reveals its ratio and its samples."""
+    """What only the client itself knows.
+
+    Of all this it reveals its ratio and its samples, and what it saves while it is suspended if the
+    terms say that it saves its fees.
+    """
 
     name: str
     valuation: float
@@ -53,8 +57,9 @@ class Private:
     tells_discount_factor: bool = False
     consents_to_slot: int | None = None
     """The slot whose model it agrees to go back to, if that is proposed."""
-    consents_to_return: str | None = None
-    """The suspended client whose early return it agrees to, if that is proposed."""
+    consents_to_return: tuple[str, int] | None = None
+    """The suspended client whose early return it agrees to, if that is proposed, and the slot in
+    which that one slipped: consent to one suspension is not consent to the next."""
     slips: Mapping[int, int] = field(default_factory=dict)
     """For rehearsals: slots in which it trains on another number of samples than asked."""
 
@@ -131,16 +136,51 @@ class Participant:
             raise Refusal(f"slot {slot} is settled")
 
     def _check_takes_part(self, place: Place, asked: Content) -> None:
-        """A suspended client takes no part, unless it is told that it was allowed to return."""
+        """A suspended client takes no part, and nobody is suspended or back without a reason."""
         name, slot = self.private.name, place.slot
-        if isinstance(asked, AskedReport) and name in asked.suspended:
-            raise Refusal(f"it is suspended in slot {slot}, and should not be asked")
-        settled = self._notes.recall(notes.Settlement, slot - 1)
-        if settled is None or name not in settled.suspended:
+        if isinstance(asked, AskedReport):
+            if name in asked.suspended:
+                raise Refusal(f"it is suspended in slot {slot}, and should not be asked")
+            self._check_suspended(place, asked)
+        elif self._notes.recall(notes.Report, slot) is None:  # then nothing was checked yet
+            nobody = AskedReport(phase="cooperating", suspended={}, returned=[])
+            self._check_suspended(place, nobody, only=name)
+
+    def _check_suspended(self, place: Place, told: AskedReport, only: str | None = None) -> None:
+        """Whoever was out when the client was last told must be out still, as long as agreed.
+
+        Slots may have been played without this client, so others may have slipped or returned
+        since then. But they return early only with its consent, or by terms that it signed.
+        """
+        settled = self._notes.newest_of(notes.Settlement, before=place.slot)
+        if settled is None:
             return
-        told = asked if isinstance(asked, AskedReport) else self._notes.recall(notes.Report, slot)
-        if told is None or name not in told.returned:
-            raise Refusal(f"it is suspended in slot {slot}, as its own copy says")
+        missed, known = place.slot - settled.slot - 1, settled.suspended
+        for name, one in known.items():
+            most = self.terms.still("suspension", one.slots_left)
+            if most == 0 or name not in self.terms.clients or only not in (None, name):
+                continue
+            now = told.suspended.get(name)
+            if now is None:
+                over = most is not None and missed >= most
+                if not over and not self._let_return(name, one, settled.slot, told):
+                    it = "it" if name == self.private.name else name
+                    raise Refusal(f"{it} is suspended in slot {place.slot}, as its own copy says")
+            elif now.slipped_in == one.slipped_in and not _counts_down(most, now, missed):
+                raise Refusal(f"{name} is suspended for longer or shorter than its own copy says")
+        for name, now in told.suspended.items():
+            same = name in known and known[name].slipped_in == now.slipped_in
+            if now.slipped_in <= settled.slot and not same:
+                raise Refusal(f"{name} is suspended for a slip that its own copy does not have")
+
+    def _let_return(self, name: str, out: Suspended, since: int, told: AskedReport) -> bool:
+        """Whether a suspension was ended early: its own by the others, another's by all."""
+        if name == self.private.name:
+            return name in told.returned
+        return any(
+            (note.returns, note.slipped_in, note.agrees) == (name, out.slipped_in, True)
+            for note in self._notes.since(notes.Consent, since)
+        )
 
     def _report(self, place: Place, asked: AskedReport) -> ReportAnswer:
         """(1) Its ratio and its samples; what it reported before in this slot stays its report."""
@@ -152,8 +192,13 @@ class Participant:
                 raise Refusal("the server told something else before (report)")
             return part(ReportAnswer, known)
         private = self.private
-        told = private.discount_factor if private.tells_discount_factor else None
-        report = ReportAnswer(ratio=private.ratio, samples=private.samples, discount_factor=told)
+        saved = (private.communication_cost + self.terms.server_fee) / private.cost_per_sample
+        report = ReportAnswer(
+            ratio=private.ratio,
+            samples=private.samples,
+            discount_factor=private.discount_factor if private.tells_discount_factor else None,
+            fees=saved if self.terms.fees_saved else None,
+        )
         note = notes.Report(
             **self._at(place),
             **dict(asked),
@@ -286,22 +331,29 @@ class Participant:
         if proposal.returns is None:
             agrees = private.consents_to_slot == proposal.to_slot
         else:
-            agrees = private.consents_to_return == proposal.returns
+            agrees = private.consents_to_return == (proposal.returns, proposal.slipped_in)
         answer = ConsentAnswer(agrees=agrees)
         self._notes.write(notes.Consent(**self._at(place), **dict(proposal), **dict(answer)))
         return answer
 
-    def _check_motion(self, place: Place, motion: Motion) -> None:
-        """Refuse to go back to another model than it was given, or to end what is no suspension."""
+    def _check_motion(self, place: Place, motion: AskedConsent) -> None:
+        """Refuse to go back to another model than it was given, or to end what is no suspension.
+
+        It must be decided by the terms that this client signed: they say who is asked.
+        """
+        if motion.terms != self.terms.digest:
+            raise Refusal("it is to be decided by other terms than this client signed")
         if motion.to_slot is not None:
             settled = self._notes.recall(notes.Settlement, motion.to_slot)
             if settled and settled.model not in (None, motion.model):
                 raise Refusal(f"this is not the model that slot {motion.to_slot} ended with")
         if motion.returns is not None:
             settled = self._notes.recall(notes.Settlement, place.slot)
-            if settled and motion.returns not in settled.suspended:
+            out = settled.suspended.get(motion.returns) if settled else None
+            if settled and (out is None or out.slipped_in != motion.slipped_in):
                 raise Refusal(
-                    f"{motion.returns} is not suspended, as slot {place.slot} was settled"
+                    f"{motion.returns} is not suspended for that slip, as slot {place.slot} was "
+                    "settled"
                 )
 
     def _alone(self, place: Place, told: Placed) -> float:
@@ -347,6 +399,13 @@ def _check_follows(place: Place, newest: notes.Note) -> None:
         raise Refusal("the server's ledger is shorter than before")
     if place.head.number == newest.head.number and place.head != newest.head:
         raise Refusal("the server's ledger has another end than before")
+
+
+def _counts_down(most: int | None, now: Suspended, missed: int) -> bool:
+    """Whether a suspension is as long as it can be after some slots; a void one need not count."""
+    if most is None or now.slots_left is None:
+        return now.slots_left is most
+    return most - missed <= now.slots_left <= most
 
 
 def _says(note: notes.Note, told: Content) -> bool:

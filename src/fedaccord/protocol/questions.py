@@ -26,6 +26,7 @@ from fedaccord.protocol.messages import (
     AskedReport,
     AskedSettlement,
     AskedTraining,
+    Motion,
     Stage,
     part,
 )
@@ -74,7 +75,8 @@ def open_question(state: State) -> OpenQuestion:
     """What is to be asked now, when nothing more follows by itself."""
     if state.pending is not None:
         proposal = state.pending.proposal
-        content = part(AskedConsent, proposal)
+        about = {**dict(part(Motion, proposal)), "reason": proposal.reason}
+        content = AskedConsent(**about, terms=state.rules.digest)
         asked = Contents(voters(state, proposal), lambda _: content)
         return OpenQuestion("consent", proposal.slot, proposal.turn, asked)
     slot, terms = state.current, state.rules

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol import facts
-from fedaccord.protocol.messages import BasisName, Out, Phase
+from fedaccord.protocol.messages import BasisName, Out, Phase, Suspended
 from fedaccord.protocol.terms import Terms
 
 
@@ -77,6 +77,8 @@ class State:
     def __init__(self) -> None:
         """Know nothing yet."""
         self.terms: Terms | None = None
+        self.untried = False
+        """Whether the terms are new, and no slot was begun under them yet."""
         self.slot: Slot | None = None
         self.phase: Phase = "cooperating"
         self.slots_left: int | None = 0
@@ -120,22 +122,24 @@ class State:
         """Whether no slot is open."""
         return self.slot is None or self.slot.told
 
+    @property
+    def next_phase(self) -> tuple[Phase, int | None]:
+        """The phase in which the next slot begins, and how many slots of reversion remain."""
+        left = self.rules.still("reversion", self.slots_left)
+        return ("cooperating", 0) if left == 0 else (self.phase, left)
+
     def earlier_models(self) -> dict[int | None, str]:
         """The digests of the models that one can go back to."""
         return {slot: model for slot, model in self.models.items() if slot < self.settled}
 
 
 def _terms(state: State, fact: facts.Terms) -> None:
-    """New terms shorten the suspensions that would be longer than they say, or end them."""
+    """Terms have no effect before a slot begins under them, which clients are told about.
+
+    Otherwise a server could end a punishment by terms that nobody ever sees.
+    """
+    state.untried = state.slot is not None
     state.terms = fact.terms
-    before, state.out = state.out, {}
-    for name in fact.terms.clients:
-        if name in before:
-            left = fact.terms.may_be_out(before[name].slots_left)
-            if left == 0:
-                state.returned.append(name)
-            else:
-                state.out[name] = before[name].model_copy(update={"slots_left": left})
 
 
 def _model(state: State, fact: facts.Model) -> None:
@@ -144,8 +148,18 @@ def _model(state: State, fact: facts.Model) -> None:
 
 
 def _slot(state: State, fact: facts.Slot) -> None:
-    state.slot = Slot(fact.slot, state.phase, dict(state.out), state.returned)
-    state.returned = []
+    """Punishments that began under other terms may end here, or be shortened."""
+    terms, out, returned = state.rules, dict[str, Suspended](), set(state.returned)
+    for name, one in state.out.items():
+        left = terms.still("suspension", one.slots_left)
+        if left == 0:
+            returned.add(name)
+        elif name in terms.clients:
+            out[name] = one.model_copy(update={"slots_left": left})
+    state.phase, state.slots_left = state.next_phase
+    named = [name for name in terms.clients if name in returned]
+    state.slot = Slot(fact.slot, state.phase, out, named)
+    state.out, state.returned, state.untried = dict(out), [], False
 
 
 def _report(state: State, fact: facts.Report) -> None:

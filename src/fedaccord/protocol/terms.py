@@ -121,7 +121,8 @@ class Terms(BaseModel):
     model_keeps: float = Field(default=0.0, ge=0, le=1)
     """The share of the agreed data that an old model is worth in a slot of suspension."""
     fees_saved: bool = False
-    """Whether a suspended client saves its communication cost and the server's fee."""
+    """Whether a suspended client saves its communication cost and the server's fee. Then it
+    reports how many of its own samples they are worth."""
     server_fee: float = Field(default=0.0, ge=0)
     """What each client pays the server per slot."""
     tolerance: float = Field(default=0.0, ge=0, lt=1)
@@ -176,9 +177,13 @@ class Terms(BaseModel):
             self.punishment_slots, model_keeps=self.model_keeps, fees_saved=self.fees_saved
         )
 
-    def may_be_out(self, slots: int | None) -> int | None:
-        """For how many of these slots, or for ever (None), a client may be suspended."""
-        if self.punishment == "reversion":
+    def still(self, punishment: PunishmentName, slots: int | None) -> int | None:
+        """How many of these slots of a punishment that began under other terms remain.
+
+        None is for ever. Terms end a punishment of another kind, and shorten one that is longer
+        than theirs.
+        """
+        if self.punishment != punishment:
             return 0
         known = [each for each in (slots, self.punishment_slots) if each is not None]
         return min(known, default=None)

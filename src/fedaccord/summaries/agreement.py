@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.certificate import Certificate
-from fedaccord.agreement.coalition import find_coalition
+from fedaccord.agreement.agreement import Agreement, agreement_on
+from fedaccord.agreement.certificate import Certificate, certify
+from fedaccord.agreement.coalition import Coalition, find_coalition
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
@@ -148,10 +148,7 @@ def consequences(certificate: Certificate, noun: Noun = "client") -> list[str]:
     said = [worse] if (worse := worse_off(agreement)) else []
     group = find_coalition(agreement)
     if group is not None:
-        said.append(
-            f"A group would do better on its own, for good: {listed(group.members)}, with "
-            f"{write([group.total])[0]} samples."
-        )
+        said.append(_who_would_go(agreement, group))
     out = certificate.keeps_if_one_is_out
     if out is not None and not out.all():
         said.append(
@@ -159,6 +156,19 @@ def consequences(certificate: Certificate, noun: Noun = "client") -> list[str]:
             "those who are left must then agree anew, or act selfishly."
         )
     return said
+
+
+def _who_would_go(agreement: Agreement, group: Coalition) -> str:
+    """The group that would do better on its own, or that all would do better with less or more."""
+    samples = write([group.total])[0]
+    if len(group.members) < agreement.consortium.size:
+        return (
+            f"A group would do better on its own, for good: {listed(group.members)}, with "
+            f"{samples} samples."
+        )
+    better = f"Everyone would pay less under another profile, with {samples} samples in all"
+    other = agreement_on(agreement.consortium, group.contributions, agreement.punishment)
+    return f"{better}." if certify(other).holds else f"{better}, but somebody would slip from it."
 
 
 def worse_off(agreement: Agreement) -> str:

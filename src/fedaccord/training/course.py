@@ -115,7 +115,7 @@ class SlotRecord(Record):
     suspended: tuple[str, ...] = ()
     """The clients that were suspended, and took no part."""
     alone: tuple[AloneRecord, ...] = ()
-    """What they trained on their own, where that is measured: not on Flower."""
+    """What they trained on their own."""
 
     def to_dict(self) -> dict[str, Any]:
         """The slot, with the scores after each of its rounds."""
@@ -295,6 +295,22 @@ def train(
     return TrainingRun(profile, seed, state.slots, state.parameters)
 
 
+def with_alone(
+    course: Course, slots: Sequence[SlotRecord], alone: npt.ArrayLike, seed: int
+) -> tuple[SlotRecord, ...]:
+    """Slots that were trained elsewhere, with what suspended clients train alone meanwhile.
+
+    `alone` is as in `train`.
+    """
+    state, partition, engine = RunState((), (), {}), course.partition(seed), VectorisedEngine()
+    for record, amounts in zip(slots, _amounts(course, alone, "alone"), strict=True):
+        drawn = partition.draw(record.slot) if amounts.any() else []
+        plans = _plans_alone(course, drawn, amounts, seed, record.slot)
+        state = replace(state, slots=(*state.slots, record))
+        state = _trained_alone(engine, plans, state)
+    return state.slots
+
+
 def _amounts(
     course: Course, contributions: npt.ArrayLike, field: str = "contributions"
 ) -> npt.NDArray[np.float64]:
@@ -399,7 +415,7 @@ def _trained_alone(engine: Engine, plans: dict[int, TrainingPlan], state: RunSta
         scores = tuple(score for _, score in after)
         name = plan.names[n] if plan.names else f"clients[{n}]"
         records.append(AloneRecord(n, name, plan.total, scores, _last_received(before, n)))
-    out = tuple(record.name for record in records)
+    out = closed.suspended or tuple(record.name for record in records)
     closed = replace(closed, suspended=out, alone=tuple(records))
     return replace(state, slots=(*before, closed), alone=models)
 

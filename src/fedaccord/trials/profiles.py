@@ -13,7 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement, agreement_on
-from fedaccord.agreement.punishment import Punishment, PunishmentName, Suspension
+from fedaccord.agreement.punishment import (
+    Punishment,
+    PunishmentName,
+    Suspension,
+    as_punishment,
+)
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.checks import check_whole, shown
 from fedaccord.errors import InvalidInput, Problem
@@ -114,6 +119,12 @@ def _of_consortium(
     named = profiles if isinstance(profiles, Mapping) else {name: name for name in profiles}
     if not named or (not isinstance(profiles, Mapping) and len(named) < len(list(profiles))):
         raise InvalidInput("there must be at least one, and none of them twice", field="profiles")
+    if {"individual", "suspension"} <= set(map(str, named.values())) and _suspends(punishment):
+        raise InvalidInput(
+            "individual and suspension are the same with this punishment: leave one out, or choose "
+            "reversion as the punishment of the others",
+            field="profiles",
+        )
     equilibrium = solve_equilibrium(consortium)
     found: dict[str, Any] = {}
     for name, each in named.items():
@@ -124,7 +135,7 @@ def _of_consortium(
         elif each == "equilibrium":
             found[name] = equilibrium
         elif each == "suspension":
-            terms = punishment if isinstance(punishment, Suspension) else Suspension()
+            terms = punishment if _suspends(punishment) else Suspension()
             found[name] = solve_agreement(equilibrium, punishment=terms)
         elif each in ("uniform", "individual"):
             kind: Any = each
@@ -133,6 +144,10 @@ def _of_consortium(
             raise InvalidInput(f"must be one of {', '.join(KINDS)}, got {each!r}", field="profiles")
     _consortium_of(found, consortium)
     return found
+
+
+def _suspends(punishment: Punishment | PunishmentName) -> bool:
+    return as_punishment(punishment).kind == "suspension"
 
 
 def _checked(name: object, profile: Any) -> Any:

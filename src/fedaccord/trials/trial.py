@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
@@ -128,6 +129,7 @@ def train(
     consortium, named = read_profiles(agreement, profiles, punishment)
     if flower:
         _check_one_agreement(named)
+        named = {name: _offered(each, rounds) for name, each in named.items()}
     elif folder is not None and len({file_name(name) for name in named}) < len(named):
         raise InvalidInput(
             "their names must differ in letters or digits, for checkpoints", field="profiles"
@@ -315,6 +317,25 @@ def _check_one_agreement(profiles: Mapping[str, Any]) -> None:
         raise InvalidInput(
             "on Flower there must be one, an individual or a uniform agreement", field="profiles"
         )
+
+
+def _offered(given: Agreement | Match, rounds: int | None) -> Agreement | Match:
+    """What the server would offer, so that what is shown is what is trained."""
+    from fedaccord.flower.simulation import as_offered
+
+    agreement = given.agreement if isinstance(given, Match) else given
+    if not agreement.exists:
+        return given
+    offered = as_offered(agreement, rounds or agreement.consortium.rounds)
+    if not isinstance(given, Match):
+        return offered
+    if np.abs(offered.profile - agreement.profile).max() >= 1.0:
+        raise InvalidInput(
+            f"a server, which knows no prices, would offer {offered.total:,.0f} samples and not "
+            f"{agreement.total:,.0f} as in this match: train the agreement, which is then played",
+            field="profiles",
+        )
+    return given
 
 
 def _run_on_flower(

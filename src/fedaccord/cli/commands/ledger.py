@@ -284,8 +284,7 @@ def rollback(
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
     slot, why = to_slot, reason
-    consent = f"consents_to_slot = {slot}"
-    _propose(place, lambda server: server.propose_rollback(slot, why), consent)
+    _propose(place, lambda server: server.propose_rollback(slot, why))
 
 
 @ledger.command()
@@ -304,12 +303,11 @@ def waive(
     if reason is None:
         raise InvalidInput("a waiver needs a --reason")
     name, why = normalised(client), reason
-    consent = f"consents_to_return = {json_for_people(name)}"
-    _propose(place, lambda server: server.propose_return(name, why), consent)
+    _propose(place, lambda server: server.propose_return(name, why))
 
 
-def _propose(place: str, propose: "Callable[[Coordinator], None]", consent: str) -> None:
-    """Record a proposal, and say what comes next; `consent` is a line in a client's file."""
+def _propose(place: str, propose: "Callable[[Coordinator], None]") -> None:
+    """Record a proposal, and say what comes next."""
     check_installed("a ledger", "sqlalchemy", "alembic")
     from fedaccord.ledger.store import open_ledger, read_ledger
     from fedaccord.protocol.conclusions import consents_needed, voters
@@ -324,6 +322,10 @@ def _propose(place: str, propose: "Callable[[Coordinator], None]", consent: str)
         typer.echo(f"{_shown(place)}: done at once, since the terms require nobody's consent.")
         return
     motion = pending.proposal
+    consent = f"consents_to_slot = {motion.to_slot}"
+    if motion.returns is not None:
+        whom = json_for_people(motion.returns)
+        consent = f"consents_to_return = {{client = {whom}, slipped_in = {motion.slipped_in}}}"
     asked, needed = len(voters(server.state, motion)), consents_needed(server.state, motion)
     typer.echo(
         escaped(
