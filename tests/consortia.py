@@ -24,6 +24,7 @@ def with_satiation(
     discount_factor: FloatArray | list[float] | float = 0.8,
     rounds: int = 1,
     cost_per_sample: FloatArray | list[float] | float = 1.0,
+    communication_cost: FloatArray | float = 0.0,
 ) -> Consortium:
     """The consortium whose clients have these satiation points h_n."""
     ratio = 2.0 * np.sqrt(float(rounds)) * np.asarray(satiation, dtype=np.float64) ** 1.5
@@ -33,6 +34,7 @@ def with_satiation(
         samples=samples,
         rounds=rounds,
         discount_factor=discount_factor,
+        communication_cost=communication_cost,
     )
 
 
@@ -44,12 +46,14 @@ def consortia(
     *,
     extreme: bool = True,
     whole_data: bool = False,
+    fees: bool = False,
 ) -> Consortium:
     """Any consortium: unequal data and patience, ties, one giant, ratios of any size.
 
     Three kinds of satiation points are drawn. `close` ones lie about the data of the first few
     clients, so that agreements tend to exist; `spread` ones within a factor of 9 of all the data;
-    `wild` ones (only if `extreme`) over 13 orders of magnitude, and so ratios over 20.
+    `wild` ones (only if `extreme`) over 13 orders of magnitude, and so ratios over 20. With `fees`
+    clients may have a communication cost, of up to three times all the training they could do.
     """
     size = draw(sizes)
 
@@ -73,12 +77,15 @@ def consortia(
     else:
         reach = 1.0 if kind == "spread" else 6.5
         satiation = samples.sum() * 10.0 ** each(st.floats(-reach, reach))
+    price = draw(st.sampled_from([1.0, 0.985e-8, 3e5])) * each(st.floats(0.5, 2.0))
+    paid = each(st.just(0.0) | st.floats(1e-3, 3.0)) if fees else 0.0
     return with_satiation(
         satiation,
         samples,
         each(patience),
         draw(st.integers(1, 200)),
-        draw(st.sampled_from([1.0, 0.985e-8, 3e5])) * each(st.floats(0.5, 2.0)),
+        price,
+        paid * price * samples,
     )
 
 

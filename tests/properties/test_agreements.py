@@ -52,7 +52,7 @@ indifferent to its own amount an error of 1e-15 in its cost becomes about 1e-12 
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
-@given(consortium=consortia(), options=st.sampled_from(OPTIONS))
+@given(consortium=consortia(fees=True), options=st.sampled_from(OPTIONS))
 def test_the_certificate_accepts_every_solver(
     kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
 ) -> None:
@@ -63,7 +63,7 @@ def test_the_certificate_accepts_every_solver(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
-@given(consortium=consortia(whole_data=True), options=st.sampled_from(OPTIONS))
+@given(consortium=consortia(whole_data=True, fees=True), options=st.sampled_from(OPTIONS))
 def test_agreements_in_whole_samples_hold_too(
     kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
 ) -> None:

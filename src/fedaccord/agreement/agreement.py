@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.punishment import Punishment, PunishmentName, Reversion, as_punishment
@@ -14,7 +15,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.roles import Role, roles
-from fedaccord.numbers import BoolArray, FloatArray, as_profile
+from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
 
 Kind = Literal["uniform", "individual", "given"]
@@ -113,7 +114,8 @@ class Agreement(Record):
     def worse_than_equilibrium(self) -> BoolArray:
         """Which clients pay more than at the equilibrium, beyond rounding."""
         decided = self.profile + self.equilibrium.profile
-        return -self.saving > KEPT * self.consortium.cost_per_sample * decided
+        rounding = SUMS_DIFFER * np.abs(self.equilibrium.cost)  # a saving is a difference of costs
+        return -self.saving > KEPT * self.consortium.cost_per_sample * decided + rounding
 
     _headline: ClassVar = ("kind", "exists", "total", "ratio", "free_riders", "punishment")
 

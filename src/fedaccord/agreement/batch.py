@@ -100,6 +100,7 @@ def solve_batch(
     samples: npt.ArrayLike,
     rounds: npt.ArrayLike,
     discount_factor: npt.ArrayLike,
+    fees: npt.ArrayLike = 0.0,
     kind: SolvedKind = "individual",
     margin: float = 0.0,
     punishment: Punishment | PunishmentName = "reversion",
@@ -114,6 +115,7 @@ def solve_batch(
         samples: D_n.
         rounds: G, one number per consortium, as a column.
         discount_factor: delta_n.
+        fees: C_n + p, which count only if a suspended client saves them.
         kind: "individual" or "uniform".
         margin: Design for discount factors that are this much lower than stated.
         punishment: What follows a deviation, or the name of its kind.
@@ -128,6 +130,7 @@ def solve_batch(
         "cost_per_sample": cost_per_sample,
         "samples": samples,
         "discount_factor": discount_factor,
+        "fees": fees,
         "rounds": rounds,
     }
     rows = _rows(fields)
@@ -135,10 +138,15 @@ def solve_batch(
     height = max(1, _BLOCK // rows[0].shape[1])
 
     def solve(block: list[FloatArray]) -> tuple[Any, ...]:
-        rho, price, data, delta, turns = block
-        patience = effective_patience(delta, margin, chosen.slots)
+        rho, price, data, delta, paid, turns = block
         game, at_margin = scale(
-            rho / price, data, turns[:, :1], patience, chosen, nobody_worse=nobody_worse
+            rho / price,
+            data,
+            turns[:, :1],
+            effective_patience(delta, margin, chosen.slots),
+            chosen,
+            fees=paid / price,
+            nobody_worse=nobody_worse,
         )
         return _columns(game, at_margin, kind, feasible=first_converted == "feasible")
 
@@ -171,6 +179,9 @@ def _joined(blocks: tuple[Any, ...]) -> Any:
     return None if blocks[0] is None else np.concatenate(blocks)
 
 
+_ALLOWED = {"discount_factor": "from 0 to less than 1", "fees": "0 or more"}
+
+
 def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
     """All fields as arrays of one shape, one row per consortium, each checked."""
     try:
@@ -181,11 +192,11 @@ def _rows(fields: dict[str, npt.ArrayLike]) -> list[FloatArray]:
     if not rows or rows[0].ndim > 2 or rows[0].size == 0:
         raise InvalidInput("a batch takes numbers that broadcast to consortia x clients")
     for field, values in zip(fields, given, strict=True):
-        low = values >= 0 if field == "discount_factor" else values > 0
+        low = values >= 0 if field in ("discount_factor", "fees") else values > 0
         high = values < (1.0 if field == "discount_factor" else np.inf)
         if not (low & high).all():
             b, n = np.argwhere(~(low & high))[0]
-            allowed = "from 0 to less than 1" if field == "discount_factor" else "more than 0"
+            allowed = _ALLOWED.get(field, "more than 0")
             got = as_text(values[b, n])
             wrong = f"must be {allowed} and finite, got {got}"
             raise InvalidInput(Problem(field, wrong, f"{field}[{b}, {n}]"))

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.checks import check_number
-from fedaccord.game.consortium import Consortium, satiation_points
+from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.numbers import BoolArray, FloatArray
@@ -130,6 +130,11 @@ class ScaledGame:
         """The same clients, more or less patient."""
         return replace(self, patience=np.broadcast_to(patience, self.pull.shape))
 
+    def at_its_harshest(self) -> ScaledGame:
+        """The same game if suspension left a client nothing: no old model, and its fees to pay."""
+        plain = Suspension(self.punishment.slots) if not self.reverts else self.punishment
+        return replace(self, fees=np.zeros_like(self.fees), punishment=plain)
+
     def under_reversion(self) -> ScaledGame:
         """The same clients, punished by the equilibrium."""
         return replace(
@@ -197,11 +202,21 @@ class ScaledGame:
 
     def broken(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
         """Whether the client would deviate, or contribute more, beyond rounding."""
-        sliver = self.sliver(contribution)
-        slips = self.excess(contribution, total) > sliver
-        if not self.steady:  # it may prefer the punishment although no deviation gains anything
-            slips |= self.saving(contribution, total) < -sliver
-        return np.asarray(slips & (contribution > 0) | self.gives_more(contribution, total))
+        slips = (self.excess(contribution, total) > self.sliver(contribution)) & (contribution > 0)
+        return np.asarray(
+            slips
+            | self._rather_punished(contribution, self.saving(contribution, total))
+            | self.gives_more(contribution, total)
+        )
+
+    def _rather_punished(self, contribution: FloatArray, saving: FloatArray) -> BoolArray:
+        """Whether the client prefers the punishment although no deviation gains anything.
+
+        A client can bring suspension upon itself even if it is asked for nothing, by staying away.
+        """
+        return np.asarray(
+            (saving < -self.sliver(contribution)) & ((contribution > 0) | (not self.reverts))
+        )
 
     def sliver(self, contribution: FloatArray) -> FloatArray:
         """The excess up to which it is rounding."""
@@ -214,8 +229,7 @@ class ScaledGame:
         """
         saving = self.saving(contribution, total)
         slips = threshold(self.gain(contribution, total), saving)
-        hopeless = (saving < -self.sliver(contribution)) & (contribution > 0)
-        hopeless |= self.gives_more(contribution, total)
+        hopeless = self._rather_punished(contribution, saving) | self.gives_more(contribution, total)
         return np.where(hopeless, np.inf, slips)
 
 
@@ -226,11 +240,13 @@ def scale(
     patience: FloatArray,
     punishment: Punishment = REVERSION,
     *,
+    fees: FloatArray | float = 0.0,
     nobody_worse: bool = False,
 ) -> tuple[ScaledGame, BoolArray]:
     """Rows of games from their ratios, samples, rounds (a column) and effective discount factors.
 
-    Also returns which clients are at the margin of their equilibrium.
+    `fees` are in units of the client's own cost per sample. Also returns which clients are at the
+    margin of their equilibrium.
     """
     satiation = satiation_points(ratio, rounds)
     filling = fill(satiation, samples)
@@ -243,6 +259,7 @@ def scale(
         patience=patience,
         profile=filling.profile,
         total=filling.total,
+        fees=fees,
     )
     return game, filling.at_margin
 
@@ -257,9 +274,11 @@ def scale_one(
     """One consortium as a single row."""
     consortium = equilibrium.consortium
     patience = effective_patience(consortium.discount_factor, margin, punishment.slots)
-    game = _game(
+    fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
+    return _game(
         punishment,
         nobody_worse=nobody_worse,
+        fees=fees[np.newaxis],
         pull=(consortium.ratio / np.sqrt(consortium.rounds))[np.newaxis],
         satiation=consortium.satiation[np.newaxis],
         samples=consortium.samples[np.newaxis],
@@ -267,7 +286,6 @@ def scale_one(
         profile=equilibrium.profile[np.newaxis],
         total=np.array([[equilibrium.total]]),
     )
-    return replace(game, fees=_fees(consortium, punishment))
 
 
 def _game(
@@ -280,9 +298,11 @@ def _game(
     patience: FloatArray,
     profile: FloatArray,
     total: FloatArray,
+    fees: FloatArray | float,
 ) -> ScaledGame:
     """A game from its clients and their equilibrium: its profile, and its total as a column."""
     reverts = isinstance(punishment, Reversion)
+    saved = isinstance(punishment, Suspension) and punishment.fees_saved
     everywhere = np.broadcast_to(total, pull.shape)
     alone = np.minimum(satiation, samples)
     return ScaledGame(
@@ -294,18 +314,10 @@ def _game(
         equilibrium_total=everywhere,
         punished=profile if reverts else alone,
         punished_total=everywhere if reverts else alone,
-        fees=np.broadcast_to(0.0, pull.shape),
+        fees=np.broadcast_to(fees if saved else 0.0, pull.shape),
         punishment=punishment,
         nobody_worse=nobody_worse and not reverts,
     )
-
-
-def _fees(consortium: Consortium, punishment: Punishment) -> FloatArray:
-    """(C_n + p) / E_n where a suspended client saves them, as a row."""
-    if isinstance(punishment, Suspension) and punishment.fees_saved:
-        fees = consortium.communication_cost + consortium.server_fee
-        return np.asarray(fees / consortium.cost_per_sample)[np.newaxis]
-    return np.broadcast_to(0.0, (1, consortium.size))
 
 
 def effective_patience(

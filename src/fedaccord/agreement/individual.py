@@ -82,7 +82,7 @@ class Bounds:
             led = (lead < amount) & ~eager
             amount, slope = np.where(led, lead, amount), np.where(led, steep, slope)
         if not game.steady:  # one that would rather be punished rules the total out
-            amount = np.where(self._rather_punished(total, stake), -total, amount)
+            amount = np.where(self._rather_punished(total, stake), -np.inf, amount)
         return amount, slope
 
     def between(self, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -97,16 +97,16 @@ class Bounds:
         if game.nobody_worse:
             amount = np.where(game.satiation >= low, amount, np.minimum(amount, game.lead(high)))
         if not game.steady:
-            amount = np.where(self._rather_punished(high, stake), -high, amount)
+            amount = np.where(self._rather_punished(high, stake), -np.inf, amount)
         return amount
 
     def _rather_punished(self, total: FloatArray, stake: FloatArray) -> BoolArray:
-        """Who prefers to contribute all it has to less, but being punished to that: none will do.
+        """Who prefers being punished to what it would contribute: all it has, or even nothing.
 
         Its stake may be an upper bound for lower totals, too.
         """
-        most = np.minimum(self.game.samples, total)
-        return np.asarray((self.game.satiation >= total) & (stake < most))
+        eager, most = self.game.satiation >= total, np.minimum(self.game.samples, total)
+        return np.asarray(stake < np.where(eager, most, 0.0))
 
     def _root(
         self,
@@ -284,7 +284,7 @@ def _by_halving(game: ScaledGame) -> FloatArray:
                 break
             if high.total - low.total <= _CLOSED * high.total:
                 if low.short <= 0:
-                    return _fitted(low.amounts, high.amounts, low.total)
+                    return _closed(game, low, high)
                 break
             middle = end(0.5 * (low.total + min(high.total, reach)))
             if reach < high.total:
@@ -301,6 +301,17 @@ class _End:
         self.total = total
         self.amounts = amounts
         self.short = total - float(amounts.sum())
+
+
+def _closed(game: ScaledGame, low: _End, high: _End) -> FloatArray:
+    """The profile at the largest total, where the bounds add up to it or to more.
+
+    If somebody would rather be punished above it, all who are willing to contribute less do.
+    """
+    if np.isfinite(high.amounts).all():
+        return _fitted(low.amounts, high.amounts, low.total)
+    least = np.where(game.satiation >= low.total, low.amounts, 0.0)
+    return _fitted(low.amounts, least, low.total)
 
 
 def _reach(bounds: Bounds, low: _End, high: _End) -> float:

@@ -231,7 +231,9 @@ def best_between(
     grid = np.array([high]) if convex else np.linspace(low, high, _GRID)[1:]
     losses = [loss(float(total)) for total in grid]
     n = int(np.argmin(losses))
-    start, end = (low, high) if convex else (grid[max(n - 1, 0)], grid[min(n + 1, grid.size - 1)])
+    start, end = low, high
+    if not convex:
+        start, end = (grid[n - 1] if n > 0 else low), grid[min(n + 1, grid.size - 1)]
     if start == end or losses[n] == np.inf:
         return float(grid[n])
     worst = _HUGE if convex else max(value for value in losses if value < np.inf)

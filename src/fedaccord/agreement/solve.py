@@ -208,27 +208,43 @@ def _smallest_by_halving(exists: Callable[[float], bool], enough: float) -> floa
 def _individual(
     equilibrium: Equilibrium, game: ScaledGame, whole_samples: bool, objective: Objective
 ) -> Agreement:
-    profile = individual.largest_profiles(game)
-    if not _worthwhile(equilibrium, profile):
-        profile = game.equilibrium
-    elif objective != "most data":
-        best_profile = least_cost_profile if objective == "least total cost" else fairest_profile
-        profile = best_profile(equilibrium, game, profile[0], whole=whole_samples)[np.newaxis]
-    elif whole_samples:
-        profile = largest_whole_profile(game, profile)
-    reason = None
-    if not _worthwhile(equilibrium, profile):
-        reason = _why_no_individual(equilibrium, game, whole_samples)
-    elif _is_useless(equilibrium, profile[0], objective):
-        reason = _NO_USE[objective]
+    largest, reason = individual.largest_profiles(game), None
+    profile = game.equilibrium[0]
+    if not _worthwhile(equilibrium, largest):
+        reason = _why_no_individual(equilibrium, game)
+    else:
+        profile = _best(equilibrium, game, largest, objective, whole=whole_samples)
+        if whole_samples and not _worthwhile(equilibrium, profile):
+            reason = _NOTHING_WHOLE
+            real = _best(equilibrium, game, largest, objective, whole=False)
+            if _is_useless(equilibrium, real, objective):
+                reason = _NO_USE[objective]
+        elif _is_useless(equilibrium, profile, objective):
+            reason = _NO_USE[objective]
     return Agreement(
         equilibrium=equilibrium,
-        profile=equilibrium.profile if reason else _frozen(profile[0]),
+        profile=equilibrium.profile if reason else _frozen(profile),
         kind="individual",
         exists=reason is None,
         reason=reason,
         objective=objective,
     )
+
+
+def _best(
+    equilibrium: Equilibrium,
+    game: ScaledGame,
+    largest: FloatArray,
+    objective: Objective,
+    *,
+    whole: bool,
+) -> FloatArray:
+    """The best enforceable profile by an objective, given the largest one; one row of it."""
+    if objective == "most data":
+        row: FloatArray = (largest_whole_profile(game, largest) if whole else largest)[0]
+        return row
+    best_profile = least_cost_profile if objective == "least total cost" else fairest_profile
+    return best_profile(equilibrium, game, largest[0], whole=whole)
 
 
 def _uniform(
@@ -272,19 +288,20 @@ def _is_useless(equilibrium: Equilibrium, profile: FloatArray, objective: Object
     if objective == "most data":
         return False
     loss_of = LOSSES[objective](equilibrium)
-    return loss_of(profile) >= loss_of(equilibrium.profile)
+    better = loss_of(profile) < loss_of(equilibrium.profile)
+    return not better or not _worthwhile(equilibrium, profile)
 
 
-def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame, whole: bool) -> str:
+def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame) -> str:
     least = individual.smallest_common_discount_factor(game)
     if (equilibrium.profile == game.samples).all():
         return "everyone already contributes all it has at the equilibrium"
-    if not game.steady:
-        return _TOO_MILD
     if np.isnan(least):
         return "however patient the clients are, nobody could gain from contributing more"
-    if whole and game.patience.min() > least:
-        return _NOTHING_WHOLE
+    if not game.steady:
+        harsh = individual.largest_profiles(game.at_its_harshest())
+        if _worthwhile(equilibrium, harsh):
+            return _TOO_MILD
     return f"the clients are not patient enough: it takes {_patience(least, game)}"
 
 
@@ -295,11 +312,14 @@ def _why_no_uniform(
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
         return "however patient the free riders are, none could gain from contributing more"
-    if not game.steady:
-        return _TOO_MILD
     real = uniform.solve_uniform_rows(game, feasible_first=chosen == "feasible")
     if whole and _worthwhile(equilibrium, real.profile):
         return _NOTHING_WHOLE
+    if not game.steady:
+        harsh = game.at_its_harshest()
+        plain = uniform.solve_uniform_rows(harsh, feasible_first=chosen == "feasible")
+        if _worthwhile(equilibrium, plain.profile):
+            return _TOO_MILD
     least = None  # with unequal data, finding it takes thirty times as long as solving
     if equilibrium.consortium.equal_samples:
         least = smallest_discount_factor(
