@@ -156,7 +156,7 @@ def test_infinity_is_kept_in_a_frame_and_is_none_in_a_dict() -> None:
 
 @pytest.mark.parametrize("words", [("certify",), ("play", "--slots", "4"), ("compare",)])
 def test_json_on_the_command_line_is_the_dict(words: tuple[str, ...], tmp_path: Path) -> None:
-    consortium = fa.paper_consortium(clients=4)
+    consortium = fa.paper_consortium(clients=60)
     agreement = fa.solve_agreement(consortium)
     profile = tmp_path / "profile.json"
     profile.write_text(json.dumps(agreement.to_dict()))
@@ -166,7 +166,7 @@ def test_json_on_the_command_line_is_the_dict(words: tuple[str, ...], tmp_path: 
         "compare": compare(consortium).to_dict(),
     }
     files = [str(profile)] if words == ("certify",) else []
-    options = ["--paper", "--clients", "4", "--format", "json"]
+    options = ["--paper", "--clients", "60", "--format", "json"]
     printed = json.loads(CliRunner().invoke(app, [*words, *files, *options]).stdout)
     here = expected[words[0]]
     assert {field: printed[field] for field in here} == here

@@ -73,7 +73,7 @@ def test_suspension_in_the_report() -> None:
     text = " ".join(Tags(page_of(agreement)).text.split())
     for words in (
         "whoever does gets no model for 1 slot and trains alone, while the other members go on",
-        "No punishment could be harsher",
+        "In any one slot nothing could cost it more",
         "What is assumed, not proved",
         "21.9 % of the agreed data",
         "by suspension for 1 slot",
@@ -123,7 +123,7 @@ def test_a_refuted_profile() -> None:
     consortium = example_consortium()
     text = Tags(page_of(fa.agreement_on(consortium, consortium.samples))).text
     assert "This profile would not hold" in text
-    assert "Refuted: 1 of 6 members would slip, Lakeside Clinic first of all." in text
+    assert "Refuted, with reversion for ever: 1 of 6 members would slip, Lakeside" in text
     assert "Who would slip" in text
     assert "Why it does not hold" in text
 

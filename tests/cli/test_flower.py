@@ -74,12 +74,6 @@ def test_the_punishment_is_chosen(
     assert (terms.after_slip, terms.objective, terms.nobody_worse) == (punishment, objective, True)
 
 
-def test_the_harsher_punishment_is_not_for_flower(three: Run) -> None:
-    result = three("flower", "new", "app", "three.toml", "--dataset", "digits", "--harsher")
-    assert result.exit_code == 2
-    assert "--harsher: on Flower the punishment is the same for all clients" in result.stderr
-
-
 def test_new_writes_an_app(three: Run) -> None:
     result = three(
         "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"

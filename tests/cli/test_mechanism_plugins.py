@@ -89,7 +89,7 @@ def test_a_mechanism_from_another_package_is_compared(
     assert comparison["fair lottery"].outcome.total == 500_000.0
     assert [entry.name for entry in comparison.entries][-2:] == ["detection", "fair lottery"]
     text = run("compare", "--paper").stdout
-    assert "fair lottery: Enforced by a lottery" in text
+    assert "fair lottery: A lottery is not enough" in text
     chosen = run("compare", "--paper", "--mechanism", "fair-lottery", "--format", "json").stdout
     [mechanism] = json.loads(chosen)["mechanisms"]
     assert (mechanism["name"], mechanism["total"]) == ("fair lottery", 500_000.0)

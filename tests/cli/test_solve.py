@@ -139,7 +139,7 @@ def test_the_text(run: Run) -> None:
     for words in ("50,397", "116,000", "3 of 6", "0 of 6", "2.30", "Proved: no client gains"):
         assert words in text
     assert "Lakeside Clinic       16,000        0   16,000" in text
-    assert "With reversion, the paper's punishment, the agreement would be on 110,814" in text
+    assert "With reversion, the paper's punishment, the best agreement would be on 110,814" in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert "\x1b" not in text
 

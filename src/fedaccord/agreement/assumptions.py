@@ -111,7 +111,7 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
     if isinstance(agreement.punishment, Reversion) or np.isinf(margins.fees):
         return known
     slots = count(margins.delay, "slot")
-    late = f" It would hold if that took {slots}." if margins.delay > 1 else ""
+    late = f" The agreement would still hold if that took {slots}." if margins.delay > 1 else ""
     share = f"{100 * margins.model_keeps:.3g} %"
     return (
         known[0],

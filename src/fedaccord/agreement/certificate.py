@@ -126,7 +126,9 @@ class Certificate(Record):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed and not proved, in sentences, with the margin that each has."""
-        return assumptions_of(self.agreement, self.margins) if self.holds else ()
+        if not (self.agreement.exists and self.holds):
+            return ()
+        return assumptions_of(self.agreement, self.margins)
 
     @property
     def _reverts(self) -> bool:

@@ -229,7 +229,9 @@ class ScaledGame:
         """
         saving = self.saving(contribution, total)
         slips = threshold(self.gain(contribution, total), saving)
-        hopeless = self._rather_punished(contribution, saving) | self.gives_more(contribution, total)
+        hopeless = self._rather_punished(contribution, saving) | self.gives_more(
+            contribution, total
+        )
         return np.where(hopeless, np.inf, slips)
 
 

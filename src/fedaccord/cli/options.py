@@ -165,6 +165,21 @@ MarginOption = Annotated[
         help="How much less patient than stated the clients may be; default 0.",
     ),
 ]
+ObjectiveOption = Annotated[
+    Literal["most-data", "least-total-cost", "fairest"] | None,
+    typer.Option(
+        "--objective",
+        help="What the agreement optimises; default: least-total-cost with suspension, "
+        "most-data with reversion.",
+    ),
+]
+NobodyWorseOption = Annotated[
+    bool,
+    typer.Option(
+        "--nobody-worse",
+        help="Let no client pay more than without an agreement; with reversion none does.",
+    ),
+]
 PunishmentSlotsOption = Annotated[
     int | None,
     typer.Option(
@@ -207,13 +222,6 @@ class PunishmentOptions:
             help="Suspension: a suspended client saves its communication cost and the fee.",
         ),
     ] = False
-    harsher: Annotated[
-        bool,
-        typer.Option(
-            "--harsher",
-            help="Suspension: for each client, reversion instead where that costs it more.",
-        ),
-    ] = False
 
     @property
     def given(self) -> bool:
@@ -230,24 +238,38 @@ class PunishmentOptions:
         if kind == "reversion":
             self._check_reversion()
             return Reversion(self.punishment_slots)
-        usual = Suspension(
-            model_keeps=self.model_keeps or 0.0,
-            fees_saved=self.fees_saved,
-            or_reversion=self.harsher,
-        )
+        usual = Suspension(model_keeps=self.model_keeps or 0.0, fees_saved=self.fees_saved)
         if self.punishment_slots is None and not self.for_ever:
             return usual
         return replace(usual, slots=self.punishment_slots)
 
     def _check_reversion(self) -> None:
         """Refuse options that only suspension has."""
-        given = {
-            "--model-keeps": self.model_keeps is not None,
-            "--fees-saved": self.fees_saved,
-            "--harsher": self.harsher,
-        }
-        for flag in (flag for flag, value in given.items() if value):
-            raise InvalidInput(f"{flag}: needs --punishment suspension")
+        for field in ("model_keeps", "fees_saved", "harsher"):
+            if getattr(self, field, None) not in (None, False):
+                raise InvalidInput(f"{flag_of(field)}: needs --punishment suspension")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyPunishmentOptions(PunishmentOptions):
+    """The same where the punishment may differ from client to client, which cannot be played."""
+
+    harsher: Annotated[
+        bool,
+        typer.Option(
+            "--harsher",
+            help="Suspension: for each client, reversion instead where that costs it more.",
+        ),
+    ] = False
+
+    def chosen(self, file: Path | None) -> "Punishment":
+        """As above, or the harsher one of both for each client."""
+        from fedaccord.agreement.punishment import Suspension
+
+        chosen = super().chosen(file)
+        return (
+            replace(chosen, or_reversion=self.harsher) if isinstance(chosen, Suspension) else chosen
+        )
 
 
 AllOption = Annotated[

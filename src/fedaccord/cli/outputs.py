@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedaccord.game.social_optimum import SocialOptimum
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.repeated.match import Match
+    from fedaccord.summaries.agreement import Alternatives
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison, Estimate
     from fedaccord.trials.trial import Trial
@@ -114,13 +115,16 @@ def _cannot_write(path: Path, error: OSError) -> FedaccordError:
 
 
 def write_report(
-    path: Path, certificate: "Certificate", comparison: "Comparison | None" = None
+    path: Path,
+    certificate: "Certificate",
+    alternatives: "Alternatives | None" = None,
+    comparison: "Comparison | None" = None,
 ) -> None:
     """Write the HTML page about an agreement."""
     from fedaccord.report import render_report
 
     with working("Writing the report"):
-        write_file(path, render_report(certificate, comparison))
+        write_file(path, render_report(certificate, alternatives, comparison))
 
 
 def write_account(path: Path, account: "Account") -> None:

@@ -16,7 +16,7 @@ from fedaccord.cli.console import escaped, json_for_people, output
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
     CLIENT_NOTE,
-    against_reversion,
+    alternative_sentences,
     assumption_sentences,
     choose_clients,
     client_rows,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry
     from fedaccord.numbers import BoolArray
     from fedaccord.repeated.match import Match
+    from fedaccord.summaries.agreement import Alternatives
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison, Estimate
     from fedaccord.training.course import TrainingRun
@@ -69,18 +70,18 @@ def print_solution(
     optimum: "SocialOptimum",
     exists_from: float | None,
     *,
-    reverting: "Agreement | None",
+    alternatives: "Alternatives",
     every: bool,
 ) -> None:
-    """What `solve` found; `reverting` is what the paper's punishment would give, if not that."""
+    """What `solve` found, and what else there would be."""
     print_comparison(console, [certificate])
     worse = worse_off(certificate.agreement)
     for sentence in solution_sentences(certificate, optimum, exists_from):
         console.print(
             f"{sentence} (--nobody-worse rules that out.)" if sentence == worse else sentence
         )
-    if reverting is not None:
-        console.print(against_reversion(certificate.agreement, reverting))
+    for sentence in alternative_sentences(certificate.agreement, alternatives):
+        console.print(sentence)
     print_clients(console, certificate, every)
     print_assumptions(console, certificate)
 

@@ -128,13 +128,14 @@ def _in_tiers(
     outcome = outcome_of(
         consortium,
         contributions,
-        enforced_by="self-interest: who trains on less gets a lesser model",
+        enforced_by="self-interest: whoever trains on less gets a worse model",
         tier_weights=weights,
         truthful=True,
         truthful_reason=reason,
         verified=verified,
     )
-    return outcome.with_notes(_tiers_note(outcome), _STAGES)
+    stages = () if outcome.models == 1 else (_STAGES,)
+    return outcome.with_notes(_tiers_note(outcome), *stages)
 
 
 def _tiers_note(outcome: Outcome) -> str:

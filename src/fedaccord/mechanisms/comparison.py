@@ -78,7 +78,7 @@ class ComparedMechanism(Record):
             "worst_saving": self.worst_saving,
             "self_enforcing": self.self_enforcing,
             "enforced_by": outcome.enforced_by,
-            "punishment": outcome.punishment,
+            "punishment": outcome.punishment if self.needs_patience else None,
             "needs_patience": self.needs_patience,
             "truthful": outcome.truthful,
             "truthful_reason": outcome.truthful_reason,

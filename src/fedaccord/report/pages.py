@@ -94,9 +94,17 @@ LISTED = 300
 """Rows of a table on a page; of a larger consortium it shows a selection."""
 
 
-def render_report(certificate: Certificate, comparison: "Comparison | None" = None) -> str:
-    """The page about an agreement, and a training under it if there was one, as text."""
+def render_report(
+    certificate: Certificate,
+    alternatives: about_agreement.Alternatives | None = None,
+    comparison: "Comparison | None" = None,
+) -> str:
+    """The page about an agreement, and a training under it if there was one, as text.
+
+    `alternatives` are other agreements to mention.
+    """
     agreement = certificate.agreement
+    others = about_agreement.alternative_sentences(agreement, alternatives or {})
     chosen = about_agreement.choose_clients(certificate, LISTED)
     return fill(
         "report.html.j2",
@@ -114,8 +122,8 @@ def render_report(certificate: Certificate, comparison: "Comparison | None" = No
         table_note=about_agreement.page_note(certificate, len(chosen)),
         more_note=about_agreement.MORE_NOTE,
         pictures=_pictures(certificate),
-        consequences=about_agreement.consequences(certificate, "member"),
-        assumptions=about_agreement.assumption_sentences(certificate),
+        consequences=about_agreement.consequences(certificate, "member") + others,
+        assumptions=about_agreement.assumption_sentences(certificate, "member"),
         punishment=agreement.punishment,
         discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
         comparison=comparison,

@@ -1,15 +1,17 @@
 """What is said about an agreement and its clients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.certificate import Certificate, certify
 from fedaccord.agreement.coalition import Coalition, find_coalition
-from fedaccord.agreement.punishment import Reversion
+from fedaccord.agreement.punishment import Reversion, Suspension
+from fedaccord.agreement.solve import solve_agreement
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import BoolArray, FloatArray, count, patience, write
@@ -66,21 +68,23 @@ def summary(certificate: Certificate, noun: Noun = "client") -> str:
     agreement = certificate.agreement
     equilibrium, size = agreement.equilibrium, agreement.consortium.size
     before, after = write([equilibrium.total, agreement.total])
-    alone = f"Left to themselves, they would train on {before} samples in a slot"
+    selfish = f"Left to themselves, they would train on {before} samples in a slot"
     if equilibrium.free_riders:
         riders = so_many(equilibrium.free_riders, size, noun)
-        alone += f", and {riders} would contribute nothing"
+        selfish += f", and {riders} would contribute nothing"
     if not agreement.exists:
-        return f"{alone}. {none_exists(agreement)}: {agreement.reason}."
+        return f"{selfish}. {none_exists(agreement)}: {agreement.reason}."
     contributing = so_many(size - agreement.free_riders, size, noun)
     agreed = (
         f"Here {contributing} contribute, "
         f"and together they train on {after} samples, {agreement.ratio:,.2f} times as many."
     )
     if not certificate.holds:
-        return f"{alone}. {agreed} But {_who_does_not_keep(certificate, noun)}."
+        return f"{selfish}. {agreed} But {_who_does_not_keep(certificate, noun)}."
     better = so_many(int((agreement.saving > 0).sum()), size, noun).capitalize()
-    return f"{alone}. {agreed} {better} would pay less than without the agreement."
+    worse = int(agreement.worse_than_equilibrium.sum())
+    dearer = f", and {worse:,} would pay more" if worse else ""
+    return f"{selfish}. {agreed} {better} would pay less than without the agreement{dearer}."
 
 
 def verdict(certificate: Certificate, noun: Noun = "client") -> str:
@@ -96,13 +100,14 @@ def verdict(certificate: Certificate, noun: Noun = "client") -> str:
             f"factor of at least {patience(certificate.threshold[worst])} and has "
             f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
         )
+    refuted = f"Refuted, with {agreement.punishment}"
     if certificate.keeps.all():
         return (
-            f"Refuted: a {noun} would gain by not carrying out the punishment, "
+            f"{refuted}: a {noun} would gain by not carrying out the punishment, "
             "so the punishment deters nobody."
         )
     who = _who_does_not_keep(certificate, noun)
-    return f"Refuted: {who}, {certificate.worst_client} first of all."
+    return f"{refuted}: {who}, {certificate.worst_client} first of all."
 
 
 def solution_sentences(
@@ -183,21 +188,57 @@ def worse_off(agreement: Agreement) -> str:
     )
 
 
-def against_reversion(agreement: Agreement, other: Agreement) -> str:
-    """What the paper's punishment would give, beside an agreement with suspension."""
+Alternatives: TypeAlias = Mapping[str, Agreement]
+"""Other agreements of the same consortium, by what they assume, as a sentence begins."""
+
+
+def alternatives_to(agreement: Agreement) -> dict[str, Agreement]:
+    """With suspension: what reversion would give, and what if nobody may be worse off."""
+    if _reverts(agreement) or agreement.kind == "given":
+        return {}
+    solve = partial(
+        solve_agreement,
+        agreement.equilibrium,
+        agreement.kind,
+        objective=agreement.objective,
+        margin=agreement.margin,
+        whole_samples=agreement.whole_samples,
+        first_converted=agreement.first_converted_by or "paper",
+    )
+    found = {"With reversion, the paper's punishment,": solve()}
+    if agreement.worse_than_equilibrium.any():
+        spared = solve(punishment=agreement.punishment, nobody_worse=True)
+        found["If nobody may pay more than without an agreement,"] = spared
+    return found
+
+
+def alternative_sentences(agreement: Agreement, alternatives: Alternatives) -> list[str]:
+    """What each of the alternatives would give."""
+    return [_beside(agreement, other, with_) for with_, other in alternatives.items()]
+
+
+def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
+    """What another agreement would give, beside this one."""
     if not other.exists:
-        return f"With reversion, the paper's punishment, there would be none: {other.reason}."
-    total, saved = write([other.total])[0], write([float(other.saving.sum())])[0]
-    here = write([float(agreement.saving.sum())])[0]
+        return f"{assuming} there would be none: {other.reason}."
+    total, saved = write([other.total])[0], float(other.saving.sum())
+    here = float(agreement.saving.sum())
+    if not agreement.exists:
+        beside = ""
+    elif here < 0:
+        beside = f", while this one costs {write([-here])[0]} more than none"
+    else:
+        beside = f", instead of {write([here])[0]}"
+    effect = f"save {write([saved])[0]}" if saved >= 0 else f"cost {write([-saved])[0]} more"
     return (
-        f"With reversion, the paper's punishment, the agreement would be on {total} samples and "
-        f"save {saved} in a slot in all, instead of {here}."
+        f"{assuming} the best agreement would be on {total} samples and {effect} in a slot in "
+        f"all{beside}."
     )
 
 
-def assumption_sentences(certificate: Certificate) -> list[str]:
+def assumption_sentences(certificate: Certificate, noun: Noun = "client") -> list[str]:
     """What is assumed and not proved; nothing about what does not hold or does not exist."""
-    return list(certificate.assumptions) if certificate.agreement.exists else []
+    return [sentence.replace("client", noun) for sentence in certificate.assumptions]
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -232,7 +273,13 @@ def what_follows(agreement: Agreement, noun: Noun = "client") -> str:
     if _reverts(agreement):
         return f"after a slip everyone is back to the equilibrium {duration}"
     others = f"while the other {noun}s go on"
-    return f"whoever does gets no model {duration} and trains alone, {others}"
+    terms = agreement.punishment
+    harsher = isinstance(terms, Suspension) and terms.or_reversion
+    instead = f"; where it costs a {noun} more, everyone goes back to the equilibrium instead"
+    return (
+        f"whoever does gets no model {duration} and trains alone, {others}"
+        f"{instead if harsher else ''}"
+    )
 
 
 def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
@@ -244,25 +291,35 @@ def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
     if certificate.holds:
         carried_out = f", and {_carried_out(noun)}" if _reverts(agreement) else ""
         answer = f"For {everyone} the discount factor is at least the threshold{carried_out}."
-    punished = (
-        f"From the next slot on everyone goes back to acting selfishly, {punishment(agreement)}, "
-        f"and the {noun} loses what the agreement saved it."
-        if _reverts(agreement)
-        else f"From the next slot on it gets no model, {punishment(agreement)}, and has to train "
-        f"one by itself, on its own data. The other {noun}s go on. No punishment could be harsher: "
-        f"whatever the others do, a {noun} can always train alone."
-    )
     return [
         f"The training is repeated, slot after slot. A {noun} that contributes less than agreed "
         "gains once: it saves the cost of training and still receives the model. "
-        f"{punished} It keeps to the agreement when that loss weighs more "
+        f"{_what_it_loses(certificate, noun)} It keeps to the agreement when that loss weighs more "
         "than the gain, which depends on its patience. The least patience that suffices is its "
-        "threshold: the gain, divided by the sum of the gain and the saving per slot (for a "
-        "punishment that lasts).",
+        "threshold.",
         f"The certificate computes this for every {noun} from the cost function alone. It searches "
         f"for the best slip of each {noun} and uses no result of the search for the agreement, "
         f"so that an error there cannot stay hidden. {answer}",
     ]
+
+
+def _what_it_loses(certificate: Certificate, noun: Noun) -> str:
+    """What a slip leads to, in sentences."""
+    agreement = certificate.agreement
+    if _reverts(agreement):
+        return (
+            "From the next slot on everyone goes back to acting selfishly, "
+            f"{punishment(agreement)}, and the {noun} loses what the agreement saved it."
+        )
+    worst = (
+        f" In any one slot nothing could cost it more: whatever the others do, a {noun} can always "
+        "train alone."
+    )
+    return (
+        f"From the next slot on it gets no model, {punishment(agreement)}, and has to train one by "
+        f"itself, on its own data. The other {noun}s go on."
+        f"{worst if certificate.nothing_harsher.all() else ''}"
+    )
 
 
 def _carried_out(noun: Noun) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedaccord.numbers import write
-from fedaccord.summaries.agreement import Noun, so_many
+from fedaccord.summaries.agreement import Noun, listed, so_many
 from fedaccord.summaries.training import percent
 
 if TYPE_CHECKING:
@@ -111,11 +111,21 @@ def _mechanism_row(
         models=f"{outcome.models:,}",
         accuracy="" if accuracy is None else percent(accuracy),
         explanation=(
-            f"Enforced by {outcome.enforced_by}. Needs {_needs(entry)}.{worst} "
-            f"Truthful: {_truth(outcome)}."
+            f"{_enforced(entry)} Needs {_needs(entry)}.{worst} Truthful: {_truth(outcome)}."
         ),
         notes=tuple(outcome.notes),
     )
+
+
+def _enforced(entry: "ComparedMechanism") -> str:
+    """What enforces it, or who would not keep to it although a punishment should."""
+    outcome = entry.outcome
+    if entry.self_enforcing or outcome.punishment is None:
+        return f"Enforced by {outcome.enforced_by}."
+    keeps = zip(outcome.consortium.names, entry.verdict.keeps.tolist(), strict=True)
+    slipping = listed([name for name, keeps_to_it in keeps if not keeps_to_it])
+    means = outcome.enforced_by[0].upper() + outcome.enforced_by[1:]
+    return f"{means} is not enough: {slipping} would not keep to it."
 
 
 def _held_by(entry: "ComparedMechanism") -> str:
@@ -159,7 +169,7 @@ MERIT_HEADINGS = (
     "Truthful",
     "Budget\nbalanced",
     "Worse off\nthan alone",
-    "than at\nequilibrium",
+    "Worse off\nthan at\nequilibrium",
     "Models",
 )
 """What the columns of the two tables are called."""

@@ -9,9 +9,9 @@ import typer
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AllOption,
+    AnyPunishmentOptions,
     FormatOption,
     PaperOptions,
-    PunishmentOptions,
     ReportOption,
     choose_consortium,
     with_option_groups,
@@ -31,7 +31,7 @@ def certify(
         list[Path] | None, typer.Argument(metavar="[FILE] PROFILE", hidden=True)
     ] = None,
     *,
-    punishment: PunishmentOptions,
+    punishment: AnyPunishmentOptions,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,

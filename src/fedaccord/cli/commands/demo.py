@@ -78,7 +78,7 @@ def tell_agreed(console: "Console", equilibrium: "Equilibrium") -> "Certificate"
         "A threat makes agreements hold. With reversion, the paper's punishment, everyone acts "
         "selfishly after a slip, for ever: that hurts the innocent as much. With suspension, "
         "whoever slips gets no model for one slot and trains alone, and the others go on. It "
-        "deters more, so that it holds more data."
+        "deters more, so they can agree on more data."
     )
     reversion = fa.certify(fa.solve_agreement(equilibrium))
     suspension = fa.certify(fa.solve_agreement(equilibrium, punishment="suspension"))
@@ -119,8 +119,10 @@ def tell_reported(
     console: "Console", certificate: "Certificate", report: Path, trial: "Trial | None"
 ) -> None:
     """Step 5: the page, and what to do next."""
+    from fedaccord.summaries.agreement import alternatives_to
+
     _heading(console, 5, "A page to send to everyone")
-    write_report(report, certificate, trial)
+    write_report(report, certificate, alternatives_to(certificate.agreement), trial)
     console.print(f"Wrote {report}. Next, with your own numbers:", soft_wrap=True)
     for command in (
         "fedaccord init                                   a consortium file to start from",

@@ -125,8 +125,6 @@ def new(
     from fedaccord.flower.local import empty_model, local_steps
     from fedaccord.protocol.terms import read_terms, rules_of
 
-    if punishment.harsher:
-        raise InvalidInput("--harsher: on Flower the punishment is the same for all clients")
     consortium = load_consortium(file)
     data = load_dataset(dataset) if dataset is not None else None
     if data is not None and (shape or classes):

@@ -2,7 +2,7 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,8 @@ from fedaccord.cli.options import (
     FileArgument,
     FormatOption,
     MarginOption,
+    NobodyWorseOption,
+    ObjectiveOption,
     PaperOptions,
     PunishmentOptions,
     ReportOption,
@@ -40,8 +42,10 @@ def play(
         ),
     ] = 50,
     agreement: AgreementOption = "individual",
+    objective: ObjectiveOption = None,
     margin: MarginOption = 0.0,
     punishment: PunishmentOptions,
+    nobody_worse: NobodyWorseOption = False,
     deviate: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,8 +125,14 @@ def play(
 
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
+        aim: Any = objective and objective.replace("-", " ")
         solved = fa.solve_agreement(
-            equilibrium, agreement, margin=margin, punishment=punishment.chosen(file)
+            equilibrium,
+            agreement,
+            objective=aim,
+            margin=margin,
+            punishment=punishment.chosen(file),
+            nobody_worse=nobody_worse,
         )
         best = None
         if tolerance is None or report is not None:

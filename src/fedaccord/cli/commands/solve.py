@@ -1,7 +1,7 @@
 """`fedaccord solve`: equilibrium, agreement, certificate."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -9,11 +9,13 @@ from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
+    AnyPunishmentOptions,
     FileArgument,
     FormatOption,
     MarginOption,
+    NobodyWorseOption,
+    ObjectiveOption,
     PaperOptions,
-    PunishmentOptions,
     ReportOption,
     choose_consortium,
     with_option_groups,
@@ -21,42 +23,19 @@ from fedaccord.cli.options import (
 from fedaccord.cli.outputs import check_writable, write_profile, write_report
 from fedaccord.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from fedaccord.agreement.agreement import Objective
-
-
-OBJECTIVES: dict[str, "Objective"] = {
-    "most-data": "most data",
-    "least-total-cost": "least total cost",
-    "fairest": "fairest",
-}
-
 
 @with_option_groups
 def solve(
     file: FileArgument = None,
     *,
     agreement: AgreementOption = "individual",
-    objective: Annotated[
-        Literal["most-data", "least-total-cost", "fairest"] | None,
-        typer.Option(
-            "--objective",
-            help="What the agreement optimises; default: least-total-cost with suspension, "
-            "most-data with reversion.",
-        ),
-    ] = None,
+    objective: ObjectiveOption = None,
     margin: MarginOption = 0.0,
     whole_samples: Annotated[
         bool, typer.Option("--whole-samples", help="Round to whole samples, and keep the proof.")
     ] = False,
-    punishment: PunishmentOptions,
-    nobody_worse: Annotated[
-        bool,
-        typer.Option(
-            "--nobody-worse",
-            help="Let no client pay more than without an agreement; with reversion none does.",
-        ),
-    ] = False,
+    punishment: AnyPunishmentOptions,
+    nobody_worse: NobodyWorseOption = False,
     first_converted: Annotated[
         Literal["paper", "feasible"] | None,
         typer.Option(
@@ -91,6 +70,7 @@ def solve(
     consortium = choose_consortium(file, setting)
 
     import fedaccord as fa
+    from fedaccord.summaries.agreement import alternatives_to
 
     options: dict[str, Any] = {
         "margin": margin,
@@ -98,28 +78,20 @@ def solve(
         "nobody_worse": nobody_worse,
         "first_converted": first_converted or "paper",
     }
-    chosen = OBJECTIVES[objective] if objective else None
+    chosen: Any = objective and objective.replace("-", " ")
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
         solved = fa.solve_agreement(
             equilibrium, agreement, objective=chosen, whole_samples=whole_samples, **options
         )
         exists_from = fa.smallest_discount_factor(equilibrium, agreement, **options)
-        reverting = None
-        if isinstance(options["punishment"], fa.Suspension):
-            reverting = fa.solve_agreement(
-                equilibrium,
-                agreement,
-                margin=margin,
-                whole_samples=whole_samples,
-                first_converted=options["first_converted"],
-            )
+        others = alternatives_to(solved)
     with working("Proving"):
         certificate = fa.certify(solved)
     if profile_out is not None:
         write_profile(profile_out, solved)
     if report is not None:
-        write_report(report, certificate)
+        write_report(report, certificate, others)
 
     say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)
@@ -133,5 +105,5 @@ def solve(
 
         print_consortium(output(), consortium)
         print_solution(
-            output(), certificate, optimum, exists_from, reverting=reverting, every=every
+            output(), certificate, optimum, exists_from, alternatives=others, every=every
         )
