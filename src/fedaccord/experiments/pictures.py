@@ -1,6 +1,6 @@
 """Pictures of the figures' data, for one or two columns of a paper. Nothing is computed here.
 
-Everything can also be told apart without colour, by markers and dashes. Legends stand above the
+Everything can also be told apart without colour, by markers, dashes and widths. Legends stand above the
 axes, where they hide nothing.
 """
 
@@ -89,7 +89,11 @@ MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
     "contract": ("contract design", {"color": "#009E73", "linestyle": ":", "marker": "D"}),
 }
 """The label of each mechanism, and the style of its line."""
-_SUSPENSION = ("suspension for 1 slot", {"color": "#CC79A7", "linestyle": "-", "marker": "v"})
+_SUSPENSION: tuple[str, dict[str, Any]] = (
+    "suspension for 1 slot",
+    # wide, and drawn first: it shows on both sides of lines with the same values
+    {"color": "#E5B3CF", "linestyle": "-", "linewidth": 4.0},
+)
 PUNISHMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "suspension": _SUSPENSION,
     "individual": ("reversion, individual", MECHANISMS["individual"][1]),
@@ -184,7 +188,7 @@ def plot_lines(
                 style: dict[str, Any] = {"linewidth": 1.2, "markersize": 3.5, "markevery": marks}
                 style["clip_on"] = False  # otherwise markers at 0 would be cut in half
                 x = table.swept * scale.factor
-                legend += axes.plot(x, values, label=words, **look, **style)
+                legend += axes.plot(x, values, label=words, **(style | look))
             axes.set_ylabel(label)
             axes.set_ylim(bottom=0.0)
         return _finish(figure, panels, table.parameter, legend)

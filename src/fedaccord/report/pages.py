@@ -166,7 +166,7 @@ def render_account(account: Account) -> str:
         false_alarm_cost=write([match.false_alarm_cost.sum()], digits=3)[0],
         rows=deviator_rows(match),
         listed=LISTED,
-        table_note=COST_NOTE,
+        table_note=COST_NOTE.replace("client", "member"),
         pictures=_match_pictures(account),
         share_punished=share_punished(match),
         discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
