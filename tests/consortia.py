@@ -24,6 +24,7 @@ def with_satiation(
     discount_factor: FloatArray | list[float] | float = 0.8,
     rounds: int = 1,
     cost_per_sample: FloatArray | list[float] | float = 1.0,
+    *,
     communication_cost: FloatArray | float = 0.0,
 ) -> Consortium:
     """The consortium whose clients have these satiation points h_n."""
@@ -85,7 +86,7 @@ def consortia(
         each(patience),
         draw(st.integers(1, 200)),
         price,
-        paid * price * samples,
+        communication_cost=paid * price * samples,
     )
 
 

@@ -1,7 +1,7 @@
 """Pictures of the figures' data, for one or two columns of a paper. Nothing is computed here.
 
-Everything can also be told apart without colour, by markers, dashes and widths. Legends stand above the
-axes, where they hide nothing.
+Everything can also be told apart without colour, by markers, dashes and widths. Legends stand above
+the axes, where they hide nothing.
 """
 
 from collections.abc import Mapping

@@ -105,6 +105,7 @@ def render_report(
     """
     agreement = certificate.agreement
     others = about_agreement.alternative_sentences(agreement, alternatives or {})
+    doubts = about_agreement.consequences(certificate, "member")
     chosen = about_agreement.choose_clients(certificate, LISTED)
     return fill(
         "report.html.j2",
@@ -122,7 +123,8 @@ def render_report(
         table_note=about_agreement.page_note(certificate, len(chosen)),
         more_note=about_agreement.MORE_NOTE,
         pictures=_pictures(certificate),
-        consequences=about_agreement.consequences(certificate, "member") + others,
+        consequences=doubts + others,
+        doubtful=bool(doubts),
         assumptions=about_agreement.assumption_sentences(certificate, "member"),
         punishment=agreement.punishment,
         discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),

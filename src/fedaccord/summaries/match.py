@@ -314,8 +314,8 @@ def deviator_rows(match: Match) -> list[DeviatorRow]:
 
 COST_NOTE = (
     "Costs of all slots for ever, discounted to the first. What a single slip saved and lost is "
-    "discounted to the slot of the slip, against the same match without the client's slips; its last "
-    "slip counts with all that follows, also after the last slot played."
+    "discounted to the slot of the slip, against the same match without the client's slips; its "
+    "last slip counts with all that follows, also after the last slot played."
 )
 """What the table of clients that slipped means."""
 
