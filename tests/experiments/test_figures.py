@@ -33,12 +33,13 @@ def legend_is_clear_of_the_data(figure: Figure) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_has_one_row_per_value_and_both_agreements(name: str) -> None:
+def test_a_table_has_one_row_per_value_and_what_is_compared(name: str) -> None:
     preset = few(name)
     table = figures.run(preset)
     assert table.parameter == preset.parameter
     assert table.swept.tolist() == list(preset.values)
-    for kind in ("individual", "uniform" if name in figure_titles() else "suspension"):
+    shown = ("individual", "uniform" if name in figure_titles() else "suspension")
+    for kind in ("everything", "transfers") if name == "patience-clients" else shown:
         assert any(kind in column for column in table.columns)
     for column, values in table.columns.items():
         assert len(values) == len(preset.values)
@@ -159,6 +160,18 @@ def test_truthful_mechanisms_beside_agreements() -> None:
     np.testing.assert_allclose(table["serial_clock_equal"], table["fair_exchange_equal"])
     assert (table["serial_clock_unequal"] > table["fair_exchange_unequal"]).all()
     assert figures.claims(preset) == []
+
+
+def test_the_patience_that_baselines_need() -> None:
+    table = figures.run(replace(find_preset("patience-clients"), values=(5.0, 100.0, 200.0)))
+    assert table["everything_equal"] == pytest.approx([0.0, 0.076829, 0.149709], abs=1e-6)
+    assert table["uniform_equal"] == pytest.approx([1.0, 0.510638, 0.503704], abs=1e-6)
+    assert (table["clock_equal"] <= table["everything_equal"]).all()
+    assert (table["clock_unequal"] <= 0.415).all()
+    for side, holds in ((1e-4, True), (-1e-4, False)):
+        patience = table["transfers_equal"][1] + side
+        same = fa.paper_consortium(discount_factor=patience)
+        assert fa.compare(same, "transfers")["transfers"].self_enforcing == holds
 
 
 def test_figure_17_has_a_panel_for_each_distribution() -> None:

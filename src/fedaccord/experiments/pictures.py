@@ -108,6 +108,13 @@ TRUTHFUL: dict[str, tuple[str, dict[str, Any]]] = {
     "clock": ("clock", {"color": "#E69F00", "linestyle": "-.", "marker": "o"}),
 }
 """The same for agreements beside truthful mechanisms."""
+NEEDED: dict[str, tuple[str, dict[str, Any]]] = {
+    "everything": ("everything, suspension", _SUSPENSION[1]),
+    "uniform": ("uniform, reversion", MECHANISMS["uniform"][1]),
+    "clock": ("clock, suspension", {"color": "#0072B2", "linestyle": "--", "marker": "^"}),
+    "transfers": ("transfers, reversion", {"color": "#009E73", "linestyle": ":", "marker": "D"}),
+}
+"""The same for what needs patience."""
 TRAINED: dict[str, tuple[str, dict[str, Any]]] = {
     "individual": ("individual", {"color": "black", "linestyle": "-"}),
     "uniform": ("uniform (the paper's)", {"color": "#D55E00", "linestyle": "-."}),

@@ -43,9 +43,6 @@ class Transfers:
         delta = consortium.discount_factor
         slack = delta * equilibrium.cost + (1.0 - delta) * slipped - optimum.cost
         payments = pooled(slack)
-        gain = float((optimum.cost - slipped).sum())
-        stake = float((equilibrium.cost - slipped).sum())
-        needed = gain / stake if stake > 0 else 0.0
         return outcome_of(
             equilibrium,
             optimum.profile,
@@ -55,7 +52,7 @@ class Transfers:
             truthful=False,
             truthful_reason="who pays whom depends on the ratios that clients report",
             verified="data sizes",
-            notes=(_note(consortium, optimum.profile, payments, needed),),
+            notes=(_note(consortium, optimum.profile, payments),),
         )
 
 
@@ -74,6 +71,17 @@ def pooled(slack: FloatArray) -> FloatArray:
     return np.asarray(flow * (lacks / lacks.sum() - has / has.sum()))
 
 
+def common_patience(consortium: Consortium) -> float:
+    """The discount factor from which on the payments hold if all clients have it; 0: any will do.
+
+    It is where the slacks add up to 0.
+    """
+    optimum = solve_social_optimum(consortium)
+    slipped = _cost_of_slip(consortium, optimum.profile)
+    stake = float((solve_equilibrium(consortium).cost - slipped).sum())
+    return float((optimum.cost - slipped).sum()) / stake if stake > 0 else 0.0
+
+
 def _cost_of_slip(consortium: Consortium, profile: FloatArray) -> FloatArray:
     """F_n(slip): the least that a client can pay in one slot while the others keep to it."""
     others = profile.sum() - profile
@@ -81,9 +89,10 @@ def _cost_of_slip(consortium: Consortium, profile: FloatArray) -> FloatArray:
     return cost(consortium, slip, others + slip)
 
 
-def _note(consortium: Consortium, profile: FloatArray, payments: FloatArray, needed: float) -> str:
+def _note(consortium: Consortium, profile: FloatArray, payments: FloatArray) -> str:
     """Who is paid how much, and the patience that would do if all had the same."""
-    common = f"With payments a discount factor of {patience(needed)} for all is enough."
+    needed = patience(common_patience(consortium))
+    common = f"With payments a discount factor of {needed} for all is enough."
     paid = payments[payments > 0]
     if paid.size == 0:
         return f"Nobody has to be paid. {common}"

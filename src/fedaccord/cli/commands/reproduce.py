@@ -53,9 +53,10 @@ def reproduce(
     """Recompute the paper's figures, and check what the paper says about them.
 
     FIGURE is fig3 to fig23, numbered as in the paper; suspension-clients, suspension-samples,
-    suspension-patience and truthful-clients for figures of our own; accuracy and law for what the
-    paper leaves out, real training on MNIST (some minutes); claims for a page of all its statements
-    with our verdicts; all for everything and one HTML page. Without a FIGURE, they are listed.
+    suspension-patience, truthful-clients and patience-clients for figures of our own; accuracy and
+    law for what the paper leaves out, real training on MNIST (some minutes); claims for a page of
+    all its statements with our verdicts; all for everything and one HTML page. Without a FIGURE,
+    they are listed.
 
     Each figure becomes FIGURE.csv, FIGURE.svg, FIGURE.png and FIGURE.json (its settings). A
     figure that is there already, made with the same settings, is kept. Interrupted training

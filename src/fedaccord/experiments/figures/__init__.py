@@ -1,8 +1,8 @@
 """The figures: data, picture and claims of each, found by its preset.
 
 A figure's preset names its kind, and each kind is a module here with `run`, `draw` and `claims`:
-`removed`, `ratios`, `contributors`, `totals`, `distributions`; `suspension` and `truthful` are not
-the paper's; `accuracy` and `law` train a model.
+`removed`, `ratios`, `contributors`, `totals`, `distributions`; `suspension`, `truthful` and
+`patience` are not the paper's; `accuracy` and `law` train a model.
 
 >>> from fedaccord.experiments.presets import find_preset
 >>> table = run(find_preset("fig3"))

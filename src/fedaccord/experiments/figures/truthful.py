@@ -4,6 +4,7 @@ This figure is ours. With the paper's equal data sizes the serial clock and fair
 same. In a second panel, those who value accuracy least have most data: D_n = 2 D (N+1-n)/(N+1).
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
@@ -24,15 +25,20 @@ _PANELS = {
 
 def run(preset: Preset) -> FigureData:
     """How many percent of all samples are trained on in a slot, under each mechanism."""
-    settings = [Setting(**(asdict(preset.setting) | {"clients": int(n)})) for n in preset.values]
     columns: dict[str, Column] = {preset.parameter: np.array(preset.values)}
-    for panel, equal in zip(_PANELS, (True, False), strict=True):
-        consortia = [_consortium(setting, equal=equal) for setting in settings]
+    for panel, consortia in zip(_PANELS, consortia_of(preset), strict=True):
         for name in pictures.TRUTHFUL:
             mechanism = MECHANISMS[name.replace("_", " ")]
             shares = [mechanism.outcome(c).total / c.samples.sum() for c in consortia]
             columns[f"{name}_{panel}"] = 100.0 * np.array(shares)
     return FigureData(columns)
+
+
+def consortia_of(preset: Preset) -> Iterator[list[Consortium]]:
+    """For each panel, a consortium for each number of clients."""
+    settings = [Setting(**(asdict(preset.setting) | {"clients": int(n)})) for n in preset.values]
+    for equal in (True, False):
+        yield [_consortium(setting, equal=equal) for setting in settings]
 
 
 def _consortium(setting: Setting, *, equal: bool) -> Consortium:
