@@ -258,6 +258,7 @@ def test_what_is_trained_on_flower_is_what_is_shown(tmp_path: Path) -> None:
     # in slot 2 those who are left agree anew on Flower, and it trains alone meanwhile
     [record] = run.slots[1].alone
     assert (record.name, record.total) == ("client-4", round(float(played.alone[1, 3])))
+    assert record.old is None  # it slipped in the first round, and was sent no model after that
     with pytest.raises(fa.InvalidInput, match="a server, which knows no prices, would offer"):
         train(fa.play(agreement, slots=3), flower=True)
 

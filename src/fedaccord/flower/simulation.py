@@ -51,6 +51,7 @@ from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.ledger.store import open_ledger
+from fedaccord.protocol.conclusions import earned_model
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import restored_notes
 from fedaccord.protocol.notes import CopyInMemory, Note
@@ -193,7 +194,7 @@ def simulate(
     parameters = {name: torch.from_numpy(array) for name, array in coordinator.model.items()}
     out = [[name in slot.suspended for name in consortium.names] for slot in diary.slots]
     apart = np.where(out, alone_contribution(consortium), 0.0)
-    records = with_alone(course, diary.slots, apart, seed)
+    records = with_alone(course, diary.slots, apart, seed, received=diary.received)
     return TrainingRun(profile, seed, records, parameters)
 
 
@@ -261,6 +262,8 @@ class _Diary:
         """`done` rounds of the first slot are over already, and were measured before."""
         self.course, self.progress = course, progress
         self.slots: list[SlotRecord] = []
+        self.received: list[list[int]] = []
+        """The positions of the clients that were sent the model of each slot."""
         self._rounds: list[Score] = []
         self._done, self._missed = done, done > 0
 
@@ -278,6 +281,9 @@ class _Diary:
             rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
             out = tuple(slot.out)
             self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final, out))
+            names, terms = state.rules.clients, state.rules
+            sent = [n for n, name in enumerate(names) if earned_model(slot, terms, name)]
+            self.received.append(sent)
             self._rounds, self._done, self._missed = [], 0, False
 
     def _score(self, arrays: Arrays) -> Score:

@@ -26,7 +26,7 @@ is recorded beside it.
 True
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -296,18 +296,23 @@ def train(
 
 
 def with_alone(
-    course: Course, slots: Sequence[SlotRecord], alone: npt.ArrayLike, seed: int
+    course: Course,
+    slots: Sequence[SlotRecord],
+    alone: npt.ArrayLike,
+    seed: int,
+    *,
+    received: Sequence[Collection[int]],
 ) -> tuple[SlotRecord, ...]:
     """Slots that were trained elsewhere, with what suspended clients train alone meanwhile.
 
-    `alone` is as in `train`.
+    `alone` is as in `train`; `received` are the positions of those that got the model of each slot.
     """
     state, partition, engine = RunState((), (), {}), course.partition(seed), VectorisedEngine()
     for record, amounts in zip(slots, _amounts(course, alone, "alone"), strict=True):
         drawn = partition.draw(record.slot) if amounts.any() else []
         plans = _plans_alone(course, drawn, amounts, seed, record.slot)
         state = replace(state, slots=(*state.slots, record))
-        state = _trained_alone(engine, plans, state)
+        state = _trained_alone(engine, plans, state, received)
     return state.slots
 
 
@@ -405,8 +410,16 @@ def _plans_alone(
     return plans
 
 
-def _trained_alone(engine: Engine, plans: dict[int, TrainingPlan], state: RunState) -> RunState:
-    """The state with the models of the clients that are on their own in the slot just closed."""
+def _trained_alone(
+    engine: Engine,
+    plans: dict[int, TrainingPlan],
+    state: RunState,
+    received: Sequence[Collection[int]] | None = None,
+) -> RunState:
+    """The state with the models of the clients that are on their own in the slot just closed.
+
+    The others got the model of each slot, unless `received` says who did.
+    """
     *before, closed = state.slots
     models, records = {}, []
     for n, plan in plans.items():
@@ -414,17 +427,21 @@ def _trained_alone(engine: Engine, plans: dict[int, TrainingPlan], state: RunSta
         *_, (models[n], _) = after = list(_scored(engine, plan, start))
         scores = tuple(score for _, score in after)
         name = plan.names[n] if plan.names else f"clients[{n}]"
-        records.append(AloneRecord(n, name, plan.total, scores, _last_received(before, n)))
+        old = _last_received(before, n, received)
+        records.append(AloneRecord(n, name, plan.total, scores, old))
     out = closed.suspended or tuple(record.name for record in records)
     closed = replace(closed, suspended=out, alone=tuple(records))
     return replace(state, slots=(*before, closed), alone=models)
 
 
-def _last_received(slots: Sequence[SlotRecord], n: int) -> Score | None:
-    """The last model that a client received; None if it was on its own in all these slots."""
-    for slot in reversed(slots):
-        if n not in [record.client for record in slot.alone]:
-            return slot.final
+def _last_received(
+    slots: Sequence[SlotRecord], n: int, received: Sequence[Collection[int]] | None
+) -> Score | None:
+    """The last model that a client received; None if it got that of none of these slots."""
+    for k in reversed(range(len(slots))):
+        alone = n in [record.client for record in slots[k].alone]
+        if n in received[k] if received is not None else not alone:
+            return slots[k].final
     return None
 
 
