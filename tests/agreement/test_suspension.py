@@ -8,34 +8,8 @@ import pytest
 from scipy.optimize import minimize
 
 import fedaccord as fa
-from fedaccord.files.consortium import example_consortium
+from tests.agreement.settings import FIVE, HOSPITALS, SETTINGS, all_data, largest
 from tests.consortia import with_patience, with_satiation
-
-HOSPITALS = example_consortium()
-SETTINGS = {"hospitals": HOSPITALS} | {
-    f"N={clients}": fa.paper_consortium(clients) for clients in (100, 181, 200)
-}
-FIVE = fa.Consortium(
-    valuation=[20, 30, 40, 60, 80],
-    cost_per_sample=[0.004, 0.005, 0.012, 0.006, 0.008],
-    samples=250,
-    rounds=50,
-    discount_factor=0.9,
-)
-"""Data-rich: satiation points of 38 to 79, and 250 samples each."""
-
-
-def all_data(consortium: fa.Consortium, **fields: Any) -> fa.Agreement:
-    return fa.agreement_on(consortium, consortium.samples, fa.Suspension(**fields))
-
-
-def largest(consortium: fa.Consortium, punishment: Any, **options: Any) -> float:
-    agreement = fa.solve_agreement(
-        consortium, objective="most data", punishment=punishment, **options
-    )
-    assert fa.certify(agreement).holds
-    return agreement.total
-
 
 # --- The best agreements -------------------------------------------------------------------
 
@@ -97,7 +71,6 @@ def test_the_patience_that_all_data_takes(
         ("N=100", 0.05 / 0.8, 826_133, 997_008, 996_674),
         ("N=181", 0.05 / 0.8, 1_569_852, 1_802_043, 1_801_470),
         ("N=200", 0.05 / 0.8, 1_744_163, 1_991_027, 1_990_502),
-        ("N=100", 0.5 / 0.8, 987_411, 1_000_000, 1_000_000),
     ],
 )
 def test_impatient_clients(
@@ -145,14 +118,6 @@ def test_the_most_data_can_be_bad_for_everyone() -> None:
     agreement = fa.solve_agreement(FIVE, objective="most data", punishment=fa.Suspension(None))
     assert agreement.worse_than_equilibrium.all()
     assert agreement.cost.sum() > agreement.equilibrium.cost.sum()
-
-
-def test_the_fairest_agreement() -> None:
-    for slots, total, least in ((None, 180.63, 0.06291), (1, 180.63, 0.06291)):
-        agreement = fa.solve_agreement(FIVE, objective="fairest", punishment=fa.Suspension(slots))
-        relative = agreement.saving / agreement.equilibrium.cost
-        assert agreement.total == pytest.approx(total, abs=0.02)
-        assert relative.min() == pytest.approx(least, abs=5e-6)
 
 
 def test_the_most_data_by_a_general_optimiser() -> None:
@@ -258,121 +223,6 @@ def test_objectives_of_a_uniform_agreement(objective: Any, punishment: Any) -> N
         other = fa.agreement_on(consortium, profile, punishment)
         if fa.certify(other).holds:
             assert loss(best) <= loss(other) + 1e-9
-
-
-# --- What a suspended client keeps ---------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "model_keeps", "worth_alone"),
-    [
-        ("hospitals", (0.219, 0.309, 0.346), (2.70, 3.63, 3.99)),
-        ("N=100", (0.153, 0.238, 0.286), (28.8, 54.5, 72.0)),
-        ("N=181", (0.043, 0.079, 0.103), (18.6, 45.8, 68.3)),
-        ("N=200", (0.034, 0.063, 0.083), (16.6, 42.2, 64.1)),
-    ],
-)
-def test_how_useful_an_old_model_or_being_alone_may_be(
-    name: str, model_keeps: tuple[float, ...], worth_alone: tuple[float, ...]
-) -> None:
-    for slots, kappa, nu in zip((1, 3, None), model_keeps, worth_alone, strict=True):
-        agreement = all_data(SETTINGS[name], slots=slots)
-        margins = fa.certify(agreement).margins
-        assert margins.model_keeps == pytest.approx(kappa, abs=1e-3)
-        assert margins.worth_alone == pytest.approx(nu, rel=3e-3)
-        for side, holds in ((1 - 1e-6, True), (1 + 1e-6, False)):
-            kept = all_data(SETTINGS[name], slots=slots, model_keeps=side * margins.model_keeps)
-            assert fa.certify(kept).holds == holds
-
-
-def test_beyond_that_it_degrades_gently() -> None:
-    for consortium, totals in (
-        (HOSPITALS, (95_438, 103_457, 106_750)),
-        (SETTINGS["N=100"], (986_124, 991_895, 994_348)),
-    ):
-        for slots, total in zip((1, 3, None), totals, strict=True):
-            kept = fa.Suspension(slots, model_keeps=0.5)
-            assert round(largest(consortium, kept)) == total
-
-
-def test_a_model_that_stays_as_good_as_new_holds_nothing() -> None:
-    for slots in (1, 5, None):
-        agreement = fa.solve_agreement(HOSPITALS, punishment=fa.Suspension(slots, model_keeps=1.0))
-        assert not agreement.exists
-        assert "suspension deters too little" in str(agreement.reason)
-
-
-def charging(fee: float) -> fa.Consortium:
-    """The hospitals with a server's fee."""
-    return fa.Consortium(
-        valuation=HOSPITALS.valuation,
-        cost_per_sample=HOSPITALS.cost_per_sample,
-        samples=HOSPITALS.samples,
-        discount_factor=HOSPITALS.discount_factor,
-        rounds=HOSPITALS.rounds,
-        server_fee=fee,
-    )
-
-
-@pytest.mark.parametrize(("slots", "fees"), [(1, 160), (3, 210), (None, 225)])
-def test_fees_that_a_suspended_client_saves(slots: int | None, fees: float) -> None:
-    assert fa.certify(all_data(HOSPITALS, slots=slots)).margins.fees == pytest.approx(fees, abs=0.5)
-    for fee, holds in ((fees - 1, True), (fees + 1, False)):
-        certificate = fa.certify(all_data(charging(fee), slots=slots, fees_saved=True))
-        assert certificate.holds == holds
-        assert fa.certify(all_data(charging(fee), slots=slots)).holds  # still due: no difference
-    less = largest(charging(1.1 * fees), fa.Suspension(slots, fees_saved=True))
-    assert 0 < less < 116_000
-
-
-def test_the_harsher_of_the_two_for_each_client() -> None:
-    """An old model makes suspension mild; reversion then holds some clients to more."""
-    mild = fa.Suspension(None, model_keeps=0.9)
-    either = replace(mild, or_reversion=True)
-    totals = {
-        punishment: largest(HOSPITALS, punishment) for punishment in (fa.Reversion(), mild, either)
-    }
-    assert totals[either] >= max(totals[fa.Reversion()], totals[mild]) - 1e-6
-    plain = fa.Suspension(None, or_reversion=True)
-    assert largest(HOSPITALS, plain) == largest(HOSPITALS, fa.Suspension(None))
-
-
-def test_margins_count_the_fees_that_are_saved() -> None:
-    """With them, an old model may be worth less: at the margin it holds, beyond it does not."""
-    plain, saved = (all_data(charging(100.0), slots=1, fees_saved=saved) for saved in (False, True))
-    margins = fa.certify(saved).margins
-    assert margins.model_keeps < fa.certify(plain).margins.model_keeps
-    assert margins.fees == pytest.approx(fa.certify(plain).margins.fees - 100.0)
-    for side, holds in ((1 - 1e-6, True), (1 + 1e-6, False)):
-        kept = fa.Suspension(1, model_keeps=side * margins.model_keeps, fees_saved=True)
-        assert fa.certify(replace(saved, punishment=kept)).holds == holds
-
-
-def test_margins_leave_out_whom_reversion_keeps() -> None:
-    """With the harsher of both, they are those of the clients that suspension keeps."""
-    either = fa.Suspension(None, or_reversion=True)
-    agreement = replace(fa.solve_agreement(HOSPITALS), punishment=either)
-    certificate = fa.certify(agreement)
-    assert certificate.holds
-    for side, holds in ((1 - 1e-6, True), (1 + 1e-6, certificate.margins.model_keeps == 1.0)):
-        kappa = min(side * certificate.margins.model_keeps, 1.0)
-        kept = replace(agreement, punishment=replace(either, model_keeps=kappa))
-        assert fa.certify(kept).holds == holds
-
-
-def test_nothing_is_left_to_save_at_the_largest_total() -> None:
-    tight = fa.solve_agreement(HOSPITALS, punishment=fa.Suspension(1, model_keeps=0.5))
-    assert (
-        fa.certify(tight).assumptions[-1] == "Being suspended saves nothing besides the training."
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "slots", "delay"),
-    [("hospitals", 1, 2), ("hospitals", 3, 3), ("N=100", 1, 5), ("N=100", 3, 8)],
-)
-def test_how_late_a_slip_may_be_seen(name: str, slots: int, delay: int) -> None:
-    assert fa.certify(all_data(SETTINGS[name], slots=slots)).margins.delay == delay
 
 
 # --- The certificate -----------------------------------------------------------------------

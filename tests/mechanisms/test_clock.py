@@ -107,6 +107,28 @@ def test_the_patience_that_makes_overstaying_useless(clients: int, needed: float
     assert "staying in and then slipping" in impatient.truthful_reason
 
 
+@pytest.mark.parametrize(("clients", "lowest"), [(6, 2), (100, 2), (181, 4), (200, 4)])
+def test_a_vote_that_takes_a_higher_peak_asks_for_all_data(clients: int, lowest: int) -> None:
+    """The k-th lowest peak, which suspension for one slot holds; the one before asks for less."""
+    consortium = setting(clients)
+    peaks = np.sort(best_shares(consortium))
+    assert peaks[lowest - 2] < 1.0
+    assert peaks[lowest - 1] == 1.0
+    voted = fa.agreement_on(consortium, peaks[lowest - 1] * consortium.samples, fa.Suspension(1))
+    assert fa.certify(voted).holds
+
+
+def test_a_free_rider_would_rather_have_the_equilibrium_than_its_own_peak() -> None:
+    """So a stopped clock must not fall back to it."""
+    consortium = setting(100)
+    peak = best_shares(consortium).min()
+    stopped = outcome_of(consortium, peak * consortium.samples)
+    apart = outcome_of(consortium, stopped.equilibrium.profile)
+    assert best_shares(consortium)[0] == peak < 1.0
+    paid = units(consortium, stopped)[0], units(consortium, apart)[0]
+    assert paid == pytest.approx((24_052, 20_203), abs=0.5)
+
+
 def test_the_clock_needs_little_patience_whatever_the_numbers() -> None:
     """kappa(s) for a client with a part s of all data, at its own stop: at most 0.414989."""
     s = np.linspace(1e-6, 1 - 1e-6, 2_000_001)
