@@ -4,8 +4,6 @@ Nothing here calls a solver or shares a formula with one. Amounts and costs are 
 client's own cost per sample: F_n / E_n = r_n / sqrt(X G) + x_n, without common terms (eq. 5).
 """
 
-import itertools
-
 import numpy as np
 
 from fedaccord.game.consortium import Consortium
@@ -122,5 +120,6 @@ def largest_amounts(
 
 def whole_profiles(samples: FloatArray) -> FloatArray:
     """Every profile of whole samples in which anyone contributes, one per row."""
-    ranges = [range(int(data) + 1) for data in samples]
-    return np.array(list(itertools.product(*ranges))[1:], dtype=np.float64)
+    amounts = [np.arange(data + 1.0) for data in samples]
+    grid = np.stack(np.meshgrid(*amounts, indexing="ij"), axis=-1)
+    return grid.reshape(-1, samples.size)[1:]

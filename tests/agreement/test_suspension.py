@@ -303,3 +303,17 @@ def test_a_group_that_would_break_away() -> None:
     )
     paid = fa.cost(alone, coalition.contributions[:2])
     np.testing.assert_allclose(agreement.cost[:2] - paid, coalition.saving[:2], rtol=1e-9)
+
+
+@pytest.mark.parametrize("patience", [[0.05, 0.05, 0.0], [0.05, 0.0, 0.05]])
+def test_of_equal_ratios_the_more_patient_client_is_converted(patience: list[float]) -> None:
+    tied = with_satiation([1.0, 0.75, 0.75], 1.0, patience)
+    agreement = fa.solve_agreement(
+        tied,
+        "uniform",
+        objective="most data",
+        punishment=fa.Suspension(1),
+        first_converted="feasible",
+    )
+    assert agreement.first_converted == tied.names[int(np.argmax(patience[1:])) + 1]
+    assert agreement.total == pytest.approx(1.0670290, rel=1e-7)

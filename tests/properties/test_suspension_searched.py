@@ -208,8 +208,8 @@ KINDS: list[dict[str, Any]] = [
 def untied(consortium: fa.Consortium) -> bool:
     """Whether no two ratios are equal, to rounding.
 
-    The first feasible client is looked for in the order of ratios, and of equal ones in the order
-    of the list, so that then either order or rounding decides.
+    The first feasible client is looked for in the order of ratios, and of patience where they are
+    equal. If they differ by rounding, that decides.
     """
     ratio = np.sort(consortium.ratio)
     return bool((np.diff(ratio) > 1e-9 * ratio[1:]).all())

@@ -115,9 +115,16 @@ def smallest_common_discount_factor(
 
 
 def _ranked_free_riders(game: ScaledGame) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Clients by ascending ratio, free riders first; the number of those; b_n in that order."""
+    """Clients by ascending ratio, free riders first; the number of those; b_n in that order.
+
+    Of clients with the same ratio the most patient come last, so that they are converted first.
+    """
     free = game.equilibrium == 0
-    order = np.argsort(np.where(free, game.pull, np.inf), axis=-1, kind="stable")
+    key = np.where(free, game.pull, np.inf)
+    if (game.patience == game.patience[:, :1]).all():
+        order = np.argsort(key, axis=-1, kind="stable")
+    else:
+        order = np.lexsort((game.patience, key), axis=-1)
     worth = np.where(free, (game.satiation / game.equilibrium_total) ** 1.5, 0.0)
     count = free.sum(axis=-1, keepdims=True).astype(np.float64)
     return order, count, np.take_along_axis(worth, order, axis=-1)
