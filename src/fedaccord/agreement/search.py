@@ -127,12 +127,17 @@ class _Search:
         best = np.zeros_like(self.profile)
         best_gain = self.gain(best)
         most = self.most()
-        for k in range(_HALVINGS + 1):
-            best, best_gain = self._better(best, best_gain, most * 0.5**k)
+        at_once = max(1, _TOGETHER // most.size)  # of few clients many amounts, as it is quicker
+        for first in range(0, _HALVINGS + 1, at_once):
+            powers = np.arange(first, min(first + at_once, _HALVINGS + 1))[:, np.newaxis]
+            tried = most * 0.5**powers
+            gains = self.gain(tried)
+            best, best_gain = _better((best, best_gain), *_best_of(tried, gains))
         least = most * 0.5**_HALVINGS
         low = np.where(best > least, 0.5 * best, 0.0)
         high = np.minimum(np.where(best > 0, 2.0 * best, least), self.samples)
-        best, best_gain = self._better(best, best_gain, self._golden(low, high))
+        last = self._golden(low, high)
+        best, best_gain = _better((best, best_gain), last, self.gain(last))
         stay = ~(best_gain > 0)
         return np.where(stay, self.profile, best), np.where(stay, 0.0, best_gain)
 
@@ -151,14 +156,6 @@ class _Search:
             most, amount = np.fmin(most, cost), amount * _APART
         return most
 
-    def _better(
-        self, best: FloatArray, best_gain: FloatArray, slip: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The better of two deviations, and its gain."""
-        gain = self.gain(slip)
-        better = gain > best_gain
-        return np.where(better, slip, best), np.where(better, gain, best_gain)
-
     def _golden(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The deviation between `low` and `high` that gains most."""
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
@@ -175,3 +172,19 @@ class _Search:
                 np.where(leftwards, gain_left, gain_fresh),
             )
         return np.asarray(np.where(gain_left >= gain_right, left, right))
+
+
+def _better(
+    best: tuple[FloatArray, FloatArray], slip: FloatArray, gain: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The better of two deviations, and its gain."""
+    better = gain > best[1]
+    return np.where(better, slip, best[0]), np.where(better, gain, best[1])
+
+
+def _best_of(tried: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The best deviation of each column, and its gain."""
+    if len(tried) == 1:
+        return tried[0], gains[0]
+    row = np.argmax(gains, axis=0)[np.newaxis]
+    return np.take_along_axis(tried, row, axis=0)[0], np.take_along_axis(gains, row, axis=0)[0]
