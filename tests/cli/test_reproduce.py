@@ -74,6 +74,7 @@ def test_a_figure_with_unreadable_settings_is_made_again(run: Run, tmp_path: Pat
         assert made(run(*words)) == [("fig15", False)]
 
 
+@pytest.mark.slow
 def test_a_seed_changes_the_random_draws(run: Run, tmp_path: Path) -> None:
     words = ("reproduce", "fig17", "--out", "out", "--format", "json")
     run(*words)
@@ -83,6 +84,7 @@ def test_a_seed_changes_the_random_draws(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "fig17.json").read_text())["seed"] == 5
 
 
+@pytest.mark.slow
 def test_claims_are_written_to_a_page(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "claims", "--out", "out")
     assert result.exit_code == 0
@@ -164,6 +166,7 @@ def test_without_mnist_the_rest_still_runs(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_mnist")
+@pytest.mark.slow
 def test_claims_of_another_seed_are_not_shown(run: Run, tmp_path: Path) -> None:
     """The results in the docs are for seed 1."""
     pytest.importorskip("torch")

@@ -55,6 +55,7 @@ def test_what_honest_clients_pay(noise: float, tau: float, slots: int) -> None:
     assert abs(mean - alarm) < 5 * error + 0.01 * alarm
 
 
+@pytest.mark.slow
 def test_what_a_client_that_shades_pays() -> None:
     agreement, noise, tau, part = small_agreement(5), 0.03, 0.09, 0.05
     watch = _watch(agreement, noise, 1.0)
