@@ -23,6 +23,7 @@ MODULES = (
     "tests.protocol.test_compare",
     "tests.protocol.test_rollback",
     "tests.protocol.test_suspension",
+    "tests.protocol.test_waivers",
     "tests.ledger.test_places",
     "tests.flower.test_open_ports",
 )

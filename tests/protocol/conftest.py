@@ -1,5 +1,7 @@
 """A story for the auditors."""
 
+from pathlib import Path
+
 import pytest
 
 from fedaccord.ledger.chain import Entry
@@ -11,3 +13,9 @@ from tests.flower.stories import told
 def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Entry], Clients]:
     """Three slots; b slips in the first."""
     return told(tmp_path_factory.mktemp("story") / "ledger.db", slots=3)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a ledger is kept."""
+    return tmp_path / "ledger.db"
