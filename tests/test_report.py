@@ -13,7 +13,7 @@ from fedaccord.repeated.match import play
 from fedaccord.repeated.strategies import AnyStrategy, DeviateOnce, FreeRide, Selfish
 from fedaccord.repeated.tolerance import find_tolerance
 from fedaccord.report import render_account, render_report
-from fedaccord.summaries.agreement import choose_clients
+from fedaccord.summaries.clients import choose_clients
 from fedaccord.summaries.match import account_of
 
 NASTY = (

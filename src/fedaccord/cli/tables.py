@@ -15,16 +15,14 @@ from rich.table import Table
 from fedaccord.cli.console import escaped, json_for_people, output
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
-    CLIENT_NOTE,
     alternative_sentences,
     assumption_sentences,
-    choose_clients,
-    client_rows,
     consortium_sentence,
     solution_sentences,
     verdict,
     worse_off,
 )
+from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
 from fedaccord.summaries.training import (
     alone_sentences,

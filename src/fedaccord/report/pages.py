@@ -12,6 +12,7 @@ from fedaccord import plots
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.numbers import count, patience, write
 from fedaccord.summaries import agreement as about_agreement
+from fedaccord.summaries import clients as about_clients
 from fedaccord.summaries import mechanisms as about_mechanisms
 from fedaccord.summaries.match import (
     COST_NOTE,
@@ -106,7 +107,7 @@ def render_report(
     agreement = certificate.agreement
     others = about_agreement.alternative_sentences(agreement, alternatives or {})
     doubts = about_agreement.consequences(certificate, "member")
-    chosen = about_agreement.choose_clients(certificate, LISTED)
+    chosen = about_clients.choose_clients(certificate, LISTED)
     return fill(
         "report.html.j2",
         certificate=certificate,
@@ -119,9 +120,9 @@ def render_report(
         kind=about_agreement.kind_in_words(agreement),
         totals=write([agreement.equilibrium.total, agreement.total]),
         costs=write([agreement.equilibrium.cost.sum(), agreement.cost.sum()], digits=6),
-        rows=about_agreement.client_rows(certificate, chosen),
-        table_note=about_agreement.page_note(certificate, len(chosen)),
-        more_note=about_agreement.MORE_NOTE,
+        rows=about_clients.client_rows(certificate, chosen),
+        table_note=about_clients.page_note(certificate, len(chosen)),
+        more_note=about_clients.MORE_NOTE,
         pictures=_pictures(certificate),
         consequences=doubts + others,
         doubtful=bool(doubts),
@@ -140,7 +141,7 @@ def _pictures(certificate: Certificate) -> list[tuple[tuple[str, str], str]]:
     if agreement.exists:
         figures["costs"] = plots.plot_costs(agreement)
         figures["thresholds"] = plots.plot_thresholds(certificate)
-    return _with_captions(figures, about_agreement.captions(agreement))
+    return _with_captions(figures, about_clients.captions(agreement))
 
 
 def _with_captions(
