@@ -21,10 +21,10 @@ from fedaccord.cli.options import (
     check_slots,
     choose_consortium,
     from_one,
-    read_strategies,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
+from fedaccord.cli.strategy_options import read_strategies
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement

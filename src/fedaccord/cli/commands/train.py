@@ -20,6 +20,7 @@ from fedaccord.cli.options import (
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_runs, write_training
+from fedaccord.cli.strategy_options import read_strategies
 from fedaccord.cli.training_options import (
     BatchOption,
     DataOption,
@@ -146,7 +147,6 @@ def train(
     flower = _on_flower(flower, engine)
     consortium = choose_consortium(file, setting)
     check_slots(slots, consortium)
-    from fedaccord.cli.options import read_strategies
     from fedaccord.trials.trial import train as train_profiles
 
     strategies = read_strategies(consortium, slots, deviate or [], [])
