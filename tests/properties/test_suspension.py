@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
@@ -131,6 +131,7 @@ def test_more_patience_never_hurts(consortium: fa.Consortium, slots: int | None)
 
 
 @given(consortium=consortia(extreme=False), slots=LENGTHS)
+@settings(max_examples=20)
 def test_nobody_is_worse_off_if_so_asked(consortium: fa.Consortium, slots: int | None) -> None:
     for objective in ("most data", "least total cost", "fairest"):
         agreement = fa.solve_agreement(

@@ -38,12 +38,12 @@ def average(agreement: fa.Agreement, found: Any, matches: int, **arguments: Any)
 @pytest.mark.parametrize("slots", [3, 20])
 @pytest.mark.parametrize(("noise", "tau"), [(0.05, 0.1), (0.05, 0.13)])
 def test_what_honest_clients_pay(noise: float, tau: float, slots: int) -> None:
-    """The probability of a false alarm and the expected discounted cost, by playing 150 matches."""
+    """The probability of a false alarm and the expected discounted cost, by playing 80 matches."""
     agreement = small_agreement(slots)
     watch = _watch(agreement, noise, 1.0)
     alarm = watch.alarm(watch.seen(np.zeros(6), tau))
     mean, error = average(
-        agreement, lambda match: match.discounted_cost, 150, noise=noise, tolerance=tau
+        agreement, lambda match: match.discounted_cost, 80, noise=noise, tolerance=tau
     )
     expected = watch.value(agreement.cost, alarm)
     assert (abs(mean - expected) < 5 * error + 1e-4 * (expected - agreement.cost)).all()
@@ -51,7 +51,7 @@ def test_what_honest_clients_pay(noise: float, tau: float, slots: int) -> None:
     def rate(match: Any) -> float:
         return float(match.false_alarms / (SLOTS - match.punishing.sum()))
 
-    mean, error = average(agreement, rate, 150, noise=noise, tolerance=tau)
+    mean, error = average(agreement, rate, 80, noise=noise, tolerance=tau)
     assert abs(mean - alarm) < 5 * error + 0.01 * alarm
 
 
@@ -182,7 +182,7 @@ def test_what_honest_clients_pay_under_suspension(slots: int | None) -> None:
     seen = watch.seen(np.zeros(6), tau)
     expected = watch.value(agreement.cost + watch.others_out(agreement.profile, seen), seen)
     mean, error = average(
-        agreement, lambda match: match.discounted_cost, 150, noise=noise, tolerance=tau
+        agreement, lambda match: match.discounted_cost, 80, noise=noise, tolerance=tau
     )
     kept = agreement.cost / (1.0 - agreement.consortium.discount_factor)
     together = 0.1 * (expected - kept)  # that several are out at once costs more than one by one
