@@ -182,7 +182,7 @@ def test_what_honest_clients_pay_under_suspension(slots: int | None) -> None:
     seen = watch.seen(np.zeros(6), tau)
     expected = watch.value(agreement.cost + watch.others_out(agreement.profile, seen), seen)
     mean, error = average(
-        agreement, lambda match: match.discounted_cost, 80, noise=noise, tolerance=tau
+        agreement, lambda match: match.discounted_cost, 150, noise=noise, tolerance=tau
     )
     kept = agreement.cost / (1.0 - agreement.consortium.discount_factor)
     together = 0.1 * (expected - kept)  # that several are out at once costs more than one by one
