@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.game.consortium import satiation_points
+from fedaccord.game.law import Law
 
 FINE: dict[str, Any] = {
     "valuation": [1.0, 2.0, 4.0],
@@ -71,7 +71,7 @@ def test_ratio_and_satiation() -> None:
 
 @pytest.mark.parametrize("ratio", [1e-300, 1e300])
 def test_satiation_of_extreme_ratios(ratio: float) -> None:
-    point = satiation_points(np.array([ratio]), 50)
+    point = Law.paper(50).stop(np.array([ratio]))
     assert np.log10(point) == pytest.approx((2 * np.log10(ratio) - np.log10(200)) / 3, abs=1e-12)
 
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.game.cost import accuracy_loss, cost_per_sample_of_cpu, marginal_cost
+from fedaccord.game.cost import cost_per_sample_of_cpu, marginal_cost
+from fedaccord.game.law import Law
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_costs_are_infinite_if_nobody_contributes(consortium: fa.Consortium) -> 
 
 
 def test_more_rounds_reduce_the_accuracy_loss() -> None:
-    assert float(accuracy_loss(100.0, rounds=100)) == pytest.approx(0.01 + 0.01)
+    assert float(Law.paper(rounds=100).loss(100.0)) == pytest.approx(0.01 + 0.01)
 
 
 @pytest.mark.parametrize("total", [1.0, 40.0, 250.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.game.law import Law
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
@@ -49,7 +51,8 @@ class Agreement(Record):
     first_converted_by: FirstConverted | None = None
     """Uniform: whether client l is the paper's, or the first one that patience allows."""
     level: float | None = None
-    """Uniform: x^os, what each converted client contributes (or all it has)."""
+    """Uniform: x^os, what each converted client contributes (or all it has); with qualities, in
+    samples of quality 1."""
     largest_level: float | None = None
     """Uniform: x_l^th, the level up to which client l gains at all."""
     margin: float = 0.0
@@ -60,10 +63,17 @@ class Agreement(Record):
     """What follows a deviation; the paper's is reversion for ever."""
     nobody_worse: bool = False
     """Whether it was asked for that no client pays more than at the equilibrium."""
+    laws: Law | None = None
+    """The laws of the loss, as rows, that it was made to hold for; None: for one alone."""
 
     def __post_init__(self) -> None:
         """Take the usual punishment of a kind if only its name is given."""
         object.__setattr__(self, "punishment", as_punishment(self.punishment))
+
+    @property
+    def robust(self) -> bool:
+        """Whether it was made to hold for more than the best guess of the law."""
+        return self.laws is not None
 
     @property
     def consortium(self) -> Consortium:
@@ -72,13 +82,16 @@ class Agreement(Record):
 
     @cached_property
     def total(self) -> float:
-        """X^coop: all samples that are trained on in a slot."""
-        return float(self.profile.sum())
+        """X^coop: all samples that are trained on in a slot, each counted by its quality."""
+        return self.consortium.total_of(self.profile)
 
     @property
     def ratio(self) -> float:
-        """R_d: the total divided by the equilibrium's."""
-        return self.total / self.equilibrium.total
+        """R_d: the total divided by the equilibrium's; infinite if nobody trains there."""
+        before = self.equilibrium.total
+        if before > 0:
+            return self.total / before
+        return inf if self.total > 0 else 1.0
 
     @cached_property
     def free_riders(self) -> int:
@@ -137,6 +150,7 @@ class Agreement(Record):
             "whole_samples": self.whole_samples,
             "punishment": self.punishment,
             "nobody_worse": self.nobody_worse,
+            "robust": self.robust,
             "total_cost": self.cost.sum(),
         }
 

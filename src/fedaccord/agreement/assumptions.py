@@ -1,9 +1,10 @@
 """What a certificate has to assume, and how far off each assumption may be.
 
-Everything here follows from one number per client: the least that a slot of the punishment must
-cost it, f + gain / w, for a slip not to pay (w: how much the slots of the punishment weigh). Where
-a client saves its fees meanwhile, being alone must cost it that much more. With the harsher of
-both punishments, clients that reversion keeps to the agreement do not count.
+Everything here follows from one number per client: the least by which a slot of the punishment must
+be dearer than the loss of the agreed model, E x + gain / w, for a slip not to pay (w: how much the
+slots of the punishment weigh). Where a client saves its fees meanwhile, being alone must cost it
+that much more. With the harsher of both punishments, clients that reversion keeps to the agreement
+do not count.
 """
 
 from dataclasses import dataclass
@@ -12,12 +13,16 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
-from fedaccord.agreement.search import pull_of, saving_of
+from fedaccord.agreement.search import lost_by, saving_of, total_of
 from fedaccord.agreement.threats import TOLERANCE, worth_of
+from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, count, write
 
 _LARGEST = 1e9
 """Margins beyond this are not limits."""
+
+_HALVINGS = 60
+"""Bisection steps that determine a margin to the last bit."""
 
 _MOST_DELAY = 1_000
 """Slots after which a slip that nobody has seen is not looked for any longer."""
@@ -44,14 +49,14 @@ def margins_of(agreement: Agreement, gain: FloatArray, saving: FloatArray) -> Ma
     worth = worth_of(consortium.discount_factor, agreement.punishment.slots)
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.where(gain > 0, gain / worth, 0.0)
-    pull, price = pull_of(consortium), consortium.cost_per_sample
-    root = np.sqrt(profile.sum())
-    least = pull / root + price * profile + lost + _fees_saved(agreement)
+    price = consortium.cost_per_sample
+    least = price * profile + lost + _fees_saved(agreement)
     deterred = _deterred(agreement, lost)
     spare = np.where(saving - lost > TOLERANCE * price * profile, saving - lost, 0.0)
-    alone = _worth_alone(pull, price, consortium.samples, least)
+    total = total_of(consortium, profile)
+    alone = _worth_alone(consortium, total, least)
     return Margins(
-        model_keeps=float(((pull / root / least) ** 2).min(where=deterred, initial=1.0)),
+        model_keeps=float(_worth_old(consortium, total, least).min(where=deterred, initial=1.0)),
         worth_alone=float(alone.min(where=deterred, initial=_LARGEST)),
         fees=float(spare.min(where=deterred, initial=np.inf)),
         delay=_delay(consortium.discount_factor, gain, worth * saving),
@@ -71,22 +76,37 @@ def _deterred(agreement: Agreement, lost: FloatArray) -> BoolArray:
     punishment, before = agreement.punishment, agreement.equilibrium.profile
     if not (isinstance(punishment, Suspension) and punishment.or_reversion):
         return np.ones(before.size, dtype=bool)
-    return saving_of(agreement.consortium, agreement.profile, before, before.sum()) < lost
+    total = total_of(agreement.consortium, before)
+    return saving_of(agreement.consortium, agreement.profile, before, total) < lost
 
 
-def _worth_alone(
-    pull: FloatArray, price: FloatArray, samples: FloatArray, least: FloatArray
-) -> FloatArray:
-    """How much a client's own samples may be worth before being alone costs less than `least`.
+def _worth_old(consortium: Consortium, total: np.float64, least: FloatArray) -> FloatArray:
+    """The share of `total` that an old model may be worth before using it costs too little.
 
-    With samples worth nu each, it trains on min(h nu^(-1/3), D) of them.
+    It must cost a client at least `least` more than the agreement's model does.
     """
-    low, high = np.zeros_like(pull), np.full_like(pull, np.log(_LARGEST))
-    for _ in range(60):
+    low, high = np.full_like(least, np.log(1.0 / _LARGEST)), np.zeros_like(least)
+    for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        root = np.exp(0.5 * middle)
-        amount = np.minimum((pull / (2.0 * price * root)) ** (2.0 / 3.0), samples)
-        enough = pull / (root * np.sqrt(amount)) + price * amount >= least
+        enough = lost_by(consortium, total * np.exp(middle), total) >= least
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return np.exp(low)
+
+
+def _worth_alone(consortium: Consortium, total: np.float64, least: FloatArray) -> FloatArray:
+    """How much a client's own samples may be worth before being alone costs too little.
+
+    With samples worth nu each, it trains on those up to its satiation point divided by nu.
+    """
+    low, high = np.zeros_like(least), np.full_like(least, np.log(_LARGEST))
+    ratio, price = consortium.quality * consortium.ratio, consortium.cost_per_sample
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        worth = np.exp(middle)
+        reached = consortium.law.stop(ratio * worth)
+        each = worth * consortium.quality
+        amount = np.minimum(reached / each, consortium.samples)
+        enough = lost_by(consortium, each * amount, total) + price * amount >= least
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return np.exp(low)
 

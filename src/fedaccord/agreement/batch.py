@@ -28,6 +28,7 @@ from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.checks import check_choice
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import broken_shared_rules
+from fedaccord.game.law import Law
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables
 
@@ -98,8 +99,9 @@ def solve_batch(
     valuation: npt.ArrayLike,
     cost_per_sample: npt.ArrayLike,
     samples: npt.ArrayLike,
-    rounds: npt.ArrayLike,
     discount_factor: npt.ArrayLike,
+    rounds: npt.ArrayLike = 1,
+    law: Law | None = None,
     fees: npt.ArrayLike = 0.0,
     kind: SolvedKind = "individual",
     margin: float = 0.0,
@@ -113,8 +115,9 @@ def solve_batch(
         valuation: rho_n, consortia x clients, or broadcast to that shape like the next four.
         cost_per_sample: E_n.
         samples: D_n.
-        rounds: G, one number per consortium, as a column.
         discount_factor: delta_n.
+        rounds: G, one number per consortium, as a column, for the paper's law.
+        law: Another law of the loss, for all consortia or with terms of shape (consortia, 1).
         fees: C_n + p, which count only if a suspended client saves them.
         kind: "individual" or "uniform".
         margin: Design for discount factors that are this much lower than stated.
@@ -137,12 +140,12 @@ def solve_batch(
     chosen = as_punishment(punishment)
     height = max(1, _BLOCK // rows[0].shape[1])
 
-    def solve(block: list[FloatArray]) -> tuple[Any, ...]:
-        rho, price, data, delta, paid, turns = block
+    def solve(part: slice) -> tuple[Any, ...]:
+        rho, price, data, delta, paid, turns = (values[part] for values in rows)
         game, at_margin = scale(
             rho / price,
             data,
-            turns[:, :1],
+            _law_of(law, turns, part, rows[0].shape),
             effective_patience(delta, margin, chosen.slots),
             chosen,
             fees=paid / price,
@@ -151,7 +154,7 @@ def solve_batch(
         return _columns(game, at_margin, kind, feasible=first_converted == "feasible")
 
     starts = range(0, len(rows[0]), height)
-    blocks = [solve([values[n : n + height] for values in rows]) for n in starts]
+    blocks = [solve(slice(n, n + height)) for n in starts]
     return Batch(*(_joined(column) for column in zip(*blocks, strict=True)))
 
 
@@ -173,6 +176,11 @@ def _columns(
         np.where(exists, solved.level, 0.0)[:, 0] if solved else None,
         solved.first[:, 0].astype(np.int64) if solved else None,
     )
+
+
+def _law_of(given: Law | None, turns: FloatArray, part: slice, shape: tuple[int, int]) -> Law:
+    """The law of some of the rows."""
+    return Law.paper(turns[:, :1]) if given is None else given.each(lambda rows: rows[part], shape)
 
 
 def _joined(blocks: tuple[Any, ...]) -> Any:

@@ -26,7 +26,7 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.assumptions import Margins, assumptions_of, margins_of
 from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
 from fedaccord.agreement.punishment import Reversion
-from fedaccord.agreement.search import best_alone, best_deviation, cost_of
+from fedaccord.agreement.search import best_alone, best_deviation, cost_of, is_in_class, total_of
 from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of, worth_of
 from fedaccord.checks import check_type
 from fedaccord.numbers import BoolArray, FloatArray
@@ -66,14 +66,19 @@ class Certificate(Record):
     @property
     def holds(self) -> bool:
         """Whether every client keeps to the agreement, and to the punishment."""
-        return bool(self.keeps.all() and self.punishment_holds.all())
+        return bool(self.keeps.all() and self.punishment_holds.all() and self.law_holds)
+
+    @property
+    def law_holds(self) -> bool:
+        """Whether the law of the loss is of the class that the search rests on: convex, falling."""
+        return is_in_class(self.agreement.consortium.law)
 
     @cached_property
     def cost_alone(self) -> FloatArray:
         """V_n: what a slot costs each client if it trains by itself, as well as it can."""
         consortium = self.agreement.consortium
         alone = best_alone(consortium)
-        return cost_of(consortium, alone, alone)
+        return cost_of(consortium, alone, consortium.quality * alone)
 
     @property
     def cost_punished(self) -> FloatArray:
@@ -163,6 +168,7 @@ class Certificate(Record):
             "smallest_discount_factor": self.smallest_discount_factor,
             "punishment": self.agreement.punishment,
             "punishment_holds": bool(self.punishment_holds.all()),
+            "law_holds": self.law_holds,
             "nothing_harsher": bool(self.nothing_harsher.all()),
             "keeps_if_one_is_out": _all(self.keeps_if_one_is_out),
             "keeps_if_all_are_out": _all(self.keeps_if_all_are_out),
@@ -206,7 +212,7 @@ def certify(agreement: Agreement) -> Certificate:
     """
     check_type("agreement", agreement, Agreement)
     consortium, profile = agreement.consortium, agreement.profile
-    total = profile.sum()
+    total = total_of(consortium, profile)
     deviation, gain = best_deviation(consortium, profile, total)
     threat = threat_of(agreement)
     saving, slots = threat.saving, agreement.punishment.slots
@@ -225,10 +231,12 @@ def certify(agreement: Agreement) -> Certificate:
     equilibrium = agreement.equilibrium.profile
     return Certificate(
         agreement=agreement,
-        cost_equilibrium=cost_of(consortium, equilibrium, equilibrium.sum()),
+        cost_equilibrium=cost_of(consortium, equilibrium, total_of(consortium, equilibrium)),
         threat=threat,
         cost_agreement=cost_of(consortium, profile, total),
-        cost_deviation=cost_of(consortium, deviation, (total - profile) + deviation),
+        cost_deviation=cost_of(
+            consortium, deviation, np.maximum(total + consortium.quality * (deviation - profile), 0.0)
+        ),
         deviation=deviation,
         gain=gain,
         threshold=threshold,

@@ -20,8 +20,9 @@ is kept only if every client with a satiation point above the total contributes 
 client that is asked for nothing cannot deviate.
 
 All costs here are in units of the client's own cost per sample, without the constants that
-cancel: `a / sqrt(X) + x` with the *pull* a = ratio / sqrt(G). Arrays have one row per game and one
-column per client, so that one call solves many games.
+cancel: `a L(X) + x`, with L the law of the loss without its scale and the *pull* a the ratio times
+that scale; under the paper's law L is 1/sqrt(X) and a = ratio / sqrt(G). Samples count by their
+quality. Arrays have one row per game and one column per client, so that one call solves many games.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ import numpy.typing as npt
 
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.checks import check_number
-from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
+from fedaccord.game.law import Law
 from fedaccord.numbers import BoolArray, FloatArray
 
 REVERSION = Reversion()
@@ -66,10 +67,12 @@ _ARRAYS = (
 class ScaledGame:
     """Rows of clients in the units above, and what a deviation leads to."""
 
+    law: Law
+    """L, the law of the loss without its scale."""
     pull: FloatArray
-    """a_n = ratio / sqrt(G)."""
+    """a_n, the ratio times that scale."""
     satiation: FloatArray
-    """h_n = (a_n / 2)^(2/3)."""
+    """h_n, where a_n times the slope of L is 1."""
     samples: FloatArray
     patience: FloatArray
     """The effective discount factor, after the margin and the length of the punishment."""
@@ -112,7 +115,7 @@ class ScaledGame:
     def each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> ScaledGame:
         """The same game with every array changed in the same way."""
         changed: dict[str, Any] = {name: change(getattr(self, name)) for name in _ARRAYS}
-        return replace(self, **changed)
+        return replace(self, law=self.law.each(change, self.pull.shape), **changed)
 
     def rows(self, chosen: BoolArray | npt.NDArray[np.int64]) -> ScaledGame:
         """Only the chosen rows, by a mask or by their indices."""
@@ -150,28 +153,36 @@ class ScaledGame:
         """F(coop) - F(least): what the best deviation from `contribution` saves in one slot."""
         others = total - contribution
         less = contribution - np.clip(self.satiation - others, 0.0, contribution)
-        result: FloatArray = less - self.pull * root_difference(total - less, total, less)
+        result: FloatArray = less - self.pull * self.law.fall(total - less, less, total)
         return result
+
+    @cached_property
+    def worth(self) -> FloatArray:
+        """b_n = a_n times the slope at S: what one more sample is worth there, in samples.
+
+        More than 1 for contributors, 1 for the critical client, less for free riders.
+        """
+        return self.pull * self.law.slope(self.equilibrium_total)
 
     def gives_more(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
         """Whether contributing more than `contribution` saves the client more than rounding."""
         room = self.samples - contribution
         more = np.clip(self.satiation - total, 0.0, room)
-        saved = self.pull * root_difference(total, total + more, more) - more
+        saved = self.pull * self.law.fall(total, more) - more
         return np.asarray(saved > self.sliver(contribution + more))
 
     def stake(self, total: FloatArray, lowest: FloatArray | None = None) -> FloatArray:
         """F(punish) - F(coop) of a client that is asked for nothing.
 
         With `lowest`, an upper bound for all totals from there to `total`: everything grows with
-        the total but what an old model is worth, which falls.
+        the total but what an old model is worth, which is bounded by what both ends say.
         """
         result = self._against(self.punished, self.punished_total, total)
         if self.steady or not isinstance(self.punishment, Suspension):
             return result
         if self._old_model:
-            least = total if lowest is None else lowest
-            kept = self.pull * (1.0 / np.sqrt(self._old_model) - 1.0) / np.sqrt(least)
+            old = self._old_model * (total if lowest is None else lowest)
+            kept = self.pull * self.law.fall(old, total - old, total)
             result = np.minimum(result, kept)
         result = result - self.fees
         return np.maximum(result, self.lead(total)) if self.punishment.or_reversion else result
@@ -182,7 +193,7 @@ class ScaledGame:
 
     def _against(self, own: FloatArray, before: FloatArray, total: FloatArray) -> FloatArray:
         """What `total` costs less, to a client that contributes nothing, than `own` in `before`."""
-        return np.asarray(own + self.pull * root_difference(before, total, total - before))
+        return np.asarray(own + self.pull * self.law.fall(before, total - before, total))
 
     def saving(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
         """F(punish) - F(coop): what the agreement saves per slot against the punishment."""
@@ -202,12 +213,12 @@ class ScaledGame:
 
     def broken(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
         """Whether the client would deviate, or contribute more, beyond rounding."""
+        return self.slips(contribution, total) | self.gives_more(contribution, total)
+
+    def slips(self, contribution: FloatArray, total: FloatArray) -> BoolArray:
+        """Whether the client would deviate, beyond rounding, or rather be punished."""
         slips = (self.excess(contribution, total) > self.sliver(contribution)) & (contribution > 0)
-        return np.asarray(
-            slips
-            | self._rather_punished(contribution, self.saving(contribution, total))
-            | self.gives_more(contribution, total)
-        )
+        return slips | self._rather_punished(contribution, self.saving(contribution, total))
 
     def _rather_punished(self, contribution: FloatArray, saving: FloatArray) -> BoolArray:
         """Whether the client prefers the punishment although no deviation gains anything.
@@ -238,24 +249,26 @@ class ScaledGame:
 def scale(
     ratio: FloatArray,
     samples: FloatArray,
-    rounds: npt.ArrayLike,
+    law: Law,
     patience: FloatArray,
     punishment: Punishment = REVERSION,
     *,
     fees: FloatArray | float = 0.0,
     nobody_worse: bool = False,
 ) -> tuple[ScaledGame, BoolArray]:
-    """Rows of games from their ratios, samples, rounds (a column) and effective discount factors.
+    """Rows of games from their ratios, samples, law and effective discount factors.
 
     `fees` are in units of the client's own cost per sample. Also returns which clients are at the
     margin of their equilibrium.
     """
-    satiation = satiation_points(ratio, rounds)
+    satiation = law.stop(ratio)
     filling = fill(satiation, samples)
+    scale, shape = law.split()
     game = _game(
         punishment,
         nobody_worse=nobody_worse,
-        pull=ratio / np.sqrt(rounds),
+        law=shape,
+        pull=ratio * scale,
         satiation=satiation,
         samples=samples,
         patience=patience,
@@ -274,18 +287,20 @@ def scale_one(
     nobody_worse: bool = False,
 ) -> ScaledGame:
     """One consortium as a single row."""
-    consortium = equilibrium.consortium
+    consortium, quality = equilibrium.consortium, equilibrium.consortium.quality
     patience = effective_patience(consortium.discount_factor, margin, punishment.slots)
     fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
+    scale, shape = consortium.law.split()
     return _game(
         punishment,
         nobody_worse=nobody_worse,
-        fees=fees[np.newaxis],
-        pull=(consortium.ratio / np.sqrt(consortium.rounds))[np.newaxis],
+        law=shape,
+        fees=(quality * fees)[np.newaxis],
+        pull=(quality * consortium.ratio * scale)[np.newaxis],
         satiation=consortium.satiation[np.newaxis],
-        samples=consortium.samples[np.newaxis],
+        samples=(quality * consortium.samples)[np.newaxis],
         patience=patience[np.newaxis],
-        profile=equilibrium.profile[np.newaxis],
+        profile=(quality * equilibrium.profile)[np.newaxis],
         total=np.array([[equilibrium.total]]),
     )
 
@@ -294,6 +309,7 @@ def _game(
     punishment: Punishment,
     *,
     nobody_worse: bool,
+    law: Law,
     pull: FloatArray,
     satiation: FloatArray,
     samples: FloatArray,
@@ -308,6 +324,7 @@ def _game(
     everywhere = np.broadcast_to(total, pull.shape)
     alone = np.minimum(satiation, samples)
     return ScaledGame(
+        law=law,
         pull=pull,
         satiation=satiation,
         samples=samples,
@@ -362,12 +379,4 @@ def threshold(gain: FloatArray, saving: FloatArray) -> FloatArray:
     answered = tempted & (stake > 0)
     ratio = np.divide(gain, stake, out=np.zeros_like(stake), where=answered)
     result: FloatArray = np.where(tempted & ~answered, np.inf, ratio)
-    return result
-
-
-def root_difference(low: FloatArray, high: FloatArray, gap: FloatArray) -> FloatArray:
-    """1/sqrt(low) - 1/sqrt(high), where high - low = gap is known better than by subtraction."""
-    root_low, root_high = np.sqrt(low), np.sqrt(high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        result: FloatArray = gap / (root_low * root_high * (root_low + root_high))
     return result

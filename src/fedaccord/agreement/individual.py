@@ -6,20 +6,22 @@ holds on [0, u_n(T)]: for h_n < T,
     (1 - delta) gain(x) + delta x - delta stake_n(T) <= 0,
 
 where the stake is what a client that contributes nothing saves against the punishment:
-x*_n + a_n (1/sqrt(S) - 1/sqrt(T)) under reversion, V_n - a_n / sqrt(T) under suspension. The left
-side is concave in x with a derivative of at least delta, so Newton's method converges to its only
+x*_n + a_n (L(S) - L(T)) under reversion, V_n - a_n L(T) under suspension. The left side is concave in x with a derivative of at least delta, so Newton's method converges to its only
 root u_n from the left. A client with h_n >= T prefers to contribute all it has: u_n = D_n. An
 agreement of total T exists if and only if the u_n add up to T or more. For positive discount
 factors the u_n are continuous in T, so at the largest such T every client is at its bound; a client
 with a discount factor of 0 contributes all it has up to h_n and nothing above, so that the total
 may have to stop at h_n although the bounds would allow more. Where nobody may be worse off than at
-the equilibrium, u_n is at most the client's lead, x*_n + a_n (1/sqrt(S) - 1/sqrt(T)).
+the equilibrium, u_n is at most the client's lead, x*_n + a_n (L(S) - L(T)).
 
-A client that has at most a share 1 - (1 - delta)^0.4 of the equilibrium's total is *small*:
-its u_n is concave and increasing in T. If all clients are small, Newton's method on sum u_n(T) - T,
-started from the sum of all samples, never steps over the largest root. Otherwise intervals of T
-are bounded, and discarded or halved, from the top.
+A client is *small* if L'' falls by no more than a factor 1 - delta over its samples, from Z on: Z is
+the largest of h_n and the least total that a slip can leave, S under reversion and S - D_n under
+suspension. Its u_n is concave and increasing in T, because L'' is log-convex. If all clients are
+small, Newton's method on sum u_n(T) - T, started from the sum of all samples, never steps over the
+largest root. Otherwise intervals of T are bounded, and discarded or halved, from the top.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,7 +40,8 @@ _FLATTEST = 1e-12
 """The smallest derivative that a step in T is computed with, where the root is nearly double."""
 
 _NEXT_TO_NOTHING = 1e-7
-"""Totals this close above the equilibrium's are not searched: a tenth of `WORTHWHILE`."""
+"""Totals this close above the equilibrium's are not searched: a tenth of `WORTHWHILE`. If nobody
+trains at the equilibrium, it is relative to all samples."""
 
 _AT_MARGIN = 1e-9
 """A client this close (relative) to the margin takes up all that is added, as the critical one."""
@@ -74,7 +77,7 @@ class Bounds:
         stake, most = game.stake(total), np.minimum(game.samples, total)
         amount, at_kept = self._root(total, game.patience * stake, most, start)
         free = (amount > 0) & (amount < most) & (at_kept < 1.0)
-        steep = 0.5 * game.pull / (total * np.sqrt(total))
+        steep = game.pull * game.law.slope(total)
         slope = np.divide(steep - at_kept, 1.0 - at_kept, out=np.zeros_like(steep), where=free)
         eager = game.satiation >= total
         if game.nobody_worse:
@@ -123,8 +126,8 @@ class Bounds:
         eager = self.game.satiation >= total
         amount = most if start is None else np.clip(start, 0.0, most)
         for _ in range(_MOST_STEPS):
-            value, root_kept, kept = self._excess(amount, total, allowance)
-            at_kept = 0.5 * self.weight / (kept * root_kept)
+            value, kept = self._excess(amount, total, allowance)
+            at_kept = self.weight * self.game.law.slope(kept)
             with np.errstate(over="ignore"):
                 step = value / np.maximum(1.0 - at_kept, _FLAT)
             after = np.clip(amount - step, 0.0, most)
@@ -139,30 +142,26 @@ class Bounds:
         """Whether u_n(T) < D_n: asking for all its samples would be too much."""
         game = self.game
         most = np.minimum(game.samples, total)
-        excess, _, _ = self._excess(most, total, game.patience * game.stake(total))
+        excess, _ = self._excess(most, total, game.patience * game.stake(total))
         if game.nobody_worse:
             excess = np.maximum(excess, most - game.lead(total))
         return np.asarray((excess > game.sliver(most)) & (game.satiation < total))
 
     def _excess(
         self, amount: FloatArray, total: FloatArray, allowance: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The left side of the condition, and the total after a deviation with its square root."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """The left side of the condition, and the total after a deviation."""
         game = self.game
         kept = np.maximum(total - amount, game.satiation)
         less = np.minimum(amount, total - game.satiation)
-        root, root_kept = np.sqrt(total), np.sqrt(kept)
-        # (1 - delta) less (1 - a / (root root_kept (root + root_kept))) + delta x - allowance,
-        # step by step in one array: most of the time is spent here
-        excess = root_kept + root
-        excess *= root_kept
-        excess *= root
-        np.divide(self.weight, excess, out=excess)
-        np.subtract(self.impatience, excess, out=excess)
-        excess *= less
+        # (1 - delta) (less - a fall) + delta x - allowance, step by step in one array: most of the
+        # time is spent here
+        excess = game.law.fall(kept, less, total)
+        excess *= self.weight
+        np.subtract(self.impatience * less, excess, out=excess)
         excess += game.patience * amount
         excess -= allowance
-        return excess, root_kept, kept
+        return excess, kept
 
 
 def largest_profiles(game: ScaledGame) -> FloatArray:
@@ -182,9 +181,19 @@ def largest_profiles(game: ScaledGame) -> FloatArray:
 
 def is_concave(game: ScaledGame) -> BoolArray:
     """In which rows all bounds are known to be concave and increasing in T."""
-    share = 1.0 - (1.0 - game.patience) ** 0.4
-    small = game.samples <= share * game.equilibrium_total
-    return np.asarray(small.all(axis=-1) & game.steady)
+    return np.asarray(_falls_little(game, game.law.bend).all(axis=-1) & game.steady)
+
+
+def is_rising(game: ScaledGame) -> BoolArray:
+    """Which clients' bounds are known to increase with T."""
+    return _falls_little(game, game.law.slope) & game.steady
+
+
+def _falls_little(game: ScaledGame, of: Callable[[FloatArray], FloatArray]) -> BoolArray:
+    """Whether a derivative of the law falls by a factor of at most 1 - delta over the samples."""
+    left = game.equilibrium_total if game.reverts else game.equilibrium_total - game.samples
+    lowest = np.maximum(game.satiation, left)
+    return np.asarray(of(lowest + game.samples) >= (1.0 - game.patience) * of(lowest))
 
 
 def smallest_common_discount_factor(game: ScaledGame) -> float:
@@ -192,12 +201,12 @@ def smallest_common_discount_factor(game: ScaledGame) -> float:
 
     Just above S, client n takes up to a share s_n of what is added, and no larger share further
     up; so an agreement exists if the shares of all clients with samples left add up to more than 1.
-    With b = (h_n / S)^1.5 the share is delta b / (1 - (1 - delta) b) under reversion. Under
+    With b_n, what a sample is worth to it at S, the share is delta b / (1 - (1 - delta) b) under reversion. Under
     suspension it has no limit for delta > 0, but it is b where nobody may be worse off than at the
     equilibrium. NaN: there is none.
     """
     left = game.equilibrium < game.samples
-    worth = np.minimum((game.satiation[left] / game.start.item()) ** 1.5, 1.0)
+    worth = np.minimum(game.worth[left], 1.0)
     if not game.reverts and not game.nobody_worse:
         return 0.0 if worth.size and game.pull.size > 1 else float("nan")
     at_margin = worth > 1.0 - _AT_MARGIN
@@ -262,24 +271,46 @@ def _newton(
     return level[:, np.newaxis], amount
 
 
+def largest_profile_for_all(game: ScaledGame) -> FloatArray:
+    """The profile of the largest total that is enforceable in every row, for the same clients.
+
+    The rows are what may be true, for instance laws of the loss that all fit the measurements. A
+    client's bound is then the least of its bounds: T - u_n and all that `_reach` uses hold for
+    each of them, so the same search works. The equilibrium of the first row if there is none.
+    """
+    if len(game.pull) == 1:
+        return largest_profiles(game)[0]
+    return _by_halving(game)[0]
+
+
+def least_bounds(game: ScaledGame, total: float) -> FloatArray:
+    """u_n(T), the least over all rows, computed for as many clients at once as fit in a cache."""
+    width, at_once = game.pull.shape[-1], max(1, _TOGETHER // len(game.pull))
+    at = np.array([[total]])
+    parts = [slice(n, n + at_once) for n in range(0, width, at_once)]
+    if len(parts) == 1:
+        return Bounds(game).at(at)
+    return np.concatenate([Bounds(game.clients(part)).at(at) for part in parts], axis=-1)
+
+
 def _by_halving(game: ScaledGame) -> FloatArray:
-    """The largest total of one row by bounding sum u_n(T) over intervals of T, from the top."""
-    bounds = Bounds(game)
-    width = game.pull.shape[-1]
-    some = [Bounds(game.clients(slice(n, n + _TOGETHER))) for n in range(0, width, _TOGETHER)]
+    """The largest total by bounding sum u_n(T) over intervals of T, from the top.
+
+    Rows are games of the same clients; a client keeps to an amount if it does in all of them.
+    """
+    start, everything = game.start.max().item(), game.samples[0].sum().item()
+    lowest = start * (1.0 + _NEXT_TO_NOTHING) if start > 0 else _NEXT_TO_NOTHING * everything
 
     def end(total: float) -> _End:
-        at = np.array([[total]])
-        return _End(total, np.concatenate([part.at(at) for part in some], axis=-1))
+        return _End(total, least_bounds(game, total))
 
-    lowest = game.start.item() * (1.0 + _NEXT_TO_NOTHING)
-    pending = [(end(lowest), end(game.samples.sum().item()))]
+    pending = [(end(lowest), end(everything))]
     while pending:
         low, high = pending.pop()
         while low.total < high.total:
             if high.short <= _SETTLED * high.total:
                 return _fitted(high.amounts, high.amounts, high.total)
-            reach = _reach(bounds, low, high)
+            reach = _reach(game, low, high)
             if reach <= low.total:
                 break
             if high.total - low.total <= _CLOSED * high.total:
@@ -291,16 +322,18 @@ def _by_halving(game: ScaledGame) -> FloatArray:
                 high = end(reach)
             pending.append((low, middle))
             low = middle
-    return game.equilibrium
+    return game.equilibrium[:1]
 
 
 class _End:
     """An end of an interval of totals, and everyone's bound there."""
 
-    def __init__(self, total: float, amounts: FloatArray) -> None:
+    def __init__(self, total: float, rows: FloatArray) -> None:
         self.total = total
-        self.amounts = amounts
-        self.short = total - float(amounts.sum())
+        self.rows = rows
+        """The bounds in each row."""
+        self.amounts = rows.min(axis=0, keepdims=True)
+        self.short = total - float(self.amounts.sum())
 
 
 def _closed(game: ScaledGame, low: _End, high: _End) -> FloatArray:
@@ -310,55 +343,59 @@ def _closed(game: ScaledGame, low: _End, high: _End) -> FloatArray:
     """
     if np.isfinite(high.amounts).all():
         return _fitted(low.amounts, high.amounts, low.total)
-    least = np.where(game.satiation >= low.total, low.amounts, 0.0)
+    least = np.where(game.satiation[:1] >= low.total, low.amounts, 0.0)
     return _fitted(low.amounts, least, low.total)
 
 
-def _reach(bounds: Bounds, low: _End, high: _End) -> float:
+def _reach(game: ScaledGame, low: _End, high: _End) -> float:
     """A total in the interval above which sum u_n(T) < T; at or below its lower end: everywhere.
 
-    Under reversion, a free rider's u_n grows at most in proportion to T - S (along a ray from the
-    equilibrium its threshold increases); a contributor's, which decreases and then increases, is
-    largest at one of the ends; that of a client in between grows at most at the rate `steepest`.
-    So sum u_n(T) <= fixed + rate (T - S).
+    For each client only the row counts that bounds it at the lower end. Under reversion, a free
+    rider's u_n grows at most in proportion to T - S (along a ray from the equilibrium its
+    threshold increases); a contributor's, which decreases and then increases, is largest at one of
+    the ends; that of a client in between grows at most at the rate `steepest`. So sum u_n(T) is at
+    most fixed + rate (T - low).
     """
-    game = bounds.game
+    if len(game.pull) > 1:
+        row = np.argmin(low.rows, axis=0)[np.newaxis]
+        game = game.each(lambda values: np.take_along_axis(values, row, axis=0))
+        low, high = (
+            _End(one.total, np.take_along_axis(one.rows, row, axis=0)) for one in (low, high)
+        )
+    bounds = Bounds(game)
     if not game.reverts:
         return _reach_alone(bounds, low, high)
-    start = game.start.item()
     free, full = game.equilibrium == 0, game.equilibrium >= game.samples
-    ray = low.amounts[free].sum() / (low.total - start)
-    fixed = np.maximum(low.amounts, high.amounts)[full].sum()
-    between = ~free & ~full
-    steep = steepest(bounds, low.total, low.amounts, high.total, high.amounts)[between].sum()
-    fixed += low.amounts[between].sum() - steep * (low.total - start)
-    return _last_below_line(float(fixed), float(ray + steep), start, low, high)
+    rate = np.where(full, 0.0, steepest(bounds, low.total, low.rows, high.total, high.rows))
+    ray = low.rows / (low.total - game.equilibrium_total)
+    rate = np.where(free, ray, rate)
+    fixed = np.where(full, np.maximum(low.rows, high.rows), low.rows)
+    return _last_below_line(float(fixed.sum()), float(rate.sum()), low, high)
 
 
 def _reach_alone(bounds: Bounds, low: _End, high: _End) -> float:
     """The same under suspension, where the equilibrium plays no part.
 
     Each client's u_n is bounded by itself, and grows at most at the rate `steepest` (what an old
-    model is worth only falls with T), or at that of its lead. It jumps where a client that rules
-    out lower totals stops doing so.
+    model is worth grows no faster than the loss falls), or at that of its lead. It jumps where a
+    client that rules out lower totals stops doing so.
     """
     game, ends = bounds.game, (np.array([[low.total]]), np.array([[high.total]]))
     reach = min(high.total, float(bounds.between(*ends).sum()))
-    if (low.amounts < 0).any():
+    if (low.rows < 0).any():
         return reach
-    rate = steepest(bounds, low.total, low.amounts, high.total, high.amounts)
+    rate = steepest(bounds, low.total, low.rows, high.total, high.rows)
     if game.nobody_worse:
-        lead = 0.5 * game.pull / low.total**1.5
-        rate = np.where(low.amounts >= game.samples, 0.0, np.maximum(rate, np.minimum(lead, 1.0)))
-    fixed = float(low.amounts.sum())
-    return min(reach, _last_below_line(fixed, float(rate.sum()), low.total, low, high))
+        lead = game.pull * game.law.slope(low.total)
+        rate = np.where(low.rows >= game.samples, 0.0, np.maximum(rate, np.minimum(lead, 1.0)))
+    return min(reach, _last_below_line(float(low.rows.sum()), float(rate.sum()), low, high))
 
 
-def _last_below_line(fixed: float, rate: float, start: float, low: _End, high: _End) -> float:
-    """Above which total of the interval fixed + rate (T - start) is less than T."""
+def _last_below_line(fixed: float, rate: float, low: _End, high: _End) -> float:
+    """Above which total of the interval fixed + rate (T - low) is less than T."""
     if rate < 1.0:
-        return min(high.total, (fixed - rate * start) / (1.0 - rate))
-    return high.total if fixed + rate * (high.total - start) >= high.total else low.total
+        return min(high.total, (fixed - rate * low.total) / (1.0 - rate))
+    return high.total if fixed + rate * (high.total - low.total) >= high.total else low.total
 
 
 def steepest(
@@ -370,13 +407,14 @@ def steepest(
 ) -> FloatArray:
     """An upper bound on du_n/dT between two totals; 0 if u_n is all samples at the lower one.
 
-    With B = a / 2T^1.5 and k = (1 - delta) a / 2Y^1.5, Y = T - u_n the total after a deviation,
-    u_n' = (B - k) / (1 - k). B and k decrease in T, and u_n' increases in B and decreases in k.
+    With B = a m(T) and k = (1 - delta) a m(Y), m the slope of the law and Y = T - u_n the total
+    after a deviation, u_n' = (B - k) / (1 - k). B and k decrease in T, and u_n' increases in B and
+    decreases in k.
     """
     game = bounds.game
     kept = np.maximum(high - at_high, game.satiation)
-    at_kept = 0.5 * bounds.weight / (kept * np.sqrt(kept))
-    rise = 0.5 * game.pull / (low * np.sqrt(low)) - at_kept
+    at_kept = bounds.weight * game.law.slope(kept)
+    rise = game.pull * game.law.slope(low) - at_kept
     with np.errstate(over="ignore"):
         slope = np.clip(rise / np.maximum(1.0 - at_kept, _FLAT), 0.0, 1.0)
     return np.where(at_low >= game.samples, 0.0, slope)

@@ -3,8 +3,9 @@
 In terms of the level z, with the total T increasing in z:
 
 - a converted client's threshold increases with z until z reaches its own samples, then decreases;
-- a contributor's condition can fail only for T between h/k and beyond its peak at x/(1 - k),
-  k = (1 - delta)^(2/3): its excess first decreases, then increases to the peak, then decreases.
+- a contributor's condition can fail only beyond the total at which the law's slope m is 1 - delta
+  of that at h, and hardly beyond its peak, where m(T) = (1 - delta) m(T - x): its excess first
+  decreases, then increases to the peak, then decreases, because m is log-convex.
 
 So each client rules out an interval of levels whose lower edge a bisection finds exactly, and
 stepping down from edge to edge ends at the largest level. A bisection on the largest threshold of
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.enforcement import ScaledGame, root_difference
+from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.agreement.whole import whole_numbers
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -36,6 +37,9 @@ _TRIED = 1_024
 
 _MOST_STEPS = 200
 """Far more than are needed."""
+
+_HALVINGS = 64
+"""Enough to find a total on a logarithmic scale to a few digits of the last."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Ladder:
         others = lowest - least
         slip = np.clip(game.satiation - others, 0.0, least)
         after = others + slip
-        gain = least - slip - game.pull * root_difference(after, total, total - after)
+        gain = least - slip - game.pull * game.law.fall(after, total - after, total)
         stake = game.stake(total, lowest)
         excess = game.weighed(gain, stake - least, least, total)
         slips = (excess > game.sliver(least)) & (least > 0)
@@ -159,10 +163,27 @@ class Rung:
         self.game = game
         self.converted = converted
         self.kept = kept
-        shrink = (1.0 - game.patience) ** (2.0 / 3.0)
+        self.peak = np.where(converted, np.inf, np.maximum(self._peak(), game.equilibrium_total))
+
+    def _peak(self) -> FloatArray:
+        """Where m(T) = (1 - delta) m(T - x), for a client that contributes x at any level.
+
+        With one term it is x / (1 - k) - shift, k = (1 - delta)^(1 / (exponent + 1)). With several,
+        m(T) / m(T - x) increases with T, so that halving the totals on a logarithmic scale finds it.
+        """
+        game, kept, law = self.game, self.kept, self.game.law
         with np.errstate(divide="ignore", invalid="ignore"):
-            peak = np.maximum(kept / (1.0 - shrink), game.equilibrium_total)
-        self.peak = np.where(converted, np.inf, peak)
+            if len(law.terms) == 1:
+                term = law.terms[0]
+                shrink = (1.0 - game.patience) ** (1.0 / (term.exponent + 1.0))
+                return np.asarray(kept / (1.0 - shrink) - term.shift)
+            impatience = 1.0 - game.patience
+            low, high = kept.copy(), np.full_like(kept, np.finfo(np.float64).max) ** 0.5
+            for _ in range(_HALVINGS):
+                middle = np.sqrt(low * high)
+                harder = law.slope(middle) < impatience * law.slope(middle - kept)
+                low, high = np.where(harder, middle, low), np.where(harder, high, middle)
+            return np.where(kept > 0, low, 0.0)
 
     def excess(self, level: FloatArray, total: FloatArray) -> FloatArray:
         """By how much its condition fails beyond rounding, made monotone where it is above 0.
@@ -252,3 +273,38 @@ def largest_whole_level(ladder: "Ladder") -> FloatArray:
         one = ladder.rows(np.arange(len(levels)) == row)
         levels[row] = next(whole_numbers(one.highest, 1.0, top, one.kept.size), 0.0)
     return levels
+
+
+def kept_by_all(ladder: Ladder, game: ScaledGame, levels: FloatArray) -> BoolArray:
+    """Which levels of a ladder with one row nobody slips from, whichever row of `game` is true."""
+    profiles = ladder.profile(levels[:, np.newaxis])
+    totals = profiles.sum(axis=-1, keepdims=True)
+    fine = np.ones(levels.shape, dtype=bool)
+    for row in range(len(game.pull)):
+        one = game.rows(np.array([row]))
+        fine[fine] &= ~one.slips(profiles[fine], totals[fine]).any(axis=-1)
+    return fine
+
+
+def largest_level_for_all(
+    ladder: Ladder, game: ScaledGame, top: FloatArray, *, whole: bool
+) -> FloatArray:
+    """The largest level up to `top` that nobody slips from, whichever row of `game` is true.
+
+    Nothing is assumed about which levels a client rules out: many are tried, and then those up to
+    the next one by bisection.
+    """
+    most = top.item()
+    grid = np.linspace(0.0, most, _TRIED + 1)[1:]
+    if whole:
+        grid = np.unique(np.floor(grid[grid >= 1.0]))
+    found = np.flatnonzero(kept_by_all(ladder, game, grid))
+    if not found.size:
+        return np.zeros((1, 1))
+    low, high = float(grid[found[-1]]), float(grid[min(found[-1] + 1, grid.size - 1)])
+    while high - low > (1.0 if whole else _NARROW * high):
+        middle = 0.5 * (low + high)
+        middle = float(np.floor(middle)) if whole else middle
+        good = bool(kept_by_all(ladder, game, np.array([middle])).all())
+        low, high = (middle, high) if good else (low, middle)
+    return np.array([[low]])

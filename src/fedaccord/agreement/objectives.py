@@ -19,9 +19,9 @@ from itertools import islice
 import numpy as np
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.individual import Bounds, is_concave
+from fedaccord.agreement.individual import Bounds, is_concave, least_bounds
 from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
-from fedaccord.game.cost import accuracy_loss, cost, marginal_loss
+from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.social_optimum import solve_social_optimum
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
@@ -61,12 +61,11 @@ class _Choice:
         self.equilibrium = equilibrium
         self.consortium = equilibrium.consortium
         self.game = game
-        self.bounds = Bounds(game)
         self.largest = largest
 
     def at(self, total: float, whole: bool) -> tuple[BoolArray, FloatArray]:
         """Who contributes all it has anyway, and u_n(T), rounded down if `whole`."""
-        most = self.bounds.at(np.array([[total]]))[0]
+        most = least_bounds(self.game, total).min(axis=0)
         return self.consortium.satiation >= total, round_down(most) if whole else most
 
     def best(
@@ -81,7 +80,7 @@ class _Choice:
             profile = share_out(total, False)
             return np.inf if profile is None else loss_of(profile)
 
-        start, end = self.equilibrium.total, float(self.largest.sum())
+        start, end = float(self.game.start.max()), float(self.largest.sum())
         total = best_between(loss, start, end, convex=bool(is_concave(self.game).all()))
         if not whole:
             profile = share_out(total, False)
@@ -143,25 +142,27 @@ def least_cost_profile(
 def _kept(game: ScaledGame, profile: FloatArray) -> bool:
     """Whether everyone keeps to a profile that asks for more than the equilibrium."""
     total = np.array([[profile.sum()]])
-    if total.item() <= game.start.item() * (1.0 + WORTHWHILE):
+    if total.item() <= game.start.max() * (1.0 + WORTHWHILE):
         return False
-    return not game.broken(profile[np.newaxis], total).any()
+    amounts = profile[np.newaxis]
+    gives_more = game.rows(np.array([0])).gives_more(amounts, total).any()
+    return not gives_more and not game.slips(amounts, total).any()
 
 
 def _still_falling(equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray) -> bool:
     """Whether the total cost still falls at the largest total: nothing less is cheaper then.
 
-    It is convex in T. One sample more saves sum rho / (2 sqrt(G) T^1.5), makes room for u_n' of
-    each client's samples, and the dearest ones that are used make up the rest.
+    It is convex in T. One sample more saves everyone's valuation times the slope of the law, makes
+    room for u_n' of each client's samples, and the dearest ones that are used make up the rest.
     """
-    if not is_concave(game).all():
+    if len(game.pull) > 1 or not is_concave(game).all():
         return False
     consortium, total = equilibrium.consortium, np.array([[largest.sum()]])
     _, slope = Bounds(game).with_slope(total, largest[np.newaxis])
     willing = consortium.satiation < total[0]
     dearest = consortium.cost_per_sample.max(where=willing & (largest > 0), initial=0.0)
     room = float((consortium.cost_per_sample - dearest) @ np.where(willing, slope[0], 0.0))
-    saved = -marginal_loss(total.item(), consortium.rounds) * float(consortium.valuation.sum())
+    saved = float((consortium.valuation * consortium.law.slope(total.item())).sum())
     return bool(saved >= dearest + room)
 
 
@@ -186,7 +187,7 @@ def fairest_profile(
         """Amounts that reach the best smallest saving at this total."""
         eager, most = choice.at(total, whole)
         fixed = (
-            consortium.valuation * accuracy_loss(total, consortium.rounds)
+            consortium.valuation * consortium.law.loss(total)
             + consortium.communication_cost
             + consortium.server_fee
         )

@@ -16,7 +16,7 @@ the agreement holds, but what a slip costs the innocent.
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.search import best_deviation, loss_difference, pull_of
+from fedaccord.agreement.search import best_deviation, lost_by
 from fedaccord.agreement.threats import TOLERANCE, Threat, worth_of
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -32,7 +32,7 @@ def keeps_if_one_is_out(agreement: Agreement, threat: Threat) -> BoolArray:
     client, every other amount is examined by itself, unless they are very many: then False means
     "not proved".
     """
-    profile = agreement.profile
+    profile = agreement.consortium.quality * agreement.profile
     if profile.size == 1:
         return np.ones(1, dtype=bool)
     total, smallest, largest = profile.sum(), *_of_others(profile)
@@ -50,7 +50,8 @@ def keeps_if_one_is_out(agreement: Agreement, threat: Threat) -> BoolArray:
 
 def keeps_if_all_are_out(agreement: Agreement, threat: Threat) -> BoolArray:
     """Whether each client keeps its amount if it is the only one that is not out."""
-    return _keeps(agreement, threat, agreement.profile, agreement.profile)
+    own = agreement.consortium.quality * agreement.profile
+    return _keeps(agreement, threat, own, own)
 
 
 def _of_others(profile: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -72,8 +73,7 @@ def _keeps(agreement: Agreement, threat: Threat, low: FloatArray, high: FloatArr
         before = worth_of(delta, None if slots is None else slots - 1)
     deviation, gain = best_deviation(consortium, profile, high)
     gain = np.where(deviation < profile, gain, 0.0)  # contributing more is not a slip
-    total = profile.sum()
-    dearer = pull_of(consortium) * loss_difference(low, total, total - low)
+    dearer = lost_by(consortium, low, (consortium.quality * profile).sum())
     with np.errstate(invalid="ignore"):  # 0 times infinity, for a client that would have no model
         meanwhile = np.where(before > 0, before * (threat.saving - dearer), 0.0)
     lost = meanwhile + last * threat.saving

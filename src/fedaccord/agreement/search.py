@@ -1,14 +1,17 @@
 """What the certificate is computed from: the cost function (eq. 5), and a search for what is best.
 
 Nothing here comes from a solver. The best amount of a client is searched for over [0, samples],
-not taken from Lemma 1 or a formula.
+not taken from Lemma 1 or a formula. Of the law of the loss only the numbers of its terms are taken;
+what it says is computed here once more.
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray
 
 _HALVINGS = 64
@@ -26,14 +29,46 @@ _GOLDEN_STEPS = 60
 own error is the square of that."""
 
 
-def cost_of(
-    consortium: Consortium, contribution: FloatArray, total: FloatArray | np.float64
-) -> FloatArray:
-    """F_n (eq. 5)."""
+Numbers: TypeAlias = FloatArray | np.float64
+_Term: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def is_in_class(law: Law) -> bool:
+    """Whether the law is a floor and powers that fall: then it is convex, which a search rests on."""
+    positive = (law.unit > 0).all() and (law.exponent > 0).all()
+    not_negative = (law.value >= 0).all() and (law.shift >= 0).all()
+    numbers = (law.value, law.unit, law.shift, law.exponent, law.floor)
+    return bool(positive and not_negative and all(np.isfinite(given).all() for given in numbers))
+
+
+def _terms_of(law: Law, part: slice = slice(None)) -> list[_Term]:
+    """Value, unit, shift and exponent of each term, for some of the clients."""
+
+    def row(values: FloatArray, j: int) -> FloatArray:
+        one = values[min(j, len(values) - 1)]
+        return one if one.ndim == 0 or one.size == 1 else one[part]
+
+    given = (law.value, law.unit, law.shift, law.exponent)
+    value, unit, shift, exponent = given
+    return [
+        (row(value, j), row(unit, j), row(shift, j), row(exponent, j))
+        for j in range(max(map(len, given)))
+    ]
+
+
+def loss_of(law: Law, total: Numbers, part: slice = slice(None)) -> FloatArray:
+    """A(X) without the floor; infinite without data unless every term has a shift."""
+    result: FloatArray = np.zeros(())
     with np.errstate(divide="ignore"):
-        loss = 1.0 / np.sqrt(total * consortium.rounds) + 1.0 / consortium.rounds
+        for value, unit, shift, exponent in _terms_of(law, part):
+            result = result + value * (unit / (total + shift)) ** exponent
+    return np.asarray(result)
+
+
+def cost_of(consortium: Consortium, contribution: FloatArray, total: Numbers) -> FloatArray:
+    """F_n (eq. 5)."""
     result: FloatArray = (
-        consortium.valuation * loss
+        consortium.valuation * (loss_of(consortium.law, total) + consortium.law.floor)
         + consortium.cost_per_sample * contribution
         + consortium.communication_cost
         + consortium.server_fee
@@ -41,54 +76,74 @@ def cost_of(
     return result
 
 
+def total_of(consortium: Consortium, profile: FloatArray) -> np.float64:
+    """X = sum of q_n x_n."""
+    return np.float64((consortium.quality * profile).sum())
+
+
 def saving_of(
-    consortium: Consortium,
-    profile: FloatArray,
-    before: FloatArray,
-    total_before: FloatArray | np.float64,
+    consortium: Consortium, profile: FloatArray, before: FloatArray, total_before: Numbers
 ) -> FloatArray:
     """What `profile` costs each client less than `before` in another total; no cancellation."""
     dearer = consortium.cost_per_sample * (profile - before)
-    total = profile.sum()
+    total = total_of(consortium, profile)
     # the sum of small differences is more exact than the difference of two large sums
     same = np.ndim(total_before) == 0
-    change = (profile - before).sum() if same else total - total_before
-    better = loss_difference(total_before, total, change)
-    return np.asarray(pull_of(consortium) * better - dearer)
+    change = total_of(consortium, profile - before) if same else total - total_before
+    better = loss_difference(_terms_of(consortium.law), total_before, total, change)
+    return np.asarray(consortium.valuation * better - dearer)
 
 
-def pull_of(consortium: Consortium) -> FloatArray:
-    """rho_n / sqrt(G): the accuracy part of the cost is this over sqrt(X)."""
-    return np.asarray(consortium.valuation / np.sqrt(consortium.rounds))
+def lost_by(consortium: Consortium, low: FloatArray, high: Numbers) -> FloatArray:
+    """What a total of `low` instead of `high` costs each client."""
+    better = loss_difference(_terms_of(consortium.law), low, high, high - low)
+    return np.asarray(consortium.valuation * better)
 
 
 def loss_difference(
-    before: FloatArray | np.float64, after: FloatArray | np.float64, change: FloatArray | np.float64
+    terms: list[_Term], before: Numbers, after: Numbers, change: Numbers
 ) -> FloatArray:
-    """1/sqrt(before) - 1/sqrt(after) for after = before + change."""
-    roots = np.sqrt(before), np.sqrt(after)
+    """A(before) - A(after) for after = before + change.
+
+    Each term is compared from the smaller of both totals on, so that nothing cancels.
+    """
+    low, gap = np.minimum(before, after), np.abs(change)
+    result: FloatArray = np.zeros(())
     with np.errstate(divide="ignore", invalid="ignore"):
-        difference = change / (roots[0] * roots[1] * (roots[0] + roots[1]))
-    return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, difference))
+        for value, unit, shift, exponent in terms:
+            start = low + shift
+            if np.all(exponent == 0.5) and np.all(shift == 0.0):
+                roots = np.sqrt(before), np.sqrt(after)
+                term = gap / (roots[0] * roots[1] * (roots[0] + roots[1]))
+                result = result + value * np.sqrt(unit) * term
+            elif np.all(exponent == 2.0):
+                better = unit / (start + gap)
+                result = result + value * better**2 * (gap / start) * (2.0 + gap / start)
+            else:
+                lost = -np.expm1(-exponent * np.log1p(gap / start))
+                result = result + value * (unit / start) ** exponent * lost
+    return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, np.sign(change) * result))
 
 
 def best_deviation(
-    consortium: Consortium, profile: FloatArray, total: FloatArray | np.float64
+    consortium: Consortium, profile: FloatArray, total: Numbers
 ) -> tuple[FloatArray, FloatArray]:
     """The deviation that saves each client most in one slot, and how much, by search.
 
     The total may differ from client to client: only one's own amount and the total matter.
     """
-    pull, totals = pull_of(consortium), np.broadcast_to(total, profile.shape)
+    totals = np.broadcast_to(total, profile.shape)
     slip, gain = np.empty_like(profile), np.empty_like(profile)
     for n in range(0, profile.size, _TOGETHER):
         part = slice(n, n + _TOGETHER)
         search = _Search(
+            _terms_of(consortium.law, part),
             totals[part],
             profile[part],
-            pull[part],
+            consortium.valuation[part],
             consortium.cost_per_sample[part],
             consortium.samples[part],
+            consortium.quality[part],
         )
         slip[part], gain[part] = search.best()
     return slip, gain
@@ -96,25 +151,28 @@ def best_deviation(
 
 def best_alone(consortium: Consortium) -> FloatArray:
     """What is best for each client to train on by itself, found from all that it has."""
-    return best_deviation(consortium, consortium.samples, consortium.samples)[0]
+    everything = consortium.samples
+    return best_deviation(consortium, everything, everything * consortium.quality)[0]
 
 
 @dataclass(frozen=True)
 class _Search:
     """Some clients, each searching for its best deviation while the others keep to the profile."""
 
+    law: list[_Term]
     total: FloatArray
     profile: FloatArray
-    pull: FloatArray
+    valuation: FloatArray
     price: FloatArray
     samples: FloatArray
+    quality: FloatArray
 
     def gain(self, slip: FloatArray) -> FloatArray:
         """F_n(profile) - F_n if client n alone contributes `slip`, without cancellation."""
         change = slip - self.profile
-        after = np.maximum((self.total - self.profile) + slip, 0.0)
-        better = loss_difference(self.total, after, change)
-        return np.asarray(self.pull * better - self.price * change)
+        after = np.maximum((self.total - self.quality * self.profile) + self.quality * slip, 0.0)
+        better = loss_difference(self.law, self.total, after, self.quality * change)
+        return np.asarray(self.valuation * better - self.price * change)
 
     def best(self) -> tuple[FloatArray, FloatArray]:
         """The best deviation and its gain.
@@ -148,11 +206,16 @@ class _Search:
         amounts 2^64 times apart, one is within a factor 2^32 of the best, so that it costs at
         most about 2^33 times as much.
         """
-        others = self.total - self.profile
+        others = np.maximum(self.total - self.quality * self.profile, 0.0)
         most = amount = self.samples
         while (amount > 0).any():
+            reached = others + self.quality * amount
             with np.errstate(divide="ignore", over="ignore"):
-                cost = self.pull / np.sqrt(np.maximum(others, 0.0) + amount) / self.price + amount
+                lost = sum(
+                    value * (unit / (reached + shift)) ** exponent
+                    for value, unit, shift, exponent in self.law
+                )
+                cost = self.valuation * lost / self.price + amount
             most, amount = np.fmin(most, cost), amount * _APART
         return most
 

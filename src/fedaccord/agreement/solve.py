@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -38,12 +38,14 @@ from fedaccord.agreement.punishment import (
     Reversion,
     as_punishment,
 )
+from fedaccord.agreement.robust import game_of_laws, solve_for_all
 from fedaccord.agreement.threats import TOLERANCE
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray, as_text
 
 SolvedKind = Literal["individual", "uniform"]
@@ -54,6 +56,10 @@ _NO_USE = {
     "least total cost": "none lowers the total cost",
     "fairest": "none leaves every client at least as well off as at the equilibrium",
 }
+_NOT_FOR_ALL = (
+    "there is one for the fitted law of the loss, but none that holds for every law that fits the "
+    "measurements as well: measure more sizes or seeds"
+)
 _TOO_MILD = (
     "suspension deters too little: what a suspended client keeps, its old model or its fees, is "
     "worth too much to it"
@@ -76,6 +82,8 @@ def solve_agreement(
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
+    robust: bool = True,
+    laws: Sequence[Law] | None = None,
 ) -> Agreement:
     """The agreement of a consortium; if there is none, the record says so and why.
 
@@ -91,6 +99,9 @@ def solve_agreement(
         nobody_worse: Let no client pay more than at the equilibrium. Under reversion none does.
         first_converted: Uniform: convert from the "paper"'s client l, which does not depend on
             discount factors, or from the first "feasible" one.
+        robust: If the law of the loss is a measured one, let the agreement hold for every law that
+            resampling the measurements gives, and not for the fitted one alone.
+        laws: Further laws that it must hold for, besides the consortium's own.
 
     Returns:
         An `Agreement`; `certify` proves that it holds.
@@ -104,18 +115,51 @@ def solve_agreement(
     equilibrium = _equilibrium_of(consortium)
     if whole_samples:
         _check_whole(equilibrium.consortium)
-    game = scale_one(equilibrium, margin, punishment, nobody_worse=nobody_worse)
-    if kind == "uniform":
-        agreement = _uniform(equilibrium, game, whole_samples, objective, first_converted)
+    # in samples of quality 1 it is the paper's game
+    effective = equilibrium.effective
+
+    def solve(game: ScaledGame) -> Agreement:
+        if kind == "uniform":
+            return _uniform(effective, game, whole_samples, objective, first_converted)
+        return _individual(effective, game, whole_samples, objective)
+
+    def game_of(rows: Law) -> ScaledGame:
+        return game_of_laws(effective, rows, margin, punishment, nobody_worse=nobody_worse)
+
+    others = _other_laws(equilibrium.consortium.law, laws, robust=robust)
+    if others:
+        others = [Law.stacked([equilibrium.consortium.law, *others])]
+        agreement = solve_for_all(solve, game_of, others[0])
     else:
-        agreement = _individual(equilibrium, game, whole_samples, objective)
+        agreement = solve(scale_one(effective, margin, punishment, nobody_worse=nobody_worse))
     return replace(
         agreement,
+        equilibrium=equilibrium,
+        profile=_in_own_samples(agreement.profile, equilibrium),
         margin=margin,
         whole_samples=whole_samples,
         punishment=punishment,
         nobody_worse=nobody_worse,
+        laws=others[0] if others else None,
     )
+
+
+def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> list[Law]:
+    """Laws that the agreement must hold for, besides the consortium's own."""
+    resampled = [law.evidence.resampled] if robust and law.evidence is not None else []
+    others = [*resampled, *(given or ())]
+    if others and law.is_personal:
+        wrong = "further laws cannot be given where each client has a law of its own"
+        raise InvalidInput(wrong, field="laws")
+    return others
+
+
+def _in_own_samples(profile: FloatArray, equilibrium: Equilibrium) -> FloatArray:
+    """A profile in samples of quality 1 as the clients' own samples."""
+    if equilibrium.effective is equilibrium:
+        return profile
+    consortium = equilibrium.consortium
+    return _frozen(np.minimum(profile / consortium.quality, consortium.samples))
 
 
 def default_objective(punishment: Punishment) -> Objective:
@@ -144,7 +188,7 @@ def smallest_discount_factor(
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
-    equilibrium, chosen = _equilibrium_of(consortium), as_punishment(punishment)
+    equilibrium, chosen = _equilibrium_of(consortium).effective, as_punishment(punishment)
     game = scale_one(equilibrium, punishment=chosen.lasting(None), nobody_worse=nobody_worse)
     feasible = first_converted == "feasible"
     uneven = game.reverts and kind == "uniform" and not equilibrium.consortium.equal_samples
@@ -158,9 +202,9 @@ def smallest_discount_factor(
         def exists(delta: float) -> bool:
             patient = game.with_patience(np.full_like(game.patience, delta))
             if kind == "individual":
-                return _worthwhile(equilibrium, individual.largest_profiles(patient))
+                return _worthwhile(game, individual.largest_profiles(patient))
             rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
-            return _worthwhile(equilibrium, rows.profile)
+            return _worthwhile(game, rows.profile)
 
         least = _smallest_by_halving(exists, least)
     return _said(float(least), margin, chosen.slots)
@@ -208,18 +252,18 @@ def _smallest_by_halving(exists: Callable[[float], bool], enough: float) -> floa
 def _individual(
     equilibrium: Equilibrium, game: ScaledGame, whole_samples: bool, objective: Objective
 ) -> Agreement:
-    largest, reason = individual.largest_profiles(game), None
+    largest, reason = individual.largest_profile_for_all(game), None
     profile = game.equilibrium[0]
-    if not _worthwhile(equilibrium, largest):
+    if not _worthwhile(game, largest):
         reason = _why_no_individual(equilibrium, game)
     else:
         profile = _best(equilibrium, game, largest, objective, whole=whole_samples)
-        if whole_samples and not _worthwhile(equilibrium, profile):
+        if whole_samples and not _worthwhile(game, profile):
             reason = _NOTHING_WHOLE
             real = _best(equilibrium, game, largest, objective, whole=False)
-            if _is_useless(equilibrium, real, objective):
+            if _is_useless(equilibrium, game, real, objective):
                 reason = _NO_USE[objective]
-        elif _is_useless(equilibrium, profile, objective):
+        elif _is_useless(equilibrium, game, profile, objective):
             reason = _NO_USE[objective]
     return Agreement(
         equilibrium=equilibrium,
@@ -241,10 +285,9 @@ def _best(
 ) -> FloatArray:
     """The best enforceable profile by an objective, given the largest one; one row of it."""
     if objective == "most data":
-        row: FloatArray = (largest_whole_profile(game, largest) if whole else largest)[0]
-        return row
+        return largest_whole_profile(game, largest)[0] if whole else largest
     best_profile = least_cost_profile if objective == "least total cost" else fairest_profile
-    return best_profile(equilibrium, game, largest[0], whole=whole)
+    return best_profile(equilibrium, game, largest, whole=whole)
 
 
 def _uniform(
@@ -254,16 +297,16 @@ def _uniform(
     objective: Objective,
     first_converted: FirstConverted,
 ) -> Agreement:
-    rows = uniform.solve_uniform_rows(
+    rows = uniform.solve_uniform_for_all(
         game, feasible_first=first_converted == "feasible", whole=whole_samples
     )
-    if objective != "most data" and _worthwhile(equilibrium, rows.profile):
+    if objective != "most data" and _worthwhile(game, rows.profile):
         loss_of = LOSSES[objective](equilibrium)
         rows = uniform.at_best_level(game, rows, loss_of, whole=whole_samples)
     first, reason = int(rows.first.item()), None
-    if not _worthwhile(equilibrium, rows.profile):
+    if not _worthwhile(game, rows.profile):
         reason = _why_no_uniform(equilibrium, game, first, first_converted, whole_samples)
-    elif _is_useless(equilibrium, rows.profile[0], objective):
+    elif _is_useless(equilibrium, game, rows.profile[0], objective):
         reason = _NO_USE[objective]
     return Agreement(
         equilibrium=equilibrium,
@@ -279,20 +322,25 @@ def _uniform(
     )
 
 
-def _worthwhile(equilibrium: Equilibrium, profile: FloatArray) -> bool:
-    return float(profile.sum()) > equilibrium.total * (1.0 + WORTHWHILE)
+def _worthwhile(game: ScaledGame, profile: FloatArray) -> bool:
+    """Whether a profile raises the total of the equilibrium, in every row."""
+    return float(profile.sum()) > float(game.start.max()) * (1.0 + WORTHWHILE)
 
 
-def _is_useless(equilibrium: Equilibrium, profile: FloatArray, objective: Objective) -> bool:
+def _is_useless(
+    equilibrium: Equilibrium, game: ScaledGame, profile: FloatArray, objective: Objective
+) -> bool:
     """Whether even the best profile is no better than the equilibrium by the objective."""
     if objective == "most data":
         return False
     loss_of = LOSSES[objective](equilibrium)
     better = loss_of(profile) < loss_of(equilibrium.profile)
-    return not better or not _worthwhile(equilibrium, profile)
+    return not better or not _worthwhile(game, profile)
 
 
 def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame) -> str:
+    if len(game.pull) > 1:
+        return _NOT_FOR_ALL
     least = individual.smallest_common_discount_factor(game)
     if (equilibrium.profile == game.samples).all():
         return "everyone already contributes all it has at the equilibrium"
@@ -300,7 +348,7 @@ def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame) -> str:
         return "however patient the clients are, nobody could gain from contributing more"
     if not game.steady:
         harsh = individual.largest_profiles(game.at_its_harshest())
-        if _worthwhile(equilibrium, harsh):
+        if _worthwhile(game, harsh):
             return _TOO_MILD
     return f"the clients are not patient enough: it takes {_patience(least, game)}"
 
@@ -308,17 +356,19 @@ def _why_no_individual(equilibrium: Equilibrium, game: ScaledGame) -> str:
 def _why_no_uniform(
     equilibrium: Equilibrium, game: ScaledGame, first: int, chosen: FirstConverted, whole: bool
 ) -> str:
+    if len(game.pull) > 1:
+        return _NOT_FOR_ALL
     if equilibrium.free_riders == 0:
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
         return "however patient the free riders are, none could gain from contributing more"
     real = uniform.solve_uniform_rows(game, feasible_first=chosen == "feasible")
-    if whole and _worthwhile(equilibrium, real.profile):
+    if whole and _worthwhile(game, real.profile):
         return _NOTHING_WHOLE
     if not game.steady:
         harsh = game.at_its_harshest()
         plain = uniform.solve_uniform_rows(harsh, feasible_first=chosen == "feasible")
-        if _worthwhile(equilibrium, plain.profile):
+        if _worthwhile(game, plain.profile):
             return _TOO_MILD
     least = None  # with unequal data, finding it takes thirty times as long as solving
     if equilibrium.consortium.equal_samples:
@@ -334,7 +384,7 @@ def _why_no_uniform(
     needed = "more patience" if least is None else _patience(least, game)
     reason = f"the clients are not patient enough: {who} takes {needed}"
     other = uniform.solve_uniform_rows(game, feasible_first=True, whole=whole)
-    if chosen == "paper" and _worthwhile(equilibrium, other.profile):
+    if chosen == "paper" and _worthwhile(game, other.profile):
         only = "only " if other.converted.sum() < real.converted.sum() else ""
         start = names[int(other.first.item())]
         reason += f"; converting {only}{start} and above works (first converted: feasible)"
@@ -349,7 +399,10 @@ def _patience(least: float, game: ScaledGame) -> str:
 
 
 def _check_whole(consortium: Consortium) -> None:
-    """Refuse clients whose own samples are not a whole number."""
+    """Refuse clients whose own samples are not a whole number, or do not count as one each."""
+    if consortium.effective is not consortium:
+        wrong = "whole samples cannot be asked for if samples count by their quality"
+        raise InvalidInput(wrong, field="whole_samples")
     broken = np.flatnonzero(consortium.samples != np.floor(consortium.samples)).tolist()
     if broken:
         got = as_text(consortium.samples[broken[0]])
@@ -382,7 +435,8 @@ def shortest_punishment(agreement: Agreement) -> int | None:
     if not certify(replace(agreement, punishment=agreement.punishment.lasting(None))).holds:
         return None
     game = scale_one(agreement.equilibrium, punishment=agreement.punishment.lasting(None))
-    contribution, total = agreement.profile[np.newaxis], np.array([[agreement.total]])
+    contribution = (agreement.consortium.quality * agreement.profile)[np.newaxis]
+    total = np.array([[agreement.total]])
     gain, saving = game.gain(contribution, total), game.saving(contribution, total)
     tempted = gain > TOLERANCE * (contribution + game.punished)
     gain -= SOLVED * (contribution + game.punished)  # solved for T slots, it takes T and not T + 1

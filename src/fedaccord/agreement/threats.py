@@ -6,7 +6,13 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import Reversion, Suspension
-from fedaccord.agreement.search import best_alone, best_deviation, cost_of, saving_of
+from fedaccord.agreement.search import (
+    best_alone,
+    best_deviation,
+    cost_of,
+    saving_of,
+    total_of,
+)
 from fedaccord.numbers import BoolArray, FloatArray
 
 TOLERANCE = 1e-9
@@ -56,7 +62,7 @@ def threat_of(agreement: Agreement) -> Threat:
 def _reversion(agreement: Agreement) -> Threat:
     """The equilibrium, which must be one: nobody may gain by leaving it."""
     consortium, profile = agreement.consortium, agreement.equilibrium.profile
-    total = profile.sum()
+    total = total_of(consortium, profile)
     left, gain = best_deviation(consortium, profile, total)
     return Threat(
         contribution=profile,
@@ -71,8 +77,10 @@ def _suspension(agreement: Agreement, punishment: Suspension) -> Threat:
     """Being alone, with the old model if that is better, and perhaps without the fees."""
     consortium, profile = agreement.consortium, agreement.profile
     alone = best_alone(consortium)
-    saving, cost = saving_of(consortium, profile, alone, alone), cost_of(consortium, alone, alone)
-    kept = punishment.model_keeps * profile.sum()
+    reached = consortium.quality * alone
+    saving = saving_of(consortium, profile, alone, reached)
+    cost = cost_of(consortium, alone, reached)
+    kept = punishment.model_keeps * total_of(consortium, profile)
     if kept > 0:
         using, worth = np.zeros_like(profile), np.full_like(profile, kept)
         cost = np.minimum(cost, cost_of(consortium, using, worth))

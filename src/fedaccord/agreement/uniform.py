@@ -3,7 +3,9 @@
 With S the equilibrium's total, R the number of its free riders and ratios ascending, both theorems
 say the same: client l, the first with r_n > B_n = 2 sqrt(G S^3) / (R - n + 1), and all
 c = R - l + 1 free riders from it on can be converted, at any level up to x_th, where l stops
-gaining.
+gaining. For any law of the loss the condition is b_n > 1 / (R - n + 1), b_n being what one more
+sample is worth to the client at S. If each client has its own law, they are ordered by b_n, and
+x_th is the level at which the first of them, not necessarily l, stops gaining.
 
 Algorithm 2 then finds the largest level that every client keeps to (see `levels`).
 
@@ -20,13 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.levels import Ladder, Rung, largest_enforceable_level, largest_whole_level
+from fedaccord.agreement.levels import (
+    Ladder,
+    Rung,
+    kept_by_all,
+    largest_enforceable_level,
+    largest_level_for_all,
+    largest_whole_level,
+)
 from fedaccord.agreement.objectives import NEXT_TO_IT, best_between
 from fedaccord.game.filling import TIE
 from fedaccord.numbers import BoolArray, FloatArray
 
 _TOGETHER = 131_072
 """How many clients are processed at once when candidates for the first converted are tried."""
+
+_MOST_STEPS = 200
+"""Far more than Newton's method takes; it stops when a step is within rounding."""
+_SETTLED = 1e-15
+"""Relative: a few units in the last place, below which a step is rounding."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +77,34 @@ def solve_uniform_rows(
     return UniformRows(converted, level, largest, first, ladder.profile(level))
 
 
+def solve_uniform_for_all(
+    game: ScaledGame, *, feasible_first: bool = False, whole: bool = False
+) -> UniformRows:
+    """Algorithm 2 for rows that are games of the same clients, which keep to it in all of them.
+
+    Who is converted, and what the others contribute, is as in the first row.
+    """
+    first = game.rows(np.array([0]))
+    rows = solve_uniform_rows(first, feasible_first=feasible_first, whole=whole)
+    if len(game.pull) == 1:
+        return rows
+    kept = np.floor(first.equilibrium) if whole else first.equilibrium
+    ladder = Ladder.build(first, rows.converted, kept)
+    level = largest_level_for_all(ladder, game, rows.level, whole=whole)
+    return replace(rows, level=level, profile=ladder.profile(level))
+
+
 def at_best_level(
     game: ScaledGame, rows: UniformRows, loss_of: Callable[[FloatArray], float], *, whole: bool
 ) -> UniformRows:
-    """The same converted clients of one row, at the enforceable level of least loss."""
-    kept = np.floor(game.equilibrium) if whole else game.equilibrium
-    ladder = Ladder.build(game, rows.converted, kept)
+    """The same converted clients, at the level of least loss that is enforceable in every row."""
+    first = game.rows(np.array([0]))
+    kept = np.floor(first.equilibrium) if whole else first.equilibrium
+    ladder = Ladder.build(first, rows.converted, kept)
 
     def enforceable(level: float) -> FloatArray:
+        if len(game.pull) > 1:
+            return largest_level_for_all(ladder, game, np.array([[level]]), whole=whole)
         return largest_enforceable_level(ladder, np.array([[level]]))
 
     def loss(level: float) -> float:
@@ -82,6 +116,8 @@ def at_best_level(
     if whole:
         near = np.arange(max(1.0, np.floor(best) - NEXT_TO_IT), min(top, best + NEXT_TO_IT) + 1.0)
         kept_to = near[ladder.highest(near, near) >= near]
+        if len(game.pull) > 1:
+            kept_to = near[kept_by_all(ladder, game, near)]
         losses = [loss_of(ladder.profile(np.array([[one]]))[0]) for one in kept_to.tolist()]
         level = np.array([[kept_to[int(np.argmin(losses))] if losses else top]])
     return replace(rows, level=level, profile=ladder.profile(level))
@@ -92,8 +128,7 @@ def smallest_common_discount_factor(
 ) -> FloatArray:
     """The discount factor above which a uniform agreement exists if all clients have it.
 
-    At a level just above 0, client n's threshold is (1 - b_n) / ((c - 1) b_n) with
-    b_n = (h_n / S)^1.5. It increases with the level as long as the client has more than that, so
+    At a level just above 0, client n's threshold is (1 - b_n) / ((c - 1) b_n). It increases with the level as long as the client has more than that, so
     with equal data there is no agreement below it; with unequal data there may be. Under suspension
     any patience will do, if there is somebody to convert. NaN: there is none.
     """
@@ -115,17 +150,17 @@ def smallest_common_discount_factor(
 
 
 def _ranked_free_riders(game: ScaledGame) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Clients by ascending ratio, free riders first; the number of those; b_n in that order.
+    """Clients by ascending b_n, free riders first; the number of those; b_n in that order.
 
-    Of clients with the same ratio the most patient come last, so that they are converted first.
+    Of clients with the same b_n the most patient come last, so that they are converted first.
     """
     free = game.equilibrium == 0
-    key = np.where(free, game.pull, np.inf)
+    key = np.where(free, game.worth if game.law.is_personal else game.pull, np.inf)
     if (game.patience == game.patience[:, :1]).all():
         order = np.argsort(key, axis=-1, kind="stable")
     else:
         order = np.lexsort((game.patience, key), axis=-1)
-    worth = np.where(free, (game.satiation / game.equilibrium_total) ** 1.5, 0.0)
+    worth = np.where(free, game.worth, 0.0)
     count = free.sum(axis=-1, keepdims=True).astype(np.float64)
     return order, count, np.take_along_axis(worth, order, axis=-1)
 
@@ -230,28 +265,57 @@ def _first_of(
 
 
 def _largest_gaining_level(ladder: Ladder, first: FloatArray) -> FloatArray:
-    """x_l^th: in closed form if nobody runs out of samples below it, otherwise by bisection.
-
-    The paper's implicit eq. 13 and 17 is a quadratic in w = sqrt(S + c x), solved so that nothing
-    cancels when x is small.
-    """
+    """x_l^th, up to which client l gains; by bisection if somebody runs out of samples below it."""
     game = ladder.game
     nobody = first < 0
+    if game.law.is_personal:
+        return np.where(nobody, 0.0, _largest_level_for_all(ladder))
     rung = ladder.client(np.where(nobody, 0, first).astype(np.int64))
     one = rung.game
-    root = np.sqrt(game.start)
-    reach = np.sqrt(game.start + 4.0 * one.pull * ladder.count / root)
-    over = (2.0 * one.pull * ladder.count / root - 4.0 * game.start) / (reach + 3.0 * root)
-    closed = over * (over + 2.0 * root) / np.maximum(ladder.count, 1)
-    level = np.minimum(closed, ladder.top)
+    level = np.minimum(_gaining_without_caps(one, ladder.count), ladder.top)
     lowest = np.where(ladder.converted, game.samples, np.inf).min(axis=-1, keepdims=True)
     uneven = ~nobody & (lowest < ladder.top)
     if uneven.any():
-        patient = one.with_patience(np.full_like(one.patience, np.nextafter(1.0, 0.0)))
-        gaining = Rung(patient, rung.converted, rung.kept)
+        gaining = Rung(_patient(one), rung.converted, rung.kept)
         # once it contributes all it has, it gains from anything more that the others contribute
         still = gaining.excess(ladder.top, ladder.total(ladder.top)) <= 0
         capped = ~still & (level > lowest)
         edge = ladder.edge(gaining, one.samples) if capped.any() else level
         level = np.where(uneven & still, ladder.top, np.where(uneven & capped, edge, level))
     return np.where(nobody, 0.0, level)
+
+
+def _patient(game: ScaledGame) -> ScaledGame:
+    """The same clients, as patient as can be: each keeps to whatever it gains from."""
+    return game.with_patience(np.full_like(game.patience, np.nextafter(1.0, 0.0)))
+
+
+def _largest_level_for_all(ladder: Ladder) -> FloatArray:
+    """The level up to which every converted client gains, where each has its own law."""
+    patient = Ladder.build(_patient(ladder.game), ladder.converted, ladder.kept)
+    return largest_enforceable_level(patient, ladder.top)
+
+
+def _gaining_without_caps(one: ScaledGame, count: npt.NDArray[np.int64]) -> FloatArray:
+    """The positive root of z - a (L(S) - L(S + c z)), for the client l of each row and c clients.
+
+    Under the paper's law (eq. 13 and 17) it is a quadratic in w = sqrt(S + c z), solved so that
+    nothing cancels when z is small. The function is convex, so that for any other law Newton's
+    method falls to the root from a L(S), which is beyond it.
+    """
+    start, pull, law = one.equilibrium_total, one.pull, one.law
+    if [term.form for term in law.terms] == ["root"]:
+        root = np.sqrt(start)
+        reach = np.sqrt(start + 4.0 * pull * count / root)
+        over = (2.0 * pull * count / root - 4.0 * start) / (reach + 3.0 * root)
+        return np.asarray(over * (over + 2.0 * root) / np.maximum(count, 1))
+    level = pull * law.loss(start)
+    for _ in range(_MOST_STEPS):
+        gap = count * level
+        value, slope = level - pull * law.fall(start, gap), 1.0 - pull * count * law.slope(start + gap)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(slope > 0, np.clip(value / slope, 0.0, level), level)
+        level = level - step
+        if (step <= _SETTLED * level).all():
+            break
+    return np.asarray(level)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.individual import Bounds, steepest
+from fedaccord.agreement.individual import Bounds, is_rising, least_bounds, steepest
 from fedaccord.numbers import BoolArray, FloatArray
 
 _BLOCK = 65_536
@@ -33,31 +33,38 @@ method finds to a few 1e-15; the condition's own rounding moves them by some 1e-
 
 
 def lowest_worthwhile(game: ScaledGame) -> float:
-    """The smallest whole total that is worthwhile as an agreement, for one row."""
-    return float(np.floor(game.start.item() * (1.0 + WORTHWHILE))) + 1.0
+    """The smallest whole total that is worthwhile as an agreement in every row."""
+    return float(np.floor(game.start.max() * (1.0 + WORTHWHILE))) + 1.0
 
 
 def largest_whole_profile(game: ScaledGame, profile: FloatArray) -> FloatArray:
-    """The largest profile of whole samples for one row, given the largest real-valued one.
+    """The largest profile of whole samples, given the largest real-valued one.
 
-    The equilibrium if no whole profile is worthwhile as an agreement.
+    Rows are games of the same clients, which must keep to it in all of them. The equilibrium of the
+    first if no whole profile is worthwhile as an agreement.
     """
     totals = whole_totals(game, lowest_worthwhile(game), float(np.floor(profile.sum())))
     total = next(totals, None)
     if total is None:
-        return game.equilibrium
-    most = round_down(Bounds(game).at(np.array([[total]])))
-    return without(most, float(most.sum()) - total, game.satiation < total)
+        return game.equilibrium[:1]
+    most = round_down(least_bounds(game, total).min(axis=0, keepdims=True))
+    return without(most, float(most.sum()) - total, game.satiation[:1] < total)
 
 
 def whole_totals(
     game: ScaledGame, low: float, high: float, *, upwards: bool = False
 ) -> Iterator[float]:
-    """The feasible whole totals from `low` to `high` of one row, the largest first.
+    """The whole totals from `low` to `high` that are feasible in every row, the largest first.
 
     With `upwards` the smallest first. `low` must be more than the equilibrium's total.
     """
-    return whole_numbers(_Ceilings(game).over, low, high, game.pull.size, upwards=upwards)
+    rows = [_Ceilings(game.rows(np.array([k]))) for k in range(len(game.pull))]
+
+    def highest(lows: FloatArray, highs: FloatArray) -> FloatArray:
+        amounts = [row.over(lows, highs) for row in rows]
+        return np.asarray(np.min(amounts, axis=0).sum(axis=-1))
+
+    return whole_numbers(highest, low, high, game.pull.size, upwards=upwards)
 
 
 def whole_numbers(
@@ -116,28 +123,29 @@ def _cut(
 
 
 class _Ceilings:
-    """Upper limits on the sum of one row's bounds, rounded down, over intervals of totals.
+    """Upper limits on one row's bounds, rounded down, over intervals of totals.
 
-    The bound of a client that has at most a share 1 - (1 - delta)^(2/3) of S increases with T. For
-    the others see `individual`: under reversion a free rider's grows at most in proportion to
+    Some clients' bounds are known to increase with T. For the others see `individual`: under reversion a free rider's grows at most in proportion to
     T - S, that of a client that contributes all it has at the equilibrium decreases and then
     increases, and that of one in between grows at most at its steepest rate.
     """
 
     def __init__(self, game: ScaledGame) -> None:
-        share = 1.0 - (1.0 - game.patience) ** (2.0 / 3.0)
-        large = (game.samples > share * game.equilibrium_total)[0] | (not game.steady)
+        large = ~is_rising(game)[0]
         self.start = game.start.item()
+        self.is_large = large
         self.rising = Bounds(game.clients(~large))
         self.large = Bounds(game.clients(large)) if large.any() else None
 
     def over(self, lows: FloatArray, highs: FloatArray) -> FloatArray:
-        """One sum for each interval."""
+        """One row of clients for each interval."""
         low, high = lows[:, np.newaxis], highs[:, np.newaxis]
-        most = round_down(self.rising.at(high)).sum(axis=-1)
-        if self.large is not None:
-            most += round_down(self._largest(self.large, low, high)).sum(axis=-1)
-        return np.asarray(most)
+        if self.large is None:
+            return round_down(self.rising.at(high))
+        most = np.empty((lows.size, self.is_large.size))
+        most[:, ~self.is_large] = round_down(self.rising.at(high))
+        most[:, self.is_large] = round_down(self._largest(self.large, low, high))
+        return most
 
     def _largest(self, bounds: Bounds, low: FloatArray, high: FloatArray) -> FloatArray:
         game = bounds.game

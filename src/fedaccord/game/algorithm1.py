@@ -2,7 +2,7 @@
 
 A client reports its ratio and learns its rank and N; from these and its own numbers it computes
 its equilibrium contribution. As in the paper, all clients are assumed to have the same number of
-samples.
+samples, and the loss to follow the paper's law.
 
 >>> import numpy as np
 >>> ranks = rank_clients(np.array([5e9, 9e9, 1e9]))     # on the server
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fedaccord.checks import check_number, check_whole
 from fedaccord.errors import InvalidInput
-from fedaccord.game.consortium import satiation_points
+from fedaccord.game.law import Law
 
 
 def rank_clients(ratios: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -44,7 +44,7 @@ def own_contribution(
     check_whole("rounds", rounds)
     if not 1 <= rank <= clients:
         raise InvalidInput(f"must be from 1 to {clients}, got {rank}", field="rank")
-    satiation = float(satiation_points(np.float64(ratio), rounds))  # type: ignore[arg-type]
+    satiation = float(Law.paper(rounds).stop(ratio))
     above = (clients - rank) * samples  # what the clients ranked above this one have
     if satiation < above:
         return 0.0

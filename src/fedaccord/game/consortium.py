@@ -2,7 +2,9 @@
 
 In the paper's notation client n has a valuation rho_n, a cost per sample E_n, D_n samples,
 a communication cost C_n and a discount factor delta_n; the consortium has G rounds of FedAvg
-in a slot and a server fee p.
+in a slot and a server fee p. Beyond the paper it may have a law of the loss of its own, one for all
+clients or one each, and a client's samples may be worth more or less than others' (their quality
+q_n): the law then sees X = sum q_n x_n.
 
 >>> consortium = Consortium(
 ...     valuation=[1, 2, 4], cost_per_sample=1e-6, samples=[500, 400, 900], rounds=50,
@@ -33,6 +35,7 @@ from fedaccord.checks import (
     wrong_whole,
 )
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray, as_text, read_only
 from fedaccord.record import Columns, Record, Tables
 
@@ -52,6 +55,8 @@ class Client(Record):
     """C_n: what it pays for sending models, whatever it contributes."""
     discount_factor: float | None = None
     """delta_n: how much it values the next slot against this one; None: the consortium's."""
+    quality: float = 1.0
+    """q_n: how many samples of quality 1 one of its samples is worth."""
 
     def _facts(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -77,6 +82,7 @@ _RULES = {
     "samples": (_POSITIVE,),
     "communication_cost": (_NOT_NEGATIVE, _BOUNDED),
     "discount_factor": (_NOT_NEGATIVE, _BELOW_ONE),
+    "quality": (_POSITIVE,),
 }
 
 
@@ -89,9 +95,16 @@ class Consortium(Record):
     samples: FloatArray
     discount_factor: FloatArray
     communication_cost: FloatArray
+    quality: FloatArray
     rounds: int
     server_fee: float
     name: str
+    law: Law
+    """A(X), the law of the loss; the paper's unless given."""
+    currency: str
+    """What costs are counted in, such as "EUR"; empty if it was not said."""
+    slot: str
+    """How long a slot is, such as "3 months"; empty if it was not said."""
 
     def __init__(
         self,
@@ -105,6 +118,10 @@ class Consortium(Record):
         server_fee: float = 0.0,
         name: str = "consortium",
         names: Sequence[str] | None = None,
+        law: Law | Sequence[Law] | None = None,
+        quality: npt.ArrayLike = 1.0,
+        currency: str = "",
+        slot: str = "",
     ) -> None:
         """Validate everything at once; all problems are reported together.
 
@@ -118,6 +135,10 @@ class Consortium(Record):
             server_fee: p, what each client pays the server for a slot.
             name: What the consortium is called.
             names: The clients' names; `client-1` ... `client-N` unless given.
+            law: The law of the loss, or a list with one for each client; the paper's unless given.
+            quality: q_n, what one of a client's samples is worth in samples of quality 1.
+            currency: What costs are counted in.
+            slot: How long a slot is.
         """
         given = {
             "valuation": valuation,
@@ -125,15 +146,19 @@ class Consortium(Record):
             "samples": samples,
             "discount_factor": discount_factor,
             "communication_cost": communication_cost,
+            "quality": quality,
         }
         for field, array in _columns(given).items():
             object.__setattr__(self, field, array)
         object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "server_fee", server_fee)
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "currency", currency)
+        object.__setattr__(self, "slot", slot)
         given_names = None if names is None else tuple(map(normalised, names))
         object.__setattr__(self, "_given_names", given_names)
         self._check()
+        object.__setattr__(self, "law", _law(law, rounds, self.size))
 
     @classmethod
     def of(
@@ -144,6 +169,9 @@ class Consortium(Record):
         discount_factor: float | None = None,
         server_fee: float = 0.0,
         name: str = "consortium",
+        law: Law | Sequence[Law] | None = None,
+        currency: str = "",
+        slot: str = "",
     ) -> Consortium:
         """The consortium of these clients; `discount_factor` is for those without their own."""
         if not clients:
@@ -164,6 +192,10 @@ class Consortium(Record):
             server_fee=server_fee,
             name=name,
             names=[c.name for c in clients],
+            law=law,
+            quality=[c.quality for c in clients],
+            currency=currency,
+            slot=slot,
         )
 
     @property
@@ -184,8 +216,33 @@ class Consortium(Record):
 
     @cached_property
     def satiation(self) -> FloatArray:
-        """h_n = (r_n^2 / 4G)^(1/3): the total at which one more sample stops paying."""
-        return satiation_points(self.ratio, self.rounds)
+        """h_n: the total at which one more sample stops paying; (r_n^2 / 4G)^(1/3) in the paper."""
+        return self.law.stop(self.quality * self.ratio)
+
+    def total_of(self, profile: npt.ArrayLike) -> float:
+        """X = sum of q_n x_n: what the law sees of a profile."""
+        return float((np.asarray(profile, dtype=np.float64) * self.quality).sum())
+
+    def with_law(self, law: Law | Sequence[Law]) -> Consortium:
+        """The same clients with another law of the loss."""
+        return self._with(law=law)
+
+    def _with(self, **changed: Any) -> Consortium:
+        """The same consortium with some fields changed."""
+        same = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Consortium(**(same | {"names": self.__dict__["_given_names"]} | changed))
+
+    @cached_property
+    def effective(self) -> Consortium:
+        """The same game counted in samples of quality 1: q_n D_n of them, each for E_n / q_n."""
+        if (self.quality == 1.0).all():
+            return self
+        changed = {
+            "samples": self.samples * self.quality,
+            "cost_per_sample": self.cost_per_sample / self.quality,
+            "quality": np.ones(self.size),
+        }
+        return self._with(**changed)
 
     @property
     def equal_samples(self) -> bool:
@@ -204,6 +261,7 @@ class Consortium(Record):
             self.samples,
             self.communication_cost,
             self.discount_factor,
+            self.quality,
         )
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return (Client(name, *row) for name, row in zip(self.names, rows, strict=True))
@@ -239,6 +297,7 @@ class Consortium(Record):
             "samples": self.samples,
             "communication_cost": self.communication_cost,
             "discount_factor": self.discount_factor,
+            "quality": self.quality,
         }
 
     def _check(self) -> None:
@@ -267,6 +326,16 @@ class Consortium(Record):
             yield Problem("names", f"{len(given)} names for {self.size} clients")
         for n, message in unusable_names(given, lambda first: f"clients[{first}]"):
             yield Problem("name", message, f"clients[{n}].name")
+
+
+def _law(given: Law | Sequence[Law] | None, rounds: int, clients: int) -> Law:
+    """The law of the loss: the paper's unless given, and personal if there is one per client."""
+    if given is None:
+        return Law.paper(rounds)
+    law = given if isinstance(given, Law) else Law.personal(list(given))
+    if law.is_personal and law.value.shape != (len(law.value), clients):
+        raise InvalidInput(f"must be one law, or one for each of {clients} clients", field="law")
+    return law
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
@@ -321,10 +390,3 @@ def extreme_together(
         yield n, "valuation / cost_per_sample is beyond what a number can hold"
     for n in np.flatnonzero(usable[1] & usable[2] & ~(bill < LARGEST_AMOUNT)).tolist():
         yield n, f"cost_per_sample * samples must be less than {LARGEST_AMOUNT:g}"
-
-
-def satiation_points(ratio: FloatArray, rounds: npt.ArrayLike) -> FloatArray:
-    """h_n = (r_n^2 / 4G)^(1/3), computed so that no ratio overflows."""
-    root = np.cbrt(ratio)
-    result: FloatArray = root * root / np.cbrt(4.0 * np.asarray(rounds, dtype=np.float64))
-    return result

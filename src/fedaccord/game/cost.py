@@ -1,8 +1,10 @@
 """What a slot costs a client: accuracy loss, computation, communication, fee (eq. 3-5).
 
-    F_n(x) = rho_n (1/sqrt(X G) + 1/G) + E_n x_n + C_n + p,   X = sum of the contributions
+    F_n(x) = rho_n A(X) + E_n x_n + C_n + p,   X = sum of q_m x_m
 
-If nobody contributes (X = 0), the accuracy loss, and with it every cost, is infinite.
+A is the law of the loss (`law`), the paper's 1/sqrt(X G) + 1/G unless the consortium has its own,
+and q_m the quality of a client's samples, 1 unless given. If nobody contributes (X = 0), the
+paper's loss, and with it every cost, is infinite; a law with shifts is finite there.
 """
 
 from __future__ import annotations
@@ -12,26 +14,6 @@ import numpy.typing as npt
 
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray
-
-
-def accuracy_loss(total: npt.ArrayLike, rounds: npt.ArrayLike) -> FloatArray:
-    """A = 1/sqrt(X G) + 1/G, the bound on the model's accuracy loss (eq. 3).
-
-    >>> float(accuracy_loss(505_000, rounds=50))
-    0.020199007...
-    """
-    rounds = np.asarray(rounds, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        loss: FloatArray = 1.0 / np.sqrt(np.asarray(total) * rounds) + 1.0 / rounds
-    return loss
-
-
-def marginal_loss(total: npt.ArrayLike, rounds: npt.ArrayLike) -> FloatArray:
-    """dA/dX = -1 / (2 sqrt(G) X^1.5): how much one more sample lowers the loss, as a negative."""
-    total = np.asarray(total, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        slope: FloatArray = -1.0 / (2.0 * np.sqrt(np.asarray(rounds, np.float64)) * total**1.5)
-    return slope
 
 
 def cost_per_sample_of_cpu(chip: float, cycles_per_sample: float, hertz: float) -> float:
@@ -51,13 +33,13 @@ def cost(
     Args:
         consortium: The clients.
         contribution: x_n, what each client contributes.
-        total: X, what all clients contribute together; by default the sum of `contribution`.
+        total: X, what the law sees of all contributions; by default that of `contribution`.
     """
     contribution = np.asarray(contribution, dtype=np.float64)
     if total is None:
-        total = contribution.sum()
+        total = (contribution * consortium.quality).sum()
     result: FloatArray = (
-        consortium.valuation * accuracy_loss(total, consortium.rounds)
+        consortium.valuation * consortium.law.loss(total)
         + consortium.cost_per_sample * contribution
         + consortium.communication_cost
         + consortium.server_fee
@@ -66,7 +48,7 @@ def cost(
 
 
 def marginal_cost(consortium: Consortium, total: npt.ArrayLike) -> FloatArray:
-    """dF_n/dx_n = E_n - rho_n / (2 sqrt(G) X^1.5): negative while another sample still pays."""
-    gained = consortium.valuation * marginal_loss(total, consortium.rounds)
-    result: FloatArray = consortium.cost_per_sample + gained
+    """dF_n/dx_n = E_n - q_n rho_n m(X): negative while another sample still pays."""
+    gained = consortium.quality * consortium.valuation * consortium.law.slope(total)
+    result: FloatArray = consortium.cost_per_sample - gained
     return result

@@ -33,7 +33,7 @@ class Dynamics(Record):
     @property
     def total(self) -> float:
         """X at the end."""
-        return float(self.profile.sum())
+        return self.consortium.total_of(self.profile)
 
     @property
     def sweeps(self) -> int:
@@ -50,7 +50,7 @@ class Dynamics(Record):
         return {"name": self.consortium.names, "contribution": self.profile}
 
     def _path(self) -> Columns:
-        return {"sweep": np.arange(len(self.path)), "total": self.path.sum(axis=1)}
+        return {"sweep": np.arange(len(self.path)), "total": (self.path * self.consortium.quality).sum(axis=1)}
 
 
 def run_dynamics(
@@ -88,11 +88,12 @@ def run_dynamics(
 
 def _sweep(consortium: Consortium, profile: FloatArray) -> FloatArray:
     """One round of Algorithm 3: each client, in order, chooses its best response."""
-    after = profile.tolist()
+    quality = consortium.quality
+    after = (profile * quality).tolist()
     total = sum(after)
-    rows = zip(consortium.satiation.tolist(), consortium.samples.tolist(), strict=True)
-    for n, (satiation, samples) in enumerate(rows):
+    worth = (consortium.samples * quality).tolist()
+    for n, (satiation, most) in enumerate(zip(consortium.satiation.tolist(), worth, strict=True)):
         others = total - after[n]
-        after[n] = min(samples, max(satiation - others, 0.0))
+        after[n] = min(most, max(satiation - others, 0.0))
         total = others + after[n]
-    return np.array(after)
+    return np.asarray(np.array(after) / quality)

@@ -2,7 +2,8 @@
 
 Client n's cost falls with the total up to its satiation point h_n. So clients with h_n above
 the total contribute all their samples, those below contribute nothing, and those at it share the
-rest.
+rest. If a law is finite without data and nobody's first sample pays, the equilibrium is that
+nobody trains.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> equilibrium = solve_equilibrium(paper_consortium())
@@ -14,7 +15,7 @@ rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +38,7 @@ class Equilibrium(Record):
     consortium: Consortium
     profile: FloatArray
     total: float
-    """X*, unique even where the profile is not."""
+    """X*, what the law sees of it, unique even where the profile is not."""
     unique: bool
     """False if tied clients could share the rest in other ways, too (Theorem 2)."""
     case: str | None
@@ -45,6 +46,14 @@ class Equilibrium(Record):
     data sizes differ, for which the theorem has no cases."""
     critical: tuple[int, ...]
     """Positions of the clients at the margin: the critical client k of case I, or a tie."""
+
+    @cached_property
+    def effective(self) -> Equilibrium:
+        """The same equilibrium, counted in samples of quality 1."""
+        consortium = self.consortium.effective
+        if consortium is self.consortium:
+            return self
+        return replace(self, consortium=consortium, profile=self.profile * self.consortium.quality)
 
     @property
     def critical_client(self) -> str | None:
@@ -91,10 +100,11 @@ class Equilibrium(Record):
 def solve_equilibrium(consortium: Consortium) -> Equilibrium:
     """The Nash equilibrium of one slot, in O(N log N), for any data sizes."""
     check_type("consortium", consortium, Consortium)
-    filling = fill(consortium.satiation[np.newaxis], consortium.samples[np.newaxis])
+    worth = consortium.samples * consortium.quality
+    filling = fill(consortium.satiation[np.newaxis], worth[np.newaxis])
     total, share = float(filling.total.item()), float(filling.share.item())
     critical = np.flatnonzero(filling.at_margin[0])
-    profile = filling.profile[0]
+    profile = filling.profile[0] / consortium.quality
     profile.flags.writeable = False
     return Equilibrium(
         consortium=consortium,
@@ -114,7 +124,10 @@ def _case(consortium: Consortium, profile: FloatArray, someone_critical: bool) -
 
 
 def best_response(consortium: Consortium, others: npt.ArrayLike) -> FloatArray:
-    """What each client would contribute if the others contribute `others` together (Lemma 1)."""
-    wanted = consortium.satiation - np.asarray(others, dtype=np.float64)
+    """What each client would contribute if the others contribute `others` together (Lemma 1).
+
+    `others` counts samples of quality 1.
+    """
+    wanted = (consortium.satiation - np.asarray(others, dtype=np.float64)) / consortium.quality
     result: FloatArray = np.clip(wanted, 0.0, consortium.samples)
     return result

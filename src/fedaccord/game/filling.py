@@ -8,6 +8,7 @@ total has passed the next client's point. The total is the unique X with
 With h_n of the stage game this is the equilibrium (Theorem 1, for any data sizes); with the
 points at which society is satiated it is the social optimum. Ties at the margin make the
 profile ambiguous, but not the total: tied clients contribute the same share of their samples.
+If every point is 0, as under a law that is finite without data it may be, nobody contributes.
 """
 
 from typing import NamedTuple
@@ -39,7 +40,9 @@ class Filling(NamedTuple):
 
 def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
     """Fill each row (last axis: clients) up to its total; `total` and `share` are columns."""
-    total = np.maximum(_total(satiation, samples), np.finfo(np.float64).tiny)
+    reached = _total(satiation, samples)
+    nobody = satiation.max(axis=-1, keepdims=True) <= 0.0
+    total = np.maximum(reached, np.finfo(np.float64).tiny)
     above = satiation > total * (1.0 + TIE)
     at_margin = (satiation >= total * (1.0 - TIE)) ^ above
     profile = samples * above
@@ -57,7 +60,9 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
         nothing = (left < rounding) & above.any(axis=-1, keepdims=True)
         share = np.where(nothing, 0.0, np.where(capacity - left < rounding, 1.0, share))
         profile[row, column] = share[row, 0] * tied
-    return Filling(profile, total, at_margin, share)
+    if not nobody.any():
+        return Filling(profile, total, at_margin, share)
+    return Filling(profile, np.where(nobody, 0.0, total), at_margin & ~nobody, share)
 
 
 def _total(satiation: FloatArray, samples: FloatArray) -> FloatArray:

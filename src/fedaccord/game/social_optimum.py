@@ -1,8 +1,9 @@
 """The profile of least total cost, and the price of anarchy.
 
-The total cost is sum F_n = (sum rho)(1/sqrt(X G) + 1/G) + sum E_n x_n + ..., so the cheapest
-samples come first, until the next one costs more than it saves all clients together: client n's
-samples are worth their cost while X is below (sum rho / (2 sqrt(G) E_n))^(2/3).
+The total cost is sum F_n = sum rho_n A(X) + sum E_n x_n + ..., so the cheapest samples (by quality)
+come first, until the next one costs more than it saves all clients together: client n's samples are
+worth their cost while X is below the point at which the slope of sum rho_n A is E_n / q_n, with the
+paper's law (sum rho / (2 sqrt(G) E_n))^(2/3).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.checks import check_type
-from fedaccord.game.consortium import Consortium, satiation_points
+from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
@@ -52,11 +53,12 @@ class SocialOptimum(Record):
 def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
     """The profile that minimises the sum of all costs; clients of equal cost share equally."""
     check_type("consortium", consortium, Consortium)
+    everyone = consortium.law.together(consortium.valuation)
     with np.errstate(over="ignore"):  # samples that cost next to nothing are worth it at any total
-        ratio = consortium.valuation.sum() / consortium.cost_per_sample
-    points = satiation_points(ratio, consortium.rounds)
-    filling = fill(points[np.newaxis], consortium.samples[np.newaxis])
-    profile = filling.profile[0]
+        points = everyone.stop(consortium.quality / consortium.cost_per_sample)
+    worth = consortium.samples * consortium.quality
+    filling = fill(points[np.newaxis], worth[np.newaxis])
+    profile = filling.profile[0] / consortium.quality
     profile.flags.writeable = False
     return SocialOptimum(consortium, profile, float(filling.total.item()))
 

@@ -1,0 +1,105 @@
+"""Agreements that hold for every law of the loss that fits the measurements, not for one alone.
+
+The clients know the truth sooner or later; we know a set of laws. Under law k they would play its
+own equilibrium, of total S_k, and be punished by it. A profile with a total above every S_k holds
+if each client keeps to it under each law: u_n(T) is the least of its bounds over all laws, and the
+rest is as for one law. The worst law is not the same for every client, nor the flattest one.
+
+Only few laws matter. So the agreement is solved for the fitted law first, then all laws are
+examined at that profile, those that a client would slip under are added (for each client the worst
+of them, and the one with the largest S), and it is solved again, until nobody slips under any.
+
+A client that would contribute *more* than agreed under some law is no problem, and is not counted
+as one: it helps everybody.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.enforcement import ScaledGame, effective_patience, scale
+from fedaccord.agreement.punishment import Punishment
+from fedaccord.errors import NotConverged
+from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.law import Law
+from fedaccord.numbers import FloatArray
+
+_TOGETHER = 2**20
+"""How many clients, over all laws, are examined at once."""
+
+_MOST_CUTS = 100
+"""Far more rounds of adding laws than are needed: each adds some, and only few matter."""
+
+
+def game_of_laws(
+    equilibrium: Equilibrium,
+    laws: Law,
+    margin: float,
+    punishment: Punishment,
+    *,
+    nobody_worse: bool,
+) -> ScaledGame:
+    """One row for each of the laws (rows of laws), with the equilibrium that it leads to.
+
+    The equilibrium counts samples of quality 1.
+    """
+    consortium = equilibrium.consortium
+    shape = (laws.value.shape[1], consortium.size)
+    patience = effective_patience(consortium.discount_factor, margin, punishment.slots)
+    fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
+    rows = [consortium.ratio, consortium.samples, patience, fees]
+    ratio, samples, patience, fees = (np.broadcast_to(row, shape) for row in rows)
+    game, _ = scale(
+        ratio, samples, laws, patience, punishment, fees=fees, nobody_worse=nobody_worse
+    )
+    return game
+
+
+def solve_for_all(
+    solve: Callable[[ScaledGame], Agreement], game_of: Callable[[Law], ScaledGame], laws: Law
+) -> Agreement:
+    """The agreement that `solve` returns for as many of the laws (rows) as make it hold for all.
+
+    The first row is the fitted law.
+    """
+    chosen, agreement = [0], solve(game_of(_some(laws, np.array([0]))))
+    for _ in range(_MOST_CUTS):
+        found = _cuts(agreement.profile, game_of, laws) if agreement.exists else []
+        added = [law for law in found if law not in chosen]
+        if not added:
+            return agreement
+        chosen += added
+        agreement = solve(game_of(_some(laws, np.array(chosen))))
+    raise NotConverged(f"no agreement was found that holds for all {laws.value.shape[1]} laws")
+
+
+def _some(laws: Law, chosen: npt.NDArray[np.int64]) -> Law:
+    """Some rows of the laws."""
+    arrays = [v[:, chosen] for v in (laws.value, laws.unit, laws.shift, laws.exponent)]
+    return Law(*arrays, laws.floor[chosen], kind=laws.kind, measure=laws.measure)
+
+
+def _cuts(
+    profile: FloatArray, game_of: Callable[[Law], ScaledGame], laws: Law
+) -> list[int]:
+    """For each client that would slip under some law, the worst one; and the largest S."""
+    height, width = laws.value.shape[1], profile.size
+    at_once = max(1, _TOGETHER // width)
+    amounts, total = profile.reshape(1, -1), np.array([[profile.sum()]])
+    worst, by_how_much = np.full(width, -1), np.full(width, -np.inf)
+    largest, most = 0, -np.inf
+    for n in range(0, height, at_once):
+        game = game_of(_some(laws, np.arange(n, min(n + at_once, height))))
+        slips = game.slips(amounts, total)
+        excess = np.where(slips, game.excess(amounts, total), -np.inf)
+        row = np.argmax(excess, axis=0)
+        here = np.take_along_axis(excess, row[np.newaxis], axis=0)[0]
+        worst = np.where(here > by_how_much, n + row, worst)
+        by_how_much = np.maximum(here, by_how_much)
+        top = int(np.argmax(game.start))
+        if game.start[top].item() > most:
+            largest, most = n + top, game.start[top].item()
+    found = sorted(set(worst[worst >= 0].tolist()))
+    return [*found, largest] if found else []

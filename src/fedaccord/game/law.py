@@ -1,0 +1,444 @@
+"""The law of the loss: how much worse a model is if it was trained on less data.
+
+Every law here is a floor plus a sum of shifted powers with weights of 0 or more:
+
+    A(X) = floor + sum_j value_j (unit_j / (X + shift_j))^exponent_j
+
+The paper's law 1/sqrt(X G) + 1/G (eq. 3) is one, with a single term; so are power laws, shifted
+ones, and the mixtures that are fitted to measurements. All of them fall, are convex, and have a
+log-convex slope: what the solvers need to know about the shape of a law.
+
+A term is stored by its value at X = unit - shift, because the weight value * unit^exponent itself
+would overflow for large exponents.
+
+Terms may be arrays, one entry per client (each has its own law) or per row of a batch.
+
+>>> law = Law.paper(rounds=50)
+>>> float(law.loss(505_000)), law.kind
+(0.020199..., 'paper')
+>>> float(Law.power(scale=100.0, exponent=1.0, shift=100.0).loss(0.0))
+1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fedaccord.errors import InvalidInput
+from fedaccord.numbers import FloatArray, as_text
+from fedaccord.record import Record
+
+if TYPE_CHECKING:
+    from fedaccord.game.curve import Evidence
+
+Kind = Literal["paper", "power", "mixture", "measured", "personal"]
+Form = Literal["root", "power 1", "power 2", "any"]
+
+_MOST_STEPS = 100
+"""Far more than Newton's method takes for a satiation point."""
+_SETTLED = 4e-15
+"""Relative: a step of Newton's method below this is rounding."""
+
+
+class Term(NamedTuple):
+    """One term of a law: value (unit / (X + shift))^exponent."""
+
+    form: Form
+    value: FloatArray
+    unit: FloatArray
+    shift: FloatArray
+    exponent: FloatArray
+
+    def loss(self, total: FloatArray) -> FloatArray:
+        """The term itself."""
+        if self.form == "root":
+            return np.asarray(self.value / np.sqrt(total))
+        ratio = self.unit / (total + self.shift)
+        if self.form == "power 1":
+            return np.asarray(self.value * ratio)
+        if self.form == "power 2":
+            return np.asarray(self.value * (ratio * ratio))
+        return np.asarray(self.value * ratio**self.exponent)
+
+    def slope(self, total: FloatArray) -> FloatArray:
+        """Minus its derivative."""
+        if self.form == "root":
+            return np.asarray(0.5 * self.value / (total * np.sqrt(total)))
+        return np.asarray(self.exponent * self.loss(total) / (total + self.shift))
+
+    def bend(self, total: FloatArray) -> FloatArray:
+        """Its second derivative."""
+        return np.asarray((self.exponent + 1.0) * self.slope(total) / (total + self.shift))
+
+    def fall(self, total: FloatArray, gap: FloatArray, after: FloatArray) -> FloatArray:
+        """Its value at `total` less that at `after` = total + gap, without cancellation."""
+        if self.form == "root":
+            low, high = np.sqrt(total), np.sqrt(after)
+            return np.asarray(self.value * gap / (low * high * (low + high)))
+        low, high = total + self.shift, after + self.shift
+        if self.form == "power 1":
+            return np.asarray(self.value * self.unit * (gap / (low * high)))
+        if self.form == "power 2":
+            ratio = self.unit / low / high
+            return np.asarray(self.value * gap * (low + high) * (ratio * ratio))
+        lost = -np.expm1(-self.exponent * np.log1p(gap / low))
+        return np.asarray(self.loss(total) * lost)
+
+    def stop(self, ratio: FloatArray) -> FloatArray:
+        """Where its slope is 1 / ratio, computed so that no ratio overflows; may be negative."""
+        if self.form == "root":
+            root = np.cbrt(ratio)
+            return np.asarray(root * root / np.cbrt(4.0 / (self.value * self.value)))
+        power = 1.0 / (self.exponent + 1.0)
+        steep = (self.value * self.exponent / self.unit) ** power
+        return np.asarray(self.unit * (steep * np.asarray(ratio) ** power) - self.shift)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Law(Record):
+    """A law of the loss. The arrays of the terms have the terms along their first axis."""
+
+    value: FloatArray
+    unit: FloatArray
+    shift: FloatArray
+    exponent: FloatArray
+    floor: FloatArray = field(default_factory=lambda: np.zeros(()))
+    """What no amount of data removes."""
+    kind: Kind = "mixture"
+    measure: str = "loss"
+    """What is lost, and the unit of valuations: "error", "loss", "1 - AUC", "1 - concordance"."""
+    evidence: Evidence | None = None
+    """What a measured law was fitted to, and the laws that resampling gives."""
+
+    def __post_init__(self) -> None:
+        """Check that it is a law of this class."""
+        for name in ("value", "unit", "shift", "exponent", "floor"):
+            array = np.asarray(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if wrong := next(self._problems(), None):
+            raise InvalidInput(wrong, field="law")
+
+    def _problems(self) -> Iterator[str]:
+        if self.value.ndim == 0 or self.value.shape[0] == 0:
+            yield "a law needs at least one term"
+            return
+        for name, words, right in (
+            ("value", "weights must be 0 or more", self.value >= 0),
+            ("unit", "units must be more than 0", self.unit > 0),
+            ("shift", "shifts must be 0 or more", self.shift >= 0),
+            ("exponent", "exponents must be more than 0", self.exponent > 0),
+            ("floor", "the floor must be a number", np.isfinite(self.floor)),
+        ):
+            values = getattr(self, name)
+            wrong = ~(right & np.isfinite(values))
+            if wrong.any():
+                yield f"the law's {words}, got {as_text(values[wrong].flat[0])}"
+                return
+        if not (self.value > 0).any(axis=0).all():
+            yield "the law never falls: more data would be worth nothing"
+
+    @classmethod
+    def paper(cls, rounds: npt.ArrayLike) -> Law:
+        """1/sqrt(X G) + 1/G (eq. 3); `rounds` may be an array, one entry per row."""
+        turns = np.asarray(rounds, dtype=np.float64)
+        one = np.ones((1,) * (turns.ndim + 1))
+        value = (1.0 / np.sqrt(turns))[np.newaxis]
+        return cls(value, one, 0.0 * one, 0.5 * one, 1.0 / turns, kind="paper", measure="loss")
+
+    @classmethod
+    def power(
+        cls,
+        scale: npt.ArrayLike,
+        exponent: npt.ArrayLike,
+        shift: npt.ArrayLike = 0.0,
+        floor: npt.ArrayLike = 0.0,
+        *,
+        measure: str = "loss",
+    ) -> Law:
+        """scale (X + shift)^-exponent + floor."""
+        law = cls.of_weights([scale], [shift], [exponent], floor, measure=measure)
+        return replace(law, kind="power")
+
+    @classmethod
+    def of_weights(
+        cls,
+        weight: npt.ArrayLike,
+        shift: npt.ArrayLike,
+        exponent: npt.ArrayLike,
+        floor: npt.ArrayLike = 0.0,
+        *,
+        measure: str = "loss",
+    ) -> Law:
+        """floor + sum of weight (X + shift)^-exponent."""
+        weights, shifts, powers = (
+            np.asarray(given, dtype=np.float64) for given in (weight, shift, exponent)
+        )
+        unit = np.where(shifts > 0, shifts, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = weights * unit**-powers
+        return cls(value, unit, shifts, powers, np.asarray(floor), measure=measure)
+
+    @classmethod
+    def mixture(
+        cls,
+        value: npt.ArrayLike,
+        shift: npt.ArrayLike,
+        exponent: npt.ArrayLike = 2.0,
+        floor: npt.ArrayLike = 0.0,
+        *,
+        measure: str = "loss",
+    ) -> Law:
+        """floor + sum of value (1 + X / shift)^-exponent: `value` is each term's value at X = 0."""
+        values, shifts = np.asarray(value, np.float64), np.asarray(shift, np.float64)
+        powers = np.broadcast_to(np.asarray(exponent, np.float64), shifts.shape)
+        return cls(values, shifts, shifts, powers, np.asarray(floor), measure=measure)
+
+    @classmethod
+    def personal(cls, laws: Sequence[Law]) -> Law:
+        """One law for each client, as one law whose terms are arrays."""
+        if not laws:
+            raise InvalidInput("needs a law for each client", field="law")
+        most = max(len(law.value) for law in laws)
+
+        def padded(name: str, filler: float) -> FloatArray:
+            rows = [np.ravel(getattr(law, name)) for law in laws]
+            return np.array([np.append(row, [filler] * (most - row.size)) for row in rows]).T
+
+        measures = {law.measure for law in laws}
+        if len(measures) > 1:
+            raise InvalidInput(f"laws of different measures: {sorted(measures)}", field="law")
+        return cls(
+            padded("value", 0.0),
+            padded("unit", 1.0),
+            padded("shift", 1.0),
+            padded("exponent", 1.0),
+            np.array([float(law.floor) for law in laws]),
+            kind="personal",
+            measure=measures.pop(),
+        )
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms one by one."""
+        given = (self.value, self.unit, self.shift, self.exponent)
+        return tuple(
+            self._term(*(values[min(j, len(values) - 1)] for values in given))
+            for j in range(max(map(len, given)))
+        )
+
+    @staticmethod
+    def _term(*numbers: FloatArray) -> Term:
+        """A term, and which formula is quickest for it."""
+        # with numbers that are the same for all clients every operation is quicker
+        value, unit, shift, exponent = (
+            one.flat[0] if one.size == 1 else one for one in map(np.asarray, numbers)
+        )
+        form: Form = "any"
+        if np.all(exponent == 0.5) and np.all(shift == 0.0) and np.all(unit == 1.0):
+            form = "root"
+        elif np.all(exponent == 1.0):
+            form = "power 1"
+        elif np.all(exponent == 2.0):
+            form = "power 2"
+        return Term(form, value, unit, shift, exponent)
+
+    def loss(self, total: npt.ArrayLike) -> FloatArray:
+        """A(X); infinite at X = 0 without shifts."""
+        at = np.asarray(total, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            result = self._sum(lambda term: term.loss(at))
+        return np.asarray(result + self.floor)
+
+    def slope(self, total: npt.ArrayLike) -> FloatArray:
+        """m(X) = -A'(X): what one more sample is worth, in units of the loss."""
+        at = np.asarray(total, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self._sum(lambda term: term.slope(at))
+
+    def bend(self, total: npt.ArrayLike) -> FloatArray:
+        """A''(X)."""
+        at = np.asarray(total, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self._sum(lambda term: term.bend(at))
+
+    def fall(
+        self, total: npt.ArrayLike, gap: npt.ArrayLike, after: npt.ArrayLike | None = None
+    ) -> FloatArray:
+        """A(X) - A(X + gap), without cancellation; `after` is X + gap where it is known better."""
+        at, step = np.asarray(total, dtype=np.float64), np.asarray(gap, dtype=np.float64)
+        end = at + step if after is None else np.asarray(after, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self._sum(lambda term: term.fall(at, step, end))
+
+    def stop(self, ratio: npt.ArrayLike) -> FloatArray:
+        """m^-1(1 / ratio), the satiation point: where one more sample stops paying.
+
+        0 where not even the first sample pays. With several terms, log m is convex and falls, so
+        that Newton's method climbs to the root from the largest root of a single term.
+        """
+        worth = np.asarray(ratio, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            point = self.terms[0].stop(worth)
+            for term in self.terms[1:]:
+                point = np.fmax(point, term.stop(worth))
+            point = np.maximum(point, 0.0)
+            return point if len(self.terms) == 1 else self._climb(worth, point)
+
+    def _climb(self, worth: FloatArray, point: FloatArray) -> FloatArray:
+        for _ in range(_MOST_STEPS):
+            steep, curved = self.slope(point), self.bend(point)
+            step = np.log(steep * worth) * steep / curved
+            step = np.where(step > 0, step, 0.0)
+            point = point + step
+            if (step <= _SETTLED * point).all():
+                break
+        return point
+
+    @property
+    def finite_at_zero(self) -> bool:
+        """Whether the loss without any data is finite for everyone: nobody may train then."""
+        return bool(((self.value == 0) | (self.shift > 0)).all())
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether its numbers differ from client to client, or from row to row."""
+        arrays = (self.value, self.unit, self.shift, self.exponent)
+        return any(values.ndim > 1 for values in arrays)
+
+    def split(self) -> tuple[FloatArray, Law]:
+        """A scale and a law that is this one divided by it, and simpler if that is possible.
+
+        A law with one term is its value times a law whose value is 1, and clients see no other
+        difference between the laws of rows with different rounds.
+        """
+        if len(self.value) > 1:
+            return np.ones(()), self
+        one = np.ones((1,))
+        same = [v.ravel()[:1] if v.size == 1 else v for v in (self.unit, self.shift, self.exponent)]
+        return self.value[0], Law(one, *same, kind=self.kind)
+
+    def each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], shape: Any) -> Law:
+        """The law with its arrays, spread to `shape` (rows, clients), changed in the same way.
+
+        Numbers that are the same for all clients stay as they are.
+        """
+        if not self.is_personal:
+            return self
+
+        def changed(values: FloatArray) -> FloatArray:
+            if values.ndim == 1:
+                return values
+            return np.array([change(np.broadcast_to(row, shape)) for row in values])
+
+        arrays = [changed(getattr(self, n)) for n in ("value", "unit", "shift", "exponent")]
+        floor = self.floor if self.floor.ndim == 0 else change(np.broadcast_to(self.floor, shape))
+        return Law(*arrays, floor, kind=self.kind, measure=self.measure)
+
+    def of(self, client: int) -> Law:
+        """The law of one client; the common one if they do not differ."""
+        if not self.is_personal:
+            return self
+        arrays = [
+            v if v.ndim == 1 else np.array([np.ravel(row)[min(client, row.size - 1)] for row in v])
+            for v in (self.value, self.unit, self.shift, self.exponent)
+        ]
+        floor = self.floor if self.floor.ndim == 0 else self.floor[client]
+        kept = np.broadcast_to(arrays[0], arrays[2].shape) > 0
+        arrays = [np.broadcast_to(one, kept.shape)[kept] for one in arrays]
+        return Law(*arrays, np.asarray(floor), measure=self.measure)
+
+    def rows(self) -> Law:
+        """The law as rows of laws, each with its own terms in the first places and no others.
+
+        A law that is not one of several becomes a single row; its arrays are terms x rows x 1.
+        """
+        height = self.value.shape[1] if self.value.ndim == 3 else 1
+        shape = (max(map(len, (self.value, self.unit, self.shift, self.exponent))), height, 1)
+
+        def spread(values: FloatArray) -> FloatArray:
+            column = values.reshape(-1, 1, 1) if values.ndim == 1 else values
+            return np.broadcast_to(column, shape)
+
+        value = spread(self.value)
+        order = np.argsort(value == 0, axis=0, kind="stable")
+        order = order[: int((value > 0).sum(axis=0).max())]
+        given = (value, *map(spread, (self.unit, self.shift, self.exponent)))
+        arrays = [np.take_along_axis(values, order, axis=0) for values in given]
+        floor = np.broadcast_to(self.floor, (height, 1))
+        return Law(*arrays, floor, kind=self.kind, measure=self.measure)
+
+    @classmethod
+    def stacked(cls, laws: Sequence[Law]) -> Law:
+        """Laws, or rows of laws, one below the other."""
+        rows = [law.rows() for law in laws]
+        most = max(len(law.value) for law in rows)
+
+        def joined(name: str, filler: float | None) -> FloatArray:
+            padded = []
+            for law in rows:
+                values = getattr(law, name)
+                extra = np.full((most - len(values), *values.shape[1:]), filler or 0.0)
+                if filler is None:  # the same exponent, for which there may be a quick formula
+                    extra[:] = values[:1]
+                padded.append(np.concatenate([values, extra]))
+            return np.concatenate(padded, axis=1)
+
+        return cls(
+            joined("value", 0.0),
+            joined("unit", 1.0),
+            joined("shift", 1.0),
+            joined("exponent", None),
+            np.concatenate([law.floor for law in rows]),
+            kind=rows[0].kind,
+            measure=rows[0].measure,
+        )
+
+    def together(self, weight: FloatArray) -> Law:
+        """sum of weight_n A_n: the law of all clients' losses, for the social optimum."""
+        if not self.is_personal:
+            scale = np.asarray(weight.sum())
+            return replace(self, value=self.value * scale, floor=self.floor * scale, evidence=None)
+        shape = (len(self.value), weight.size)
+        value = np.broadcast_to(self.value, shape) * weight
+        others = (self.unit, self.shift, self.exponent)
+        floor = np.asarray((self.floor * weight).sum())
+        if all(v.ndim == 1 for v in others):
+            return Law(value.sum(axis=1), *others, floor, measure=self.measure)
+        rows = [np.broadcast_to(v if v.ndim > 1 else v[:, np.newaxis], shape) for v in others]
+        kept = value > 0
+        return Law(value[kept], *(row[kept] for row in rows), floor, measure=self.measure)
+
+    def _sum(self, part: Callable[[Term], FloatArray]) -> FloatArray:
+        first, *rest = self.terms
+        result = part(first)
+        if rest and not result.flags.writeable:
+            result = result.copy()
+        for term in rest:
+            result = result + part(term)
+        return np.asarray(result)
+
+    def _facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"kind": self.kind, "measure": self.measure}
+        if not self.is_personal:
+            facts |= {
+                "floor": float(self.floor),
+                "terms": [
+                    {
+                        "value": float(term.value),
+                        "unit": float(term.unit),
+                        "shift": float(term.shift),
+                        "exponent": float(term.exponent),
+                    }
+                    for term in self.terms
+                ],
+            }
+        if self.evidence is not None:
+            facts["evidence"] = self.evidence
+        return facts
