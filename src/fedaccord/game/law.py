@@ -35,7 +35,7 @@ from fedaccord.numbers import FloatArray, as_text
 from fedaccord.record import Record
 
 if TYPE_CHECKING:
-    from fedaccord.game.curve import Evidence
+    from fedaccord.game.measured import Evidence
 
 Kind = Literal["paper", "power", "mixture", "measured", "personal"]
 Form = Literal["root", "power 1", "power 2", "any"]

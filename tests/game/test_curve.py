@@ -1,0 +1,101 @@
+"""Learning curves: what is refused, and what is taken for noise."""
+
+import numpy as np
+import pytest
+
+from fedaccord.errors import InvalidInput
+from fedaccord.game.curve import Curve
+from fedaccord.game.measured import fit_law
+from fedaccord.numbers import FloatArray
+
+SIZES = np.array([120.0, 240.0, 480.0, 960.0, 1920.0, 2880.0])
+FALLING = np.array([0.9, 0.7, 0.556, 0.5, 0.47, 0.45])
+
+
+def by_seed(means: FloatArray, noise: float = 0.004, seeds: int = 5) -> FloatArray:
+    """The means with noise whose own mean is exactly 0."""
+    drawn = np.random.default_rng(0).normal(0, noise, (len(means), seeds))
+    return np.asarray(means[:, np.newaxis] + drawn - drawn.mean(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_a_curve_that_rises_is_refused_with_the_place(seeds: int) -> None:
+    values = by_seed(np.array([0.9, 0.7, 0.556, 0.56, 0.57, 0.583]), seeds=seeds)
+    with pytest.raises(InvalidInput, match=r"at 480 samples 0\.556, at 2,880 0\.583: more data"):
+        fit_law(Curve(SIZES, tuple(range(seeds)), values))
+
+
+def test_a_curve_that_bends_the_wrong_way_is_refused_with_the_place() -> None:
+    values = by_seed(np.array([0.9, 0.89, 0.85, 0.76, 0.3, 0.1]))
+    wrong = r"at 960 samples 0\.76, above the line .* from 120 to 1,920: .* bends the wrong way"
+    with pytest.raises(InvalidInput, match=wrong):
+        fit_law(Curve(SIZES, range(5), values))
+
+
+def test_a_rise_within_noise_is_none() -> None:
+    values = by_seed(np.array([0.9, 0.7, 0.556, 0.5, 0.47, 0.475]), noise=0.02)
+    assert fit_law(Curve(SIZES, range(5), values)).slope(480.0) > 0
+
+
+def test_a_rise_that_other_test_examples_could_undo_is_none() -> None:
+    means = np.array([0.9, 0.7, 0.556, 0.5, 0.47, 0.49])
+    values = by_seed(means)
+    with pytest.raises(InvalidInput, match="more data made it worse"):
+        fit_law(Curve(SIZES, range(5), values))
+    examples = np.clip(by_seed(means, noise=0.2, seeds=50), 0, None)
+    assert fit_law(Curve(SIZES, range(5), values, by_example=examples)).slope(480.0) > 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "values", "wrong"),
+    [
+        ([100, 200], [[0.5], [0.4]], "has 2 sizes, which show no shape"),
+        ([100, 200, 300, 300], [[0.5]] * 4, "sizes must increase"),
+        ([0, 200, 300, 400], [[0.5]] * 4, "sizes must be more than 0"),
+        ([100, 200, 300, 400], [[0.5]] * 3, "a value for each of 4 sizes and 1 seeds"),
+        ([100, 200, 300, 400], [[0.5], [np.nan], [0.4], [0.3]], "no value at 200 samples"),
+        ([100, 200, 300, 400], [[0.5], [-0.1], [0.4], [0.3]], "at 200 samples: error must be 0"),
+        ([100, 200, 300, 400], [[0.5], [np.inf], [0.4], [0.3]], "at 200 samples: error must be 0"),
+    ],
+)
+def test_what_is_no_curve_is_refused(sizes: list[float], values: list[float], wrong: str) -> None:
+    with pytest.raises(InvalidInput, match=wrong):
+        Curve(sizes, (0,), values)
+
+
+def test_a_flat_curve_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"does not fall: 0\.5 at 100 samples, 0\.5 at 400"):
+        fit_law(Curve([100, 200, 300, 400], (0,), [[0.5]] * 4))
+
+
+def test_an_unknown_measure_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'error'"):
+        Curve(SIZES, (0,), FALLING[:, np.newaxis], "errors")
+
+
+def test_values_may_be_missing() -> None:
+    values = by_seed(FALLING)
+    values[:3, 4] = np.nan
+    curve = Curve(SIZES, range(5), values)
+    assert curve.runs.tolist() == [4, 4, 4, 5, 5, 5]
+    assert fit_law(curve, resamples=20).evidence is not None
+
+
+def test_resampled_means_have_the_variance_of_the_seeds_and_examples() -> None:
+    rng = np.random.default_rng(1)
+    values = by_seed(FALLING, noise=0.02, seeds=8)
+    examples = np.clip(FALLING[:, np.newaxis] + rng.normal(0, 0.1, 40), 0, None)
+    curve = Curve(SIZES, range(8), values, by_example=examples)
+    drawn = curve.resampled(20_000, np.random.default_rng(2))
+    expected = values.var(axis=1, ddof=1) / 8 + examples.var(axis=1, ddof=1) / 40
+    assert drawn[:-1].var(axis=1) == pytest.approx(expected[:-1], rel=0.05)
+    assert drawn.mean(axis=1) == pytest.approx(FALLING, abs=1e-3)
+
+
+def test_the_whole_pool_is_taken_to_be_as_noisy_as_smaller_sizes_suggest() -> None:
+    values = by_seed(FALLING, noise=0.02)
+    values[-1] = 0.45
+    curve = Curve(SIZES, range(5), values)
+    assert curve.noise[-1] > 0.005
+    spread = np.sqrt((curve.seed_factors[-1] ** 2).sum() * 5)
+    assert spread == pytest.approx(curve.noise[-1])
