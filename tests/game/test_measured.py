@@ -24,7 +24,7 @@ TRUTHS = {
 def measured(
     truth: Law, seed: int = 0, *, seeds: int = 10, scale: float = 0.25, examples: int = 0
 ) -> Curve:
-    """A curve of this truth; its noise goes together at neighbouring sizes, as in nested subsets."""
+    """A curve of this truth; its noise goes together at neighbouring sizes (nested subsets)."""
     rng = np.random.default_rng(seed)
     apart = np.abs(np.subtract.outer(np.arange(len(SIZES)), np.arange(len(SIZES))))
     noise = np.linalg.cholesky(0.8**apart) @ rng.standard_normal((len(SIZES), seeds))

@@ -34,7 +34,7 @@ _LEAST_NOISE = 1e-4
 _CLEAR = 3.5
 """Standard errors: a rise or a wrong bend of this size is no noise, with all pairs looked at."""
 _GUESSED_NOISE = 0.005
-"""Of a value: with one seed, noise cannot be told from shape, and this much is allowed for."""
+"""Of a value: with one seed a rise cannot be told from noise, and this much is allowed for."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -209,11 +209,8 @@ class Curve(Record):
         if wrong := self._rise() or self._wrong_bend():
             raise InvalidInput(wrong, field="curve")
 
-    def _variance(self, weights: FloatArray) -> FloatArray:
+    def _variance(self, weights: FloatArray, error: FloatArray) -> FloatArray:
         """Of weighted sums (rows) of the means; seeds are taken to be independent by size."""
-        error = self.error
-        if self.runs.max() == 1:
-            error = np.minimum(error, np.maximum(_GUESSED_NOISE * self.mean, self.mean.max() / 1e6))
         seeds = weights**2 @ error**2
         examples = ((weights @ self.example_factors) ** 2).sum(axis=1)
         return np.asarray(seeds + examples)
@@ -225,7 +222,10 @@ class Curve(Record):
         weights = np.zeros((len(pairs), number))
         for row, (i, k) in enumerate(pairs):
             weights[row, [i, k]] = -1.0, 1.0
-        clear = weights @ self.mean / np.sqrt(self._variance(weights))
+        error = self.error
+        if self.runs.max() == 1:
+            error = np.minimum(error, np.maximum(_GUESSED_NOISE * self.mean, self.mean.max() / 1e6))
+        clear = weights @ self.mean / np.sqrt(self._variance(weights, error))
         if clear.max() <= _CLEAR:
             return None
         i, k = pairs[int(np.argmax(clear))]
@@ -248,7 +248,7 @@ class Curve(Record):
             part = (self.sizes[j] - self.sizes[i]) / (self.sizes[k] - self.sizes[i])
             weights[row, [i, j, k]] = part - 1.0, 1.0, -part
         above = weights @ self.mean
-        clear = above / np.sqrt(self._variance(weights))
+        clear = above / np.sqrt(self._variance(weights, self.error))
         if clear.max() <= _CLEAR:
             return None
         worst = int(np.argmax(clear))
