@@ -22,7 +22,9 @@ from pydantic_core import core_schema
 from fedaccord.agreement.agreement import FirstConverted, Kind, Objective
 from fedaccord.checks import LARGEST_COUNT
 from fedaccord.files.consortium import _Client, _Shared
+from fedaccord.files.law import KINDS, MOST_RESAMPLES
 from fedaccord.game.consortium import _RULES
+from fedaccord.game.curve import MEASURES
 from fedaccord.game.roles import Role
 from fedaccord.protocol.terms import Terms
 
@@ -74,6 +76,12 @@ def consortium_file() -> Schema:
         found.update(_range(field))
     schema["properties"]["rounds"].update({"minimum": 1, "maximum": LARGEST_COUNT})
     schema["properties"]["server_fee"]["minimum"] = 0
+    law = schema["$defs"]["LawTable"]["properties"]
+    law["kind"]["enum"] = list(KINDS)
+    law["measure"]["enum"] = list(MEASURES)
+    law["resamples"].update({"minimum": 1, "maximum": MOST_RESAMPLES})
+    law["seed"]["minimum"] = law["shift"]["minimum"] = law["floor"]["minimum"] = 0
+    law["scale"]["exclusiveMinimum"] = law["exponent"]["exclusiveMinimum"] = 0
     client = schema["$defs"]["Client"]
     client["properties"]["samples"]["multipleOf"] = 1
     client["oneOf"] = [{"required": ["cost_per_sample"]}, {"required": ["cpu"]}]

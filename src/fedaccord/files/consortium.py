@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fedaccord.checks import normalised, shown, unknown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.reading import Mistakes, load_toml, parse_toml
 from fedaccord.files.tables import ClientTable, check_names, finite_number, read_csv
 from fedaccord.game.consortium import (
@@ -28,7 +29,7 @@ from fedaccord.numbers import FloatArray, as_text
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 _CPU_FIELDS = ("chip", "cycles_per_sample", "hertz")
 _ALWAYS = ("valuation", "samples")
-_SOMETIMES = ("cost_per_sample", *_CPU_FIELDS, "communication_cost", "discount_factor")
+_SOMETIMES = ("cost_per_sample", *_CPU_FIELDS, "communication_cost", "discount_factor", "quality")
 
 
 class _Cpu(BaseModel):
@@ -61,6 +62,12 @@ class _Client(BaseModel):
     """What it pays per slot for sending models."""
     discount_factor: float | None = None
     """The client's own discount factor, instead of the consortium's."""
+    quality: float = 1.0
+    """What one of its samples is worth, in samples of quality 1."""
+    law: LawTable | None = None
+    """The client's own law of the loss, instead of the consortium's."""
+    curve: str | None = None
+    """Or only its own curve, measured as the consortium's law says."""
 
 
 class _Shared(BaseModel):
@@ -75,8 +82,18 @@ class _Shared(BaseModel):
     """What 1 saved in the next slot is worth now; required unless each client has its own."""
     server_fee: float = 0.0
     """What each client pays the server per slot."""
+    currency: str = ""
+    """What costs are counted in, such as "EUR"."""
+    slot: str = ""
+    """How long a slot is, such as "3 months"."""
+    law: LawTable | None = None
+    """How the loss falls with data; the paper's law if left out."""
     clients: Any
     """The clients: a list of tables, or the name of a CSV file."""
+
+
+_INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
+"""The tables inside a client's, and inside the file's."""
 
 
 def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
@@ -91,8 +108,10 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
     _check_numbers(clients, mistakes)
     cost_per_sample = _cost_per_sample(clients, mistakes)
     discount_factor = _discount_factor(clients, data, mistakes)
+    law = read_laws(data, path, mistakes)
     if mistakes:
         raise mistakes.error()
+    quality = clients.numbers["quality"]
     return Consortium(
         valuation=clients.numbers["valuation"],
         cost_per_sample=cost_per_sample,
@@ -103,6 +122,10 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         server_fee=data.get("server_fee", 0.0),
         name=data.get("name", "").strip() or path.stem,
         names=[str(name) for name in clients.names],
+        law=law,
+        quality=np.where(np.isnan(quality), 1.0, quality),
+        currency=data.get("currency", "").strip(),
+        slot=data.get("slot", "").strip(),
     )
 
 
@@ -129,7 +152,7 @@ def _exas_text(error: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
     *outer, last = error["loc"]
     place = ".".join(map(str, (*outer, last)))
     if error["type"] == "extra_forbidden":
-        known = (_Cpu if outer else model).model_fields
+        known = (_INNER[outer[0]] if outer else model).model_fields
         return place, f"unknown key; {unknown(str(last), known)}"
     words = _WORDS.get(error["type"], "must be a table, got {}")
     return place, words.format(shown(error["input"]))
@@ -141,9 +164,10 @@ def _check_shared(data: dict[str, Any], mistakes: Mistakes) -> None:
         1 if "rounds" in mistakes else rounds, 0.0 if "server_fee" in mistakes else fee
     ):
         mistakes.add(problem)
-    name = data.get("name")
-    if isinstance(name, str) and not name.isprintable():
-        mistakes.add(Problem("name", "must be one line of printable text"))
+    for field in ("name", "currency", "slot"):
+        text = data.get(field)
+        if isinstance(text, str) and not text.isprintable():
+            mistakes.add(Problem(field, "must be one line of printable text"))
 
 
 def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:

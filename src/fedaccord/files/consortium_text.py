@@ -1,4 +1,4 @@
-"""A consortium file with other numbers for some of its clients, and all else as it was.
+"""A consortium file with another law, or other numbers for some clients, and all else as it was.
 
 Comments, order and spacing stay; only the numbers change. There are two exceptions. A cost that was
 described by `cpu` becomes a number. And if the clients are in a CSV file, the new text has them as
@@ -38,11 +38,7 @@ def with_numbers(
     for name in clients:
         consortium.index(name)  # rejects a client that is not there
     changes = {normalised(name): numbers for name, numbers in clients.items()}
-    text = read_text(path, TOML_LIMIT)
-    try:
-        document = tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise InvalidInput(f"cannot be rewritten: {error}", str(path)) from None
+    text, document = _parsed(path)
     listed: Any = document["clients"]
     if isinstance(listed, str):
         document.remove("clients")
@@ -54,6 +50,42 @@ def with_numbers(
                 _change(listed, n, numbers)
         changed = tomlkit.dumps(document)
     return _commented(changed, comments, "\r\n" if "\r\n" in text else "\n")
+
+
+def with_law(path: str | Path, law: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
+    """The text of the consortium file at `path` with this `[law]` table, and all else as it was.
+
+    Comments inside a table that is there already stay. Those that are given go to the top, as with
+    `with_numbers`.
+    """
+    text, document = _parsed(Path(path))
+    table: Any = document.get("law")
+    if table is None:
+        table = tomlkit.table()
+    for key in [key for key in table if key not in law]:
+        del table[key]
+    for key, value in law.items():
+        table[key] = value
+    if "law" not in document:
+        document.append("law", table)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return _commented(_spaced(tomlkit.dumps(document), newline), comments, newline)
+
+
+def _spaced(text: str, newline: str) -> str:
+    """The text with an empty line before the law's table, and an end to its last line."""
+    text = text.replace(f"{newline}[law]", f"{newline}{newline}[law]")
+    text = text.replace(newline * 3 + "[law]", newline * 2 + "[law]")
+    return text if text.endswith(newline) else text + newline
+
+
+def _parsed(path: Path) -> tuple[str, tomlkit.TOMLDocument]:
+    """The text of a file, and what it says with all comments."""
+    text = read_text(path, TOML_LIMIT)
+    try:
+        return text, tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise InvalidInput(f"cannot be rewritten: {error}", str(path)) from None
 
 
 def _change(clients: Any, n: int, numbers: Numbers) -> None:
@@ -109,6 +141,8 @@ def _client_text(client: Client, numbers: Numbers) -> str:
         fields.append(f"communication_cost = {_number(client.communication_cost)}")
     if client.discount_factor is not None:
         fields.append(f"discount_factor = {_number(client.discount_factor)}")
+    if client.quality != 1:
+        fields.append(f"quality = {_number(client.quality)}")
     return "\n".join(fields) + "\n"
 
 
