@@ -55,6 +55,7 @@ def view_of(
         equilibrium=agreement.equilibrium.profile[chosen],
         samples=consortium.samples[chosen],
         satiation=consortium.satiation[chosen],
+        quality=consortium.quality,
         agreed_total=float(agreement.profile[left == 0].sum()),
         last_alarm=last_alarm,
         punishing=punishing,

@@ -223,6 +223,12 @@ class Consortium(Record):
         """X = sum of q_n x_n: what the law sees of a profile."""
         return float((np.asarray(profile, dtype=np.float64) * self.quality).sum())
 
+    def totals_of(self, profiles: FloatArray) -> FloatArray:
+        """X of each of many profiles, one per row."""
+        if self.equal_quality:
+            return np.asarray(profiles.sum(axis=-1))
+        return np.asarray((profiles * self.quality).sum(axis=-1))
+
     def with_law(self, law: Law | Sequence[Law]) -> Consortium:
         """The same clients with another law of the loss."""
         return self._with(law=law)

@@ -99,6 +99,12 @@ class Term(NamedTuple):
         steep = (self.value * self.exponent / self.unit) ** power
         return np.asarray(self.unit * (steep * np.asarray(ratio) ** power) - self.shift)
 
+    def reach(self, loss: FloatArray) -> FloatArray:
+        """Where the term has this value; may be negative."""
+        if self.form == "root":
+            return np.asarray((self.value / loss) ** 2)
+        return np.asarray(self.unit * (self.value / loss) ** (1.0 / self.exponent) - self.shift)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Law(Record):
@@ -251,10 +257,8 @@ class Law(Record):
 
     def loss(self, total: npt.ArrayLike) -> FloatArray:
         """A(X); infinite at X = 0 without shifts."""
-        at = np.asarray(total, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            result = self._sum(lambda term: term.loss(at))
-        return np.asarray(result + self.floor)
+            return np.asarray(self._avoidable(np.asarray(total, dtype=np.float64)) + self.floor)
 
     def slope(self, total: npt.ArrayLike) -> FloatArray:
         """m(X) = -A'(X): what one more sample is worth, in units of the loss."""
@@ -290,6 +294,28 @@ class Law(Record):
                 point = np.fmax(point, term.stop(worth))
             point = np.maximum(point, 0.0)
             return point if len(self.terms) == 1 else self._climb(worth, point)
+
+    def reach(self, loss: npt.ArrayLike) -> FloatArray:
+        """A^-1: how much data it takes to get down to a loss.
+
+        0 for a loss that needs no data, infinite for one at the floor or below. With several terms,
+        log A is convex and falls, so that Newton's method climbs as for `stop`.
+        """
+        above = np.asarray(loss, dtype=np.float64) - self.floor
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            points = [term.reach(above) for term in self.terms]
+            point = np.maximum(np.fmax.reduce(np.broadcast_arrays(*points)), 0.0)
+            point = np.where(above > 0, point, np.inf)
+            if len(self.terms) == 1:
+                return point
+            for _ in range(_MOST_STEPS):
+                lost = self._avoidable(point)
+                step = np.log(lost / above) * lost / self.slope(point)
+                step = np.where(step > 0, step, 0.0)
+                point = point + step
+                if (step <= _SETTLED * point).all():
+                    break
+        return point
 
     def _climb(self, worth: FloatArray, point: FloatArray) -> FloatArray:
         for _ in range(_MOST_STEPS):
@@ -414,6 +440,10 @@ class Law(Record):
         rows = [np.broadcast_to(v if v.ndim > 1 else v[:, np.newaxis], shape) for v in others]
         kept = value > 0
         return Law(value[kept], *(row[kept] for row in rows), floor, measure=self.measure)
+
+    def _avoidable(self, total: FloatArray) -> FloatArray:
+        """The loss above the floor."""
+        return self._sum(lambda term: term.loss(total))
 
     def _sum(self, part: Callable[[Term], FloatArray]) -> FloatArray:
         first, *rest = self.terms

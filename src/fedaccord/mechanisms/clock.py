@@ -1,24 +1,31 @@
 """Mechanisms in which clients say when to stop: the clock, the serial clock and fair exchange.
 
-A level rises from 0, and every client that is still in trains on that much. A client in units of
-its own cost per sample pays a_n / sqrt(Y) + x_n, with a_n = 2 h_n^1.5 for its satiation point h_n.
+A level rises from 0, and every client that is still in trains on that much. Samples count by their
+quality: client n has q_n D_n of them, each of which costs it E_n / q_n. In units of that, it pays
+a_n A_n(Y) + y_n, with a_n = q_n rho_n / E_n and its law A_n; stop(a) is the total at which the slope
+of the law is 1 / a, so that stop(a_n) is its satiation point h_n. With the paper's law stop(a k) is
+stop(a) k^(2/3).
 
-*Clock* (Moulin 1994): the level is a share phi of everyone's data W = sum of D_n, and the first
-client to stop, stops all. The cost a_n / sqrt(phi W) + phi D_n has a single minimum, at
+*Clock* (Moulin 1994): the level is a share phi of everyone's data W = sum of q_n D_n, and the first
+client to stop, stops all. The cost a_n A_n(phi W) + phi q_n D_n has a single minimum, at
 
-    phi_n = h_n / (W^(1/3) D_n^(2/3)), or 1 if that is more,
+    phi_n = stop(a_n W / (q_n D_n)) / W, or 1 if that is more,
 
 so the clock ends at the lowest phi_n, and no client gains by stopping anywhere else. To be held by
-suspension it needs little patience: a weight of 0.415 is enough for every client that would train
-on less than the clock's total alone. One that would train on more may be better off alone.
+suspension it needs little patience: with the paper's law a weight of 0.415 is enough for every
+client that would train on less than the clock's total alone. One that would train on more may be
+better off alone.
 
 *Serial clock*: who stops keeps its share and gets a model trained on what everyone has given so
-far; the others go on. With W_in the data of those still in, another step costs D_n and adds W_in
-samples, so a client stops when Y >= h_n (W_in / D_n)^(2/3), or at 1. Those with the smallest
-h_n / D_n^(2/3) stop first: one sort.
+far; the others go on. With W_in the data of those still in, another step costs q_n D_n and adds W_in
+samples, so a client stops when Y >= stop(a_n W_in / (q_n D_n)), or at 1. With one law for all, those
+with the smallest rho_n / (E_n D_n) stop first: one sort.
 
 *Fair exchange* (Hakim, Papadimitriou, Yannakakis 2026): the same with levels in samples. A client
-stops at its last sample, or when Y >= h_n k^(2/3) with k clients still in.
+stops at its last sample, or when Y >= stop(a_n k) with k clients still in.
+
+With a law for each client, who stops next depends on who is still in, and is found by looking at
+all of them. Under a law that is finite without data a client may stop before its first sample.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> consortium = paper_consortium()
@@ -26,6 +33,7 @@ stops at its last sample, or when Y >= h_n k^(2/3) with k clients still in.
 [801738, 998017, 998017]
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +43,7 @@ from fedaccord.agreement.punishment import Suspension
 from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
+from fedaccord.game.law import Law
 from fedaccord.mechanisms.mechanism import ROUNDING, Outcome, outcome_of
 from fedaccord.numbers import FloatArray, count, write
 
@@ -110,7 +119,7 @@ class FairExchange:
         return _in_tiers(
             consortium,
             exchanged(consortium),
-            weights=np.ones(consortium.size),
+            weights=1.0 / consortium.quality,
             reason="to stay in pays exactly as long as the next sample does",
             verified="nothing",
         )
@@ -157,9 +166,10 @@ def _tiers_note(outcome: Outcome) -> str:
 
 def best_shares(consortium: Consortium) -> FloatArray:
     """phi_n: the share of everyone's data at which each client would stop the clock."""
-    samples = consortium.samples
-    shares = consortium.satiation / (np.cbrt(samples.sum()) * np.cbrt(samples) ** 2)
-    return np.asarray(np.minimum(shares, 1.0))
+    everything = consortium.total_of(consortium.samples)
+    with np.errstate(over="ignore"):  # one who would give everything
+        stops = consortium.law.stop(consortium.ratio * (everything / consortium.samples))
+    return np.asarray(np.minimum(stops / everything, 1.0))
 
 
 def overstaying_fails(
@@ -170,14 +180,14 @@ def overstaying_fails(
     If client n stays in, the clock ends at the others' lowest share. The best slip there must not
     save it more, against what it pays when it stops, than the suspension that follows costs it.
     """
-    samples = consortium.samples
+    samples, quality = consortium.samples, consortium.quality
     share = stops.min()
     agreed = cost(consortium, share * samples)
     lowest, second = np.partition(np.append(stops, 1.0), 1)[:2]
     without = np.where(stops == lowest, second, lowest)
-    others = without * (samples.sum() - samples)
-    slip = np.clip(consortium.satiation - others, 0.0, without * samples)
-    slipped = cost(consortium, slip, others + slip)
+    others = without * (consortium.total_of(samples) - quality * samples)
+    slip = np.clip((consortium.satiation - others) / quality, 0.0, without * samples)
+    slipped = cost(consortium, slip, others + quality * slip)
     delta = effective_discount_factor(consortium.discount_factor, punishment.slots)
     gain, lost = agreed - slipped, alone_cost(consortium) - agreed
     useless = (1.0 - delta) * gain - delta * lost <= ROUNDING * agreed
@@ -186,13 +196,17 @@ def overstaying_fails(
 
 def serial_shares(consortium: Consortium) -> FloatArray:
     """The share at which each client leaves the serial clock."""
-    samples = consortium.samples
-    key = consortium.satiation / np.cbrt(samples) ** 2
+    worth = consortium.quality * consortium.samples
+    if consortium.law.is_personal:
+        return levels_one_by_one(consortium, worth, np.ones(consortium.size))
+    key = consortium.ratio / consortium.samples
     order = np.argsort(key)
-    left = samples[order][::-1].cumsum()[::-1]  # W_in when each client stops
+    left = worth[order][::-1].cumsum()[::-1]  # W_in when each client stops
+    with np.errstate(over="ignore"):
+        stops = consortium.law.stop(key[order] * left)
     # when one leaves, the next may have had enough already: it stops at the same moment
-    reached = np.maximum.accumulate(key[order] * np.cbrt(left) ** 2)
-    shares = np.empty_like(samples)
+    reached = np.minimum(np.maximum.accumulate(stops), consortium.total_of(consortium.samples))
+    shares = np.empty_like(worth)
     shares[order] = np.minimum((np.diff(reached, prepend=0.0) / left).cumsum(), 1.0)
     return shares
 
@@ -200,27 +214,64 @@ def serial_shares(consortium: Consortium) -> FloatArray:
 def exchanged(consortium: Consortium) -> FloatArray:
     """What each client gives under fair exchange, stop by stop.
 
-    The next to stop is the client with the least data or the one with the lowest satiation point
-    among those still in. Both orders are sorted once, so each stop takes a constant time.
+    The next to stop is the client with the least data or the one with the lowest a_n among those
+    still in. Both orders are sorted once, so each stop takes a constant time.
     """
-    samples, satiation = consortium.samples.tolist(), consortium.satiation.tolist()
-    by_data = np.argsort(consortium.samples).tolist()
-    by_satiation = np.argsort(consortium.satiation).tolist()
-    levels: list[float | None] = [None] * consortium.size
+    quality, worth = consortium.quality, consortium.quality * consortium.samples
+    if consortium.law.is_personal:
+        levels = levels_one_by_one(consortium, np.ones(consortium.size), worth)
+        return np.minimum(levels / quality, consortium.samples)
+    pull = quality * consortium.ratio
+    enough = _stops_of(consortium.law, pull)
+    samples = worth.tolist()
+    by_data, by_pull = np.argsort(worth).tolist(), np.argsort(pull).tolist()
+    given: list[float | None] = [None] * consortium.size
     least = lowest = 0
     level = reached = 0.0
     for left in range(consortium.size, 0, -1):
-        while levels[by_data[least]] is not None:
+        while given[by_data[least]] is not None:
             least += 1
-        while levels[by_satiation[lowest]] is not None:
+        while given[by_pull[lowest]] is not None:
             lowest += 1
         client = by_data[least]
         rise = samples[client] - level
-        enough = satiation[by_satiation[lowest]] * left ** (2 / 3)
-        sooner = max(enough - reached, 0.0) / left
+        sooner = max(enough(by_pull[lowest], left) - reached, 0.0) / left
         if sooner < rise:
-            client, rise = by_satiation[lowest], sooner
+            client, rise = by_pull[lowest], sooner
         level = min(level + rise, samples[client])
         reached += rise * left
-        levels[client] = level
-    return np.array(levels, dtype=np.float64)
+        given[client] = level
+    return np.minimum(np.array(given, dtype=np.float64) / quality, consortium.samples)
+
+
+def _stops_of(law: Law, pull: FloatArray) -> Callable[[int, int], float]:
+    """stop(a_n k) as a function of the client n and k; with one term it is known from stop(a_n)."""
+    if len(law.terms) > 1:
+        return lambda client, number: float(law.stop(pull[client] * number))
+    [term] = law.terms
+    power, shift = 1.0 / (1.0 + float(term.exponent)), float(term.shift)
+    bases = (term.stop(pull) + shift).tolist()
+    return lambda client, number: max(float(bases[client]) * number**power - shift, 0.0)
+
+
+def levels_one_by_one(
+    consortium: Consortium, weights: FloatArray, highest: FloatArray
+) -> FloatArray:
+    """The level at which each client stops, if each has a law of its own: in N steps over all.
+
+    A client gives its weight times its level, counted by quality, and stops at its highest level at
+    the latest.
+    """
+    pull = consortium.quality * consortium.ratio
+    levels, active = np.zeros_like(weights), np.ones(weights.shape, dtype=bool)
+    level = reached = 0.0
+    while active.any():
+        left = weights[active].sum()
+        with np.errstate(over="ignore", divide="ignore"):
+            stops = consortium.law.stop(np.where(active, pull * (left / weights), 0.0))
+        rises = np.minimum(np.maximum(stops - reached, 0.0) / left, highest - level)
+        client = int(np.argmin(np.where(active, rises, np.inf)))
+        level = min(level + rises[client], highest[client])
+        reached += rises[client] * left
+        levels[client], active[client] = level, False
+    return levels

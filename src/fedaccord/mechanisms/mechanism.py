@@ -49,7 +49,8 @@ class Outcome(Record):
     """What follows a slip; None if somebody outside the consortium enforces it instead."""
     tier_weights: FloatArray | None = None
     """With several models, the weight w_n of each client: it gets a model trained on the sum of
-    w_m min(x_m / w_m, x_n / w_n) over all clients m. None if everyone gets the same model."""
+    q_m w_m min(x_m / w_m, x_n / w_n) over all clients m, q_m being the quality of their samples.
+    None if everyone gets the same model."""
     more_counts: bool = True
     """Whether the model also improves if a client trains on more than it is asked for."""
     truthful: bool | None = None
@@ -73,8 +74,8 @@ class Outcome(Record):
 
     @cached_property
     def total(self) -> float:
-        """All samples that are trained on per slot."""
-        return float(self.contributions.sum())
+        """X: all samples that are trained on per slot, by their quality."""
+        return self.consortium.total_of(self.contributions)
 
     @cached_property
     def roles(self) -> tuple[Role, ...]:
@@ -106,7 +107,8 @@ class Outcome(Record):
         """Y_n: how many samples each client's model is trained on; all, if there is one model."""
         if self.tier_weights is None:
             return np.full(self.consortium.size, self.total)
-        return access(self.contributions, self.tier_weights)
+        quality = self.consortium.quality
+        return access(quality * self.contributions, quality * self.tier_weights)
 
     @property
     def models(self) -> int:
@@ -116,7 +118,7 @@ class Outcome(Record):
 
     @cached_property
     def cost(self) -> FloatArray:
-        """F_n of each client (eq. 5), before payments; infinite if nobody contributes."""
+        """F_n of each client (eq. 5), before payments; may be infinite if nobody contributes."""
         return cost(self.consortium, self.contributions, self.access)
 
     @property

@@ -6,7 +6,8 @@ Each client has a weight w_n and a level x_n / w_n, and its model is trained on
 
 what all clients have trained on up to its own level. With weights 1 levels are numbers of samples,
 with the data sizes as weights they are shares of the data. The clients at the highest level get the
-model trained on everything.
+model trained on everything. Where samples count by their quality q_n, amounts and weights are q_n
+times what they are in samples, which changes no level.
 
 In one slot Y_n is concave in a client's own level, so its cost is convex in it. That makes its best
 level easy to search for, and the search below needs nothing but the cost function (eq. 5).
@@ -74,7 +75,8 @@ def best_level(
 
     All others stay at their levels; what a client gets follows from its own.
     """
-    search = _Search(consortium, _Tiers(contributions, weights))
+    quality = consortium.quality
+    search = _Search(consortium, _Tiers(quality * contributions, quality * weights))
     return search.best()
 
 
@@ -95,12 +97,10 @@ class _Search:
         tiers, consortium = self.tiers, self.consortium
         own = tiers.weights * np.maximum(level - tiers.levels, 0.0)
         then = tiers.up_to(level) + own
-        roots = np.sqrt(self.now), np.sqrt(then)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            better = (then - self.now) / (roots[0] * roots[1] * (roots[0] + roots[1]))
-        dearer = consortium.cost_per_sample * tiers.weights * (level - tiers.levels)
-        pull = consortium.valuation / np.sqrt(consortium.rounds)
-        return np.where(level == tiers.levels, 0.0, pull * better - dearer)
+        better = consortium.valuation * consortium.law.fall(self.now, then - self.now, then)
+        price = consortium.cost_per_sample / consortium.quality
+        dearer = price * tiers.weights * (level - tiers.levels)
+        return np.where(level == tiers.levels, 0.0, better - dearer)
 
     def best(self) -> tuple[FloatArray, FloatArray]:
         """The best contribution and its gain; to stay (a gain of 0) is always possible.
@@ -108,7 +108,8 @@ class _Search:
         The highest level is halved repeatedly, so that the best is found whatever its size; then a
         golden-section search continues between the neighbours of the best one.
         """
-        highest = self.consortium.samples / self.tiers.weights
+        quality = self.consortium.quality
+        highest = self.consortium.samples * quality / self.tiers.weights
         best = highest, self.gain(highest)
         for k in range(1, _HALVINGS + 1):
             level = highest * 0.5**k
@@ -116,7 +117,7 @@ class _Search:
         level = self._golden(0.5 * best[0], np.minimum(2.0 * best[0], highest))
         stay = self.tiers.levels, np.zeros_like(highest)
         level, gain = _better(stay, _better(best, (level, self.gain(level))))
-        return np.asarray(level * self.tiers.weights), gain
+        return np.asarray(level * self.tiers.weights / quality), gain
 
     def _golden(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The level between `low` and `high` that gains most."""

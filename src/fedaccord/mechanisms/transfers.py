@@ -84,9 +84,10 @@ def common_patience(consortium: Consortium) -> float:
 
 def _cost_of_slip(consortium: Consortium, profile: FloatArray) -> FloatArray:
     """F_n(slip): the least that a client can pay in one slot while the others keep to it."""
-    others = profile.sum() - profile
-    slip = np.clip(consortium.satiation - others, 0.0, profile)
-    return cost(consortium, slip, others + slip)
+    quality = consortium.quality
+    others = consortium.total_of(profile) - quality * profile
+    slip = np.clip((consortium.satiation - others) / quality, 0.0, profile)
+    return cost(consortium, slip, others + quality * slip)
 
 
 def _note(consortium: Consortium, profile: FloatArray, payments: FloatArray) -> str:

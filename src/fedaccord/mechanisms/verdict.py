@@ -64,7 +64,8 @@ def _with_tiers(outcome: Outcome) -> Verdict:
     consortium, given = outcome.consortium, outcome.contributions
     best, gain = best_level(consortium, given, outcome.tier_weights)
     # a gain is a difference of two accuracy losses, each rounded
-    rounding = ROUNDING * consortium.valuation / np.sqrt(outcome.access * consortium.rounds)
+    law = consortium.law
+    rounding = ROUNDING * consortium.valuation * (law.loss(outcome.access) - law.floor)
     tempted = gain > TOLERANCE * consortium.cost_per_sample * (given + best) + rounding
     return Verdict(keeps=~tempted, tempted=tempted, certificate=None)
 

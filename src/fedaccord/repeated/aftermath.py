@@ -171,7 +171,7 @@ class Reverting(Aftermath):
     def paid(self, contributions: FloatArray, gone: BoolArray, in_use: FloatArray) -> FloatArray:
         """F_n (eq. 5): an absent client gets the model as well."""
         del gone
-        total = contributions.sum(axis=-1)
+        total = self.agreement.consortium.totals_of(contributions)
         total = np.where(total > 0, total, in_use)
         return cost(self.agreement.consortium, contributions, total[:, np.newaxis])
 
@@ -204,13 +204,14 @@ class Suspending(Aftermath):
     def standing(self, slot: int) -> Standing:
         """Those that are not out are judged."""
         out = self.running(slot)
+        agreed = self.agreement.profile * self.agreement.consortium.quality
         return Standing(
             punishing=np.zeros(out.size, dtype=bool),
             out=out,
             judged=~out,
             undeserved=out & self.undeserved,
             left=self.left(slot),
-            agreed_total=float(self.agreement.profile[~out].sum()),
+            agreed_total=float(agreed[~out].sum()),
         )
 
     def falsely(self, seen: BoolArray, less: BoolArray) -> BoolArray:
@@ -224,7 +225,7 @@ class Suspending(Aftermath):
     def paid(self, contributions: FloatArray, gone: BoolArray, in_use: FloatArray) -> FloatArray:
         """F_n of who gets the model; being alone costs the others V_n."""
         del in_use
-        total = contributions.sum(axis=-1)[:, np.newaxis]
+        total = self.agreement.consortium.totals_of(contributions)[:, np.newaxis]
         together = cost(self.agreement.consortium, contributions, total)
         return np.where(gone | (total == 0), self.alone, together)
 

@@ -72,7 +72,8 @@ class Match(Record):
     tolerance: float
     seed: int
     totals: FloatArray
-    """All samples trained on in each slot, by the clients that are not out."""
+    """X: all samples trained on in each slot, by the clients that are not out; each counts by its
+    quality."""
     punishing: BoolArray
     """Whether each slot was one of punishment, for more than half of the clients. Under suspension
     none is: the consortium goes on."""

@@ -120,7 +120,7 @@ class Recorder:
         """Record a stretch of slots."""
         part = slice(stretch.first - 1, stretch.first - 1 + int(stretch.length))
         costs = self._costs(stretch, stretch.profile, stretch.standing.out)
-        self.totals[part] = stretch.contributions.sum(axis=-1)
+        self.totals[part] = self.agreement.consortium.totals_of(stretch.contributions)
         self.punishing[part] = stretch.mostly_punishing
         self.sums.add(self._sums(stretch, costs))
         self._count(stretch)
@@ -176,7 +176,8 @@ class Recorder:
 
     def _in_use(self, stretch: Stretch) -> FloatArray:
         """The total behind the model in use before each slot, and after the last."""
-        totals = np.append(self.last_total, stretch.contributions.sum(axis=-1))
+        trained_on = self.agreement.consortium.totals_of(stretch.contributions)
+        totals = np.append(self.last_total, trained_on)
         trained = np.where(totals > 0, np.arange(totals.size), 0)
         return np.asarray(totals[np.maximum.accumulate(trained)])
 

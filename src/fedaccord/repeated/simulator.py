@@ -236,6 +236,7 @@ class Simulator:
             equilibrium=agreement.equilibrium.profile[group.clients],
             samples=consortium.samples[group.clients],
             satiation=consortium.satiation[group.clients],
+            quality=consortium.quality,
             agreed_total=standing.agreed_total,
             last_alarm=int(self.aftermath.last_alarm[first]) or None,
             punishing=bool(standing.punishing[first]),

@@ -46,6 +46,8 @@ class View:
     """D_n of each of them."""
     satiation: FloatArray
     """h_n of each of them."""
+    quality: FloatArray
+    """q_n of every client of the consortium, 1 unless it says otherwise: totals count by it."""
     agreed_total: float
     """What the agreement asks of all clients of the consortium together that are not out."""
     last_alarm: int | None
@@ -169,7 +171,7 @@ class Myopic:
         """The rest up to the satiation point; the agreed amount in the first slot."""
         if view.last is None:
             return view.agreed
-        active = np.where(view.out, 0.0, view.last)
+        active = np.where(view.out, 0.0, view.last * view.quality)
         others = active.sum() - active[view.clients]
         return _best_response(view, others)
 
@@ -232,7 +234,8 @@ class DeviateOnce:
             return np.full_like(view.agreed, self.amount)
         if view.punishing:
             return view.equilibrium
-        counted = np.where(view.suspended, 0.0, view.agreed)  # of the agreed total
+        own = view.agreed * view.quality[view.clients]
+        counted = np.where(view.suspended, 0.0, own)  # of the agreed total
         return _best_response(view, view.agreed_total - counted)
 
     def steady_until(self, view: View) -> float:
@@ -283,7 +286,7 @@ def _best_response(view: View, others: FloatArray) -> FloatArray:
     """Each client's best response if the others contribute this much (Lemma 1)."""
     wanted = view.satiation - others
     wanted = np.where(wanted > TIE * view.satiation, wanted, 0.0)
-    return np.asarray(np.minimum(wanted, view.samples))
+    return np.asarray(np.minimum(wanted / view.quality[view.clients], view.samples))
 
 
 def _one_by_one(view: View) -> Iterator[View]:

@@ -33,7 +33,7 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.checks import check_number
 from fedaccord.game.alone import alone_contribution
-from fedaccord.game.cost import accuracy_loss, cost
+from fedaccord.game.cost import cost
 from fedaccord.numbers import SUMS_DIFFER, FloatArray
 from fedaccord.record import Columns, Record, Tables
 from fedaccord.repeated.aftermath import suspended_cost
@@ -196,9 +196,9 @@ class _Watch(ABC):
         """How far it pays each client to shade while the others keep to the agreement."""
         shades = np.unique(np.clip(np.append(tau + self.noise * _CLOSE, _WIDE), 0.0, 1.0))
         less = shades[:, np.newaxis] * self.agreement.profile
-        paid = cost(
-            self.agreement.consortium, self.agreement.profile - less, self.agreement.total - less
-        )
+        consortium, agreed = self.agreement.consortium, self.agreement.profile
+        total = self.agreement.total - consortium.quality * less
+        paid = cost(consortium, agreed - less, total)
         honest = self.seen(np.zeros(self.delta.size), tau)
         alarm = self.concerned(self.seen(shades[:, np.newaxis], tau), honest)
         return np.asarray(shades[np.argmin(self.value(paid, alarm), axis=0)])
@@ -255,17 +255,27 @@ class _WatchBySuspension(_Watch):
         That is added up over the others as if only one were out at a time, which is nearly so as
         long as alarms are rare.
         """
-        consortium = self.agreement.consortium
-        total = profile.sum()
+        consortium, quality = self.agreement.consortium, self.agreement.consortium.quality
+        total = consortium.total_of(profile)
         # nobody needs to do worse than with the smallest amount that a client trains on alone
-        fewest = float(alone_contribution(consortium).min())
-        rest = np.maximum(total - profile, min(fewest, total))
-        lost = accuracy_loss(rest, consortium.rounds) - accuracy_loss(total, consortium.rounds)
-
-        def shares(delta: FloatArray) -> FloatArray:
-            weighed = seen * self.weight(delta)
-            return np.asarray(weighed / (1.0 + weighed))
-
+        fewest = float((quality * alone_contribution(consortium)).min())
+        rest = np.maximum(total - quality * profile, min(fewest, total))
+        lost = consortium.law.fall(rest, total - rest, np.full_like(rest, total))
+        own = self._shares(seen, self.delta) * lost
+        if consortium.law.is_personal:
+            return consortium.valuation * (self._missed(rest, total, seen) - own)
         distinct, which = np.unique(self.delta, return_inverse=True)
-        of_all = np.array([shares(delta) @ lost for delta in distinct])[which]
-        return consortium.valuation * (of_all - shares(self.delta) * lost)
+        of_all = np.array([self._shares(seen, delta) @ lost for delta in distinct])[which]
+        return consortium.valuation * (of_all - own)
+
+    def _shares(self, seen: FloatArray, delta: FloatArray) -> FloatArray:
+        """The (discounted) share of slots in which clients are out."""
+        weighed = seen * self.weight(delta)
+        return np.asarray(weighed / (1.0 + weighed))
+
+    def _missed(self, rest: FloatArray, total: float, seen: FloatArray) -> FloatArray:
+        """What each client loses by its own law, summed over all that may be out."""
+        law, result = self.agreement.consortium.law, np.zeros_like(rest)
+        for left, often in zip(rest.tolist(), seen.tolist(), strict=True):
+            result += self._shares(np.float64(often), self.delta) * law.fall(left, total - left)
+        return result
