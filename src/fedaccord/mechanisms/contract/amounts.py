@@ -12,12 +12,15 @@ per sample (its virtual cost). Where phi_k falls, types are pooled into one lot,
 not rise with theta: incentive compatibility.
 
 Only the probabilities are known. N clients come, each of type i with probability q_i, and B = sum
-of n_i d_i is random. The expected accuracy loss is exact for any number of types: since 1/sqrt(B) =
-2/sqrt(pi) * integral of exp(-u^2 B) du over u > 0, and the N clients are identically distributed,
+of n_i d_i is random. The expected accuracy loss is exact for any number of types: since X^-p =
+integral of u^(p-1) exp(-u X) du / Gamma(p) over u > 0, and the N clients are identically
+distributed, a law A(X) = floor + sum of w_j (X + s_j)^-p_j has
 
-    E[1/sqrt(B + b)] = 2/sqrt(pi) * integral of exp(-u^2 b) (sum q_i exp(-u^2 d_i))^N du,
+    E[A(B + b)] = floor + integral of a(u) exp(-u b) (sum q_i exp(-u d_i))^N du,
+    a(u) = sum of w_j u^(p_j - 1) exp(-u s_j) / Gamma(p_j),
 
-where b is the server's own samples. In v = log u the trapezoidal rule is exact up to rounding.
+where b is the server's own samples: one integral, however many terms there are. In v = log u the
+trapezoidal rule is exact up to rounding.
 
 The loss is convex in the amounts, rewards are linear in them, and incentive compatibility requires
 that amounts do not rise with theta: a small convex programme. The distance of its solution from the
@@ -32,6 +35,7 @@ import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput, NotConverged
 from fedaccord.game.filling import TIE, fill
+from fedaccord.mechanisms.contract.exponentials import ExponentialMixture, exponential_mixture
 from fedaccord.mechanisms.contract.model import ContractModel, Information, MenuKind
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -63,6 +67,8 @@ def best_amounts(
     model: ContractModel, information: Information, kind: MenuKind, eligible: BoolArray
 ) -> FloatArray:
     """What the server asks of a client of each type that is in time."""
+    if not eligible.any():
+        return np.zeros(model.size)
     lots = lots_for_sale(model, information, eligible)
     worth = model.worth_up_to(lots.price)
     if kind == "all-or-nothing":
@@ -168,12 +174,6 @@ GAP = 1e-7
 MOST_LEVELS = 300
 """The most amounts that are optimised together: a few seconds for each deadline."""
 
-_STEP = 0.15
-"""Step of the trapezoidal rule in log u. Its relative error for each B is
-2 |Gamma(1/2 + i pi/step)| / sqrt(pi), 1e-14 here: no more than the rounding error of the sum."""
-_BEYOND = 34.0
-"""How far below 1/sqrt(B), in log u, the integral begins: e^-34 of it is left out."""
-
 _NEWTON_STEPS = 200
 """At most, for each sharpness; a few tens are enough."""
 _CENTRED = 1e-6
@@ -214,25 +214,21 @@ class _Offer:
         return np.concatenate([level.virtual_cost * level.clients for level in self.levels])
 
     @cached_property
-    def nodes(self) -> FloatArray:
-        """u^2 at the nodes of the trapezoidal rule."""
-        largest = self.model.all_clients * self.most.max() + self.model.own_samples
-        first = -0.5 * np.log(largest) - _BEYOND
-        last = 0.5 * np.log(40.0 / self.model.own_samples)
-        steps = np.arange(int(np.ceil((last - first) / _STEP)) + 1)
-        return np.asarray(np.exp(2.0 * (first + _STEP * steps)))
+    def mixture(self) -> ExponentialMixture:
+        """The law above its floor at B + b, for every B that can come."""
+        largest = self.model.all_clients * float(self.most.max())
+        return exponential_mixture(self.model.law, self.model.own_samples, largest)
 
     def loss(self, amounts: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """gamma E[1/sqrt(G (B + b))], its gradient and its Hessian."""
-        q, number, squares = self.probability, self.model.all_clients, self.nodes
-        comes = np.exp(-np.outer(squares, amounts)) * q
+        """gamma E[A(B + b)] without the floor, its gradient and its Hessian."""
+        q, number, rates = self.probability, self.model.all_clients, self.mixture.rate
+        comes = np.exp(-np.outer(rates, amounts)) * q
         transform = np.maximum(1.0 - q.sum(), 0.0) + comes.sum(axis=1)
-        scale = 2.0 / np.sqrt(np.pi) * _STEP * self.model.valuation / np.sqrt(self.model.rounds)
-        weight = scale * np.sqrt(squares) * np.exp(-squares * self.model.own_samples)
-        first = weight * squares * number * transform ** (number - 1.0)
-        hessian = np.diag((first * squares) @ comes)
+        weight = self.model.valuation * self.mixture.weight
+        first = weight * rates * number * transform ** (number - 1.0)
+        hessian = np.diag((first * rates) @ comes)
         if number > 1:
-            second = weight * squares**2 * number * (number - 1.0) * transform ** (number - 2.0)
+            second = weight * rates**2 * number * (number - 1.0) * transform ** (number - 2.0)
             hessian += (comes.T * second) @ comes
         return float(weight @ transform**number), -(first @ comes), hessian
 
@@ -284,8 +280,7 @@ def best_expected_amounts(
 ) -> tuple[FloatArray, float]:
     """What the server asks of each type that is in time, and its expected cost without delay."""
     if not eligible.any():
-        alone = 1.0 / np.sqrt(model.rounds * model.own_samples) + 1.0 / model.rounds
-        return np.zeros(model.size), float(model.valuation * alone)
+        return np.zeros(model.size), float(model.valuation * model.law.loss(model.own_samples))
     offer = _Offer(model, levels_by_data(model, eligible))
     if offer.most.size > MOST_LEVELS:
         raise InvalidInput(
@@ -300,7 +295,7 @@ def best_expected_amounts(
     members = [members for level in offer.levels for members in level.members]
     for at, amount in zip(members, amounts.tolist(), strict=True):
         of_type[at] = amount
-    return of_type, offer.cost(amounts)[0] + model.valuation / model.rounds
+    return of_type, offer.cost(amounts)[0] + model.valuation * float(model.law.floor)
 
 
 def _graded(offer: _Offer) -> FloatArray:

@@ -21,7 +21,7 @@ import numpy as np
 from fedaccord.checks import LARGEST_COUNT, check_choice, is_number, wrong_whole
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.cost import accuracy_loss
+from fedaccord.game.law import Law
 from fedaccord.mechanisms.contract.amounts import (
     Positions,
     best_amounts,
@@ -58,8 +58,8 @@ def design_menu(
     if kind == "all-or-nothing" and not np.isfinite(model.samples).all():
         raise InvalidInput("an all-or-nothing menu requires finite data sizes", field="samples")
     deadlines = np.unique(model.delay).tolist()
-    if information == "strong":  # the loss is bounded then, and serving nobody may be cheapest
-        deadlines.insert(0, -np.inf)
+    if information == "strong" or model.law.finite_at_zero:
+        deadlines.insert(0, -np.inf)  # the loss is bounded then, and serving nobody may be cheapest
     menus = (_menu_by(model, information, kind, deadline) for deadline in deadlines)
     return min(menus, key=lambda menu: menu.expected_cost)  # the earliest of equal ones
 
@@ -79,7 +79,7 @@ def _menu_by(
             if information == "complete"
             else rewards(model, amounts, eligible)
         )
-        loss = float(accuracy_loss(amounts @ model.clients, model.rounds))
+        loss = float(model.law.loss(amounts @ model.clients))
         cost = model.valuation * loss + float(reward @ model.clients)
     delay = float(model.delay[amounts > 0].max(initial=0.0))
     return Menu(model, information, kind, amounts, reward, cost + model.delay_price * delay)
@@ -129,7 +129,7 @@ class Contract:
         truthful, why = _TRUTHFUL[self.information]
         return outcome_of(
             consortium,
-            np.minimum(menu.amounts[type_of], consortium.samples),
+            np.minimum(menu.amounts[type_of] / consortium.quality, consortium.samples),
             payments=menu.rewards[type_of],
             enforced_by="a payer",
             punishment=None,
@@ -140,11 +140,14 @@ class Contract:
         )
 
     def _design(self, consortium: Consortium) -> tuple[Menu, Positions]:
-        """The menu, and the position of each client's type in it."""
+        """The menu, and the position of each client's type in it.
+
+        Amounts in the menu count by quality: the server buys what improves its model.
+        """
         by_class = 1.0 + np.arange(consortium.size, dtype=np.float64) % self.classes
         delay = _one_each("delay", self.delay, by_class)
         theta = _one_each("cost_per_sample", self.cost_per_sample, consortium.cost_per_sample)
-        data = consortium.samples
+        theta, data = theta / consortium.quality, consortium.samples * consortium.quality
         order = np.lexsort((data, theta, delay))
         columns = np.stack([delay, theta, data])[:, order]
         fresh = np.append(True, (np.diff(columns, axis=1) != 0).any(axis=0))
@@ -158,10 +161,18 @@ class Contract:
             samples=types[2],
             clients=np.bincount(type_of),
             rounds=consortium.rounds,
+            law=server_law(consortium),
             valuation=valuation,
             delay_price=valuation / 100.0 if self.delay_price is None else self.delay_price,
         )
         return design_menu(model, self.information, self.menu), type_of
+
+
+def server_law(consortium: Consortium) -> Law:
+    """The law of the server's model: the clients' own, or the mean of theirs if they differ."""
+    if not consortium.law.is_personal:
+        return consortium.law
+    return consortium.law.together(np.full(consortium.size, 1.0 / consortium.size))
 
 
 def _broken_columns(columns: dict[str, Any]) -> Iterator[Problem]:

@@ -6,9 +6,10 @@ sample that they train on and are ready after a delay t_i. The server offers a m
 d, reward r) and a deadline T; a client with t_i <= T picks an item or none, and its payoff is
 r - theta_i d. The server minimises
 
-    gamma (1/sqrt(G B) + 1/G) + alpha * (largest delay served) + sum of the rewards,
+    gamma A(B) + alpha * (largest delay served) + sum of the rewards,
 
-where B is the number of samples trained on.
+where B is the number of samples trained on and A the law of the loss, 1/sqrt(G B) + 1/G in their
+paper.
 """
 
 from collections.abc import Iterator
@@ -24,12 +25,8 @@ from fedaccord.checks import is_number, shown
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.files.reading import Mistakes
 from fedaccord.files.tables import read_csv, rows_in_order
-from fedaccord.game.consortium import (
-    LARGEST_AMOUNT,
-    Consortium,
-    broken_shared_rules,
-    satiation_points,
-)
+from fedaccord.game.consortium import LARGEST_AMOUNT, Consortium, broken_shared_rules
+from fedaccord.game.law import Law
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables
 
@@ -62,13 +59,16 @@ class ContractModel:
     it, since it sees what it buys."""
     rounds: int
     """G."""
+    law: Law
+    """A: the loss of a model by the samples that it is trained on; the paper's unless given."""
     valuation: float
     """gamma: what one unit of accuracy loss costs the server."""
     delay_price: float
     """alpha: what one unit of delay costs it."""
     own_samples: float
-    """Under strongly incomplete information it may happen that nobody comes, and 1/sqrt(G B) would
-    be infinite. So the server's own samples are added to B: the loss is bounded and convex."""
+    """Under strongly incomplete information it may happen that nobody comes, and the loss would be
+    infinite, as 1/sqrt(G B) is. So the server's own samples are added to B: the loss is bounded and
+    convex."""
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class ContractModel:
         valuation: float,
         delay_price: float,
         own_samples: float = 1.0,
+        law: Law | None = None,
     ) -> None:
         """Take one number per type (or one for all), and check them all at once."""
         given = {
@@ -98,6 +99,14 @@ class ContractModel:
         problems = list(self._problems())
         if problems:
             raise InvalidInput(problems)
+        object.__setattr__(self, "law", Law.paper(rounds) if law is None else law)
+        if self.law.is_personal:
+            raise InvalidInput("must be one law: that of the server's model", field="law")
+        if not float(self.law.loss(own_samples)) * valuation < LARGEST_AMOUNT:
+            raise InvalidInput(
+                "valuation times the loss of the server's own samples is too large for a "
+                "floating-point number"
+            )
 
     @property
     def size(self) -> int:
@@ -114,8 +123,9 @@ class ContractModel:
         return np.asarray(self.delay <= deadline)
 
     def worth_up_to(self, price: npt.ArrayLike) -> FloatArray:
-        """(gamma / (2 price sqrt(G)))^(2/3): the total up to which a sample is worth its price."""
-        return satiation_points(self.valuation / np.asarray(price, dtype=np.float64), self.rounds)
+        """The total up to which a sample is worth its price; (gamma / (2 price sqrt(G)))^(2/3) in
+        the paper."""
+        return self.law.stop(self.valuation / np.asarray(price, dtype=np.float64))
 
     def _problems(self) -> Iterator[Problem]:
         yield from broken_shared_rules(self.rounds, 0.0)
