@@ -13,6 +13,7 @@ from fedaccord.agreement.certificate import certify
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.law import Law
 from fedaccord.numbers import SUMS_DIFFER
 
 
@@ -41,10 +42,14 @@ def own_row(
     equilibrium_contribution: float,
     equilibrium_total: float,
     rounds: int,
+    law: Law | None = None,
     punishment: Punishment | PunishmentName = "reversion",
     communication_cost: float = 0.0,
 ) -> OwnRow:
-    """The row of the client with these numbers, when all clients together contribute `total`."""
+    """The row of the client with these numbers, when all clients together contribute `total`.
+
+    The law of the loss is the paper's with these rounds, unless another one is given.
+    """
     others = np.array([total - contribution, equilibrium_total - equilibrium_contribution])
     # or else a client that contributes nothing either way could see a loss in the last digits
     if abs(others[0] - others[1]) <= SUMS_DIFFER * total:
@@ -56,6 +61,7 @@ def own_row(
         discount_factor=discount_factor,
         communication_cost=[communication_cost, 0.0],
         rounds=rounds,
+        law=law,
     )
     alone = np.array([equilibrium_contribution, max(0.0, others[1])], float)
     equilibrium = Equilibrium(pair, alone, equilibrium_total, unique=True, case=None, critical=())

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -24,6 +25,8 @@ from fedaccord.data.own import check_names
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.law import Law
+from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.participant import Private
 from fedaccord.protocol.terms import FOR_EVER, Terms
 
@@ -31,15 +34,49 @@ Slips = Mapping[str, Mapping[int, int]]
 """What some clients contribute in some slots instead of what they are asked for."""
 
 
-def shared_terms(consortium: Consortium) -> dict[str, Any]:
-    """The part of the terms that comes from the consortium."""
-    return {
+def shared_terms(consortium: Consortium, rounds: int | None = None) -> dict[str, Any]:
+    """The part of the terms that comes from the consortium, perhaps for other rounds than its own.
+
+    The law is among them if it is not the paper's.
+    """
+    rounds = rounds or consortium.rounds
+    law = shared_law(consortium, rounds)
+    terms = {
         "name": consortium.name,
         "clients": list(consortium.names),
-        "rounds": consortium.rounds,
+        "rounds": rounds,
         "discount_factor": _usual_discount_factor(consortium),
         "server_fee": consortium.server_fee,
     }
+    return terms if law.kind == "paper" else terms | {"law": law_in_terms(law)}
+
+
+def shared_law(consortium: Consortium, rounds: int) -> Law:
+    """The law that everyone in the consortium knows and calculates with.
+
+    The paper's holds for any rounds, every other law only for those that it was made for.
+    """
+    if not consortium.equal_quality:
+        raise InvalidInput(
+            "on Flower every sample counts as one: leave the quality of the clients' samples out",
+            field="quality",
+        )
+    law, made_for = consortium.law, consortium.rounds
+    if law.kind == "personal" or law.is_personal:
+        raise InvalidInput(
+            "on Flower all clients have one law: a client's own law would be private, and the "
+            "server could not compute its offer",
+            field="law",
+        )
+    if law.kind == "paper" and law.floor == Law.paper(made_for).floor:
+        return Law.paper(rounds)
+    if law.kind == "paper" or rounds != made_for:
+        raise InvalidInput(
+            f"the law of the loss is not for {rounds} rounds: every other number of rounds has "
+            "a law of its own",
+            field="rounds",
+        )
+    return replace(law, evidence=None)
 
 
 def _usual_discount_factor(consortium: Consortium) -> float:
@@ -161,11 +198,21 @@ def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Pa
 def terms_text(terms: Terms) -> str:
     """The terms as a TOML file."""
     given = terms.model_dump(mode="json")
-    training = given.pop("training")
+    training, law = given.pop("training"), given.pop("law", None)
     lines = ["# What everyone in the consortium has signed. Nothing in here is secret.", ""]
     lines += [_line(key, value) for key, value in given.items()]
     lines += ["", "[training]", *(_line(key, value) for key, value in training.items())]
+    if law is not None:
+        lines += ["", *_law_lines(law)]
     return "\n".join(lines) + "\n"
+
+
+def _law_lines(law: dict[str, Any]) -> list[str]:
+    """The law as a table, with a line for each of its terms."""
+    parts = law.pop("terms")
+    inline = [", ".join(_line(key, value) for key, value in part.items()) for part in parts]
+    lines = ["[law]", *(_line(key, value) for key, value in law.items())]
+    return [*lines, "terms = [", *(f"    {{{part}}}," for part in inline), "]"]
 
 
 def _write_client(folder: Path, private: Private, terms: Terms) -> None:

@@ -172,16 +172,27 @@ def _check_signed(path: Path, terms: Terms) -> None:
     if others := [
         f"{key}: {value} was signed, but the server's app has {given[key]}"
         for key, value in signed.items()
-        if value != given[key]
+        if value != given.get(key, value)
     ]:
         raise InvalidInput(others, str(path))
 
 
 def _lines(terms: Terms) -> dict[str, Any]:
-    """Every rule by its name."""
+    """Every rule by its name.
+
+    Laws of different kinds, or with different numbers of terms, have some names for themselves,
+    but the kind and the number of terms are among them.
+    """
     rules = terms.model_dump()
-    training = rules.pop("training")
-    return rules | {f"training.{key}": value for key, value in training.items()}
+    training, law = rules.pop("training"), rules.pop("law", {"kind": "paper"})
+    parts = law.pop("terms", ())
+    law |= {"terms": len(parts)}
+    numbers = {
+        f"law.terms.{n}.{key}": value for n, part in enumerate(parts) for key, value in part.items()
+    }
+    tables = {"training": training, "law": law}
+    inside = {f"{name}.{key}": one for name, table in tables.items() for key, one in table.items()}
+    return rules | inside | numbers
 
 
 class _Training:

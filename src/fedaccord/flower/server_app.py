@@ -102,7 +102,8 @@ def _log(state: State, _: Arrays) -> None:
     slot = state.current
     if slot.told:
         out = f"; suspended in it: {', '.join(state.out)}" if state.out else ""
-        LOG.info("slot %d is settled; the next is %s%s", slot.number, state.phase, out)
+        how = "settled, without a new model as nobody trained" if slot.empty else "settled"
+        LOG.info("slot %d is %s; the next is %s%s", slot.number, how, state.phase, out)
 
 
 # --- Nodes and their replies ---------------------------------------------------------------

@@ -42,7 +42,12 @@ from fedaccord.agreement.solve import solve_agreement
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.app_directory import Slips, privates_of, shared_terms
+from fedaccord.flower.app_directory import (
+    Slips,
+    privates_of,
+    shared_law,
+    shared_terms,
+)
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grids import InProcessGrid, closed_cluster
 from fedaccord.flower.local import LocalTraining
@@ -95,7 +100,7 @@ def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
     }
     if isinstance(local, LocalEpochs):
         training |= {"batch": local.batch, "epochs": local.epochs}
-    given = shared_terms(consortium) | {"rounds": course.rounds, "training": training}
+    given = shared_terms(consortium, course.rounds) | {"training": training}
     return read_terms(given | rules, consortium.name)
 
 
@@ -111,6 +116,7 @@ def as_offered(agreement: Agreement, rounds: int) -> Agreement:
         "samples": consortium.samples,
         "discount_factor": consortium.discount_factor,
         "rounds": rounds,
+        "law": shared_law(consortium, rounds),
         "name": consortium.name,
         "names": consortium.names,
     }

@@ -2,7 +2,7 @@
 
 A client reports its ratio and learns its rank and N; from these and its own numbers it computes
 its equilibrium contribution. As in the paper, all clients are assumed to have the same number of
-samples, and the loss to follow the paper's law.
+samples; the law of the loss is the paper's unless another one is given.
 
 >>> import numpy as np
 >>> ranks = rank_clients(np.array([5e9, 9e9, 1e9]))     # on the server
@@ -36,15 +36,26 @@ def rank_clients(ratios: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def own_contribution(
-    ratio: float, *, samples: float, rounds: int, rank: int, clients: int
+    ratio: float,
+    *,
+    samples: float,
+    rank: int,
+    clients: int,
+    rounds: int | None = None,
+    law: Law | None = None,
 ) -> float:
-    """A client's half (lines 4-11): its equilibrium contribution, from rank and N alone."""
+    """A client's half (lines 4-11): its equilibrium contribution, from rank and N alone.
+
+    The law of the loss is given, or the paper's with so many rounds.
+    """
     check_number("ratio", ratio, above=0)
     check_number("samples", samples, above=0)
-    check_whole("rounds", rounds)
+    if law is None:
+        check_whole("rounds", rounds)
+        law = Law.paper(np.asarray(rounds))
     if not 1 <= rank <= clients:
         raise InvalidInput(f"must be from 1 to {clients}, got {rank}", field="rank")
-    satiation = float(Law.paper(rounds).stop(ratio))
+    satiation = float(law.stop(ratio))
     above = (clients - rank) * samples  # what the clients ranked above this one have
     if satiation < above:
         return 0.0

@@ -58,9 +58,12 @@ def in_brief(error: Exception) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same; two machines may round a number differently."""
+    """Whether two values are the same; two machines may round a number differently.
+
+    Under a law with shifts, a total may be the small difference of large numbers.
+    """
     if isinstance(one, float) and isinstance(other, float):
-        return isclose(one, other, rel_tol=SAME_NUMBER)
+        return isclose(one, other, rel_tol=SAME_NUMBER, abs_tol=SAME_NUMBER)
     return bool(one == other)
 
 
@@ -311,8 +314,8 @@ class Auditor:
                 check_report(fact)
             case facts.Rank():
                 report, place = reports[fact.client], part(AskedRank, contents[fact.client])
-                rounds = self.state.rules.rounds
-                alone = own_equilibrium(report.ratio, report.samples, rounds, place.standing)
+                law = self.state.rules.law_of_loss
+                alone = own_equilibrium(report.ratio, report.samples, law, place.standing)
                 check_equilibrium(fact.contribution, alone, report.samples)
                 if fact.standing != place.standing:
                     return "is not the place that follows from the reports"

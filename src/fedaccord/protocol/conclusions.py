@@ -106,8 +106,12 @@ def enough_to_average(slot: Slot, terms: Terms, asked: Collection[str]) -> int:
 
 
 def earned_model(slot: Slot, terms: Terms, name: str) -> bool:
-    """Whether a client is sent the model of a slot: it trained as asked, even if on nothing."""
-    if slot.basis is None or name not in slot.amounts:
+    """Whether a client is sent the model of a slot: it trained as asked, even if on nothing.
+
+    If nobody is to train there is no such model. Handing out that of an earlier slot again would
+    give it to whoever slipped then.
+    """
+    if slot.basis is None or slot.empty or name not in slot.amounts:
         return False
     return slot.amounts[name] == 0 or name in training(slot, terms)
 

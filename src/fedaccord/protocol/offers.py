@@ -32,6 +32,7 @@ def consortium_of(
         discount_factor=[max(delta - margin, 0.0) for delta in patience],
         communication_cost=[report.fees or 0.0 for report in reports],
         rounds=terms.rounds,
+        law=terms.law_of_loss,
         name=terms.name,
         names=names,
     )

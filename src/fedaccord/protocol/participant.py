@@ -242,6 +242,7 @@ class Participant:
             equilibrium_contribution=self._alone(place, offer),
             equilibrium_total=offer.equilibrium_total,
             rounds=terms.rounds,
+            law=terms.law_of_loss,
             punishment=terms.after_slip,
             communication_cost=private.communication_cost + terms.server_fee,
         )
@@ -366,7 +367,7 @@ class Participant:
         if not can_follow(before, standing):
             raise Refusal("this place does not fit the one that the server told before")
         private = self.private
-        return own_equilibrium(private.ratio, private.samples, self.terms.rounds, standing)
+        return own_equilibrium(private.ratio, private.samples, self.terms.law_of_loss, standing)
 
     def _note(
         self,

@@ -13,18 +13,16 @@ how many it and those tied with it have (`tied`). Its own equilibrium contributi
 >>> standing = standings_of(solve_equilibrium(consortium))[0]
 >>> standing
 Standing(rank=2, clients=3, above=60, tied=40)
->>> own_equilibrium(5e3, 40, 5, standing)
+>>> own_equilibrium(5e3, 40, consortium.law, standing)
 40.0
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from fedaccord.game.algorithm1 import own_contribution, rank_clients
-from fedaccord.game.consortium import satiation_points
 from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.law import Law
 
 
 class Standing(NamedTuple):
@@ -76,12 +74,12 @@ def can_follow(before: Standing, after: Standing) -> bool:
     return 0 <= before.rank - after.rank <= gone and 1 <= after.rank <= after.clients
 
 
-def own_equilibrium(ratio: float, samples: int, rounds: int, standing: Standing) -> float:
+def own_equilibrium(ratio: float, samples: int, law: Law, standing: Standing) -> float:
     """The client's half: its equilibrium contribution, from its own numbers and its standing."""
     if standing.above is None or not standing.tied:
         return own_contribution(
-            ratio, samples=samples, rounds=rounds, rank=standing.rank, clients=standing.clients
+            ratio, samples=samples, law=law, rank=standing.rank, clients=standing.clients
         )
-    satiation = float(satiation_points(np.array([ratio]), rounds)[0])
+    satiation = float(law.stop(ratio))
     share = min(max(satiation - standing.above, 0.0), float(standing.tied)) / standing.tied
     return samples * share

@@ -61,6 +61,11 @@ class Slot:
         """Who is to train."""
         return [name for name in self.reports if self.amounts.get(name, 0) > 0]
 
+    @property
+    def empty(self) -> bool:
+        """Whether nobody is to train, as at an equilibrium where nobody's first sample pays."""
+        return self.basis is not None and not self.contributors
+
 
 @dataclass
 class Pending:

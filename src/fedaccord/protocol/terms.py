@@ -1,6 +1,7 @@
 """The terms: what everyone in the consortium knows and has signed. They contain no secrets."""
 
 import hashlib
+from functools import lru_cache
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -12,7 +13,9 @@ from pydantic import (
     ConfigDict,
     Field,
     PositiveInt,
+    SerializerFunctionWrapHandler,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -28,7 +31,9 @@ from fedaccord.agreement.punishment import (
 from fedaccord.checks import in_brief, normalised, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import load_toml
+from fedaccord.game.law import Law
 from fedaccord.ledger.chain import canonical
+from fedaccord.protocol.law import LawTerms
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -57,8 +62,9 @@ SAME_EQUILIBRIUM = 1e-6
 Client and server compute it from different sums, on different machines; a sample is far larger."""
 
 SAME_NUMBER = 1e-9
-"""Two numbers in ledgers or copies are the same if they differ by no more than this (relative):
-machines may round the same formula differently, and nobody could act on so little."""
+"""Two numbers in ledgers or copies are the same if they differ by no more than this (relative, or
+absolute near 0): machines may round the same formula differently, and nobody could act on so
+little."""
 
 TIED_RATIOS = 1e-12
 """Ratios this close (relative) to each other count as tied, as `game.filling.TIE` has it: a uniform
@@ -142,6 +148,8 @@ class Terms(BaseModel):
     rollback_consent: Literal["nobody", "majority", "everyone"] = "majority"
     """Who must agree before the consortium goes back to an older model."""
     training: TrainingTerms
+    law: LawTerms | None = None
+    """How the loss falls with the total. If it is left out: the paper's law."""
 
     @model_validator(mode="before")
     @classmethod
@@ -167,6 +175,19 @@ class Terms(BaseModel):
             if getattr(self, field) and self.punishment == "reversion":
                 raise _refused(field, "is for suspension, but the punishment is reversion")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_default_law(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave the paper's law out, as terms from before there were others do."""
+        rules: dict[str, Any] = dump(self)
+        if self.law is None:
+            rules.pop("law", None)
+        return rules
+
+    @property
+    def law_of_loss(self) -> Law:
+        """A(X), with which everyone calculates."""
+        return _paper_law(self.rounds) if self.law is None else self.law.law
 
     @property
     def after_slip(self) -> Punishment:
@@ -203,6 +224,11 @@ class Terms(BaseModel):
         """SHA-256 of all rules; a client notes it with each report."""
         rules = canonical(self.model_dump(mode="json"))
         return hashlib.sha256(rules.encode()).hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _paper_law(rounds: int) -> Law:
+    return Law.paper(rounds)
 
 
 def _refused(field: str, message: str) -> PydanticCustomError:
@@ -266,6 +292,9 @@ _WORDS = {
     "bool_type": "must be true or false, got {got}",
     "string_type": "must be text, got {got}",
     "string_too_short": "must not be empty",
+    "string_too_long": "must be {max_length} characters or fewer",
+    "model_type": "must be a table, got {got}",
+    "tuple_type": "must be a list, got {got}",
     "too_short": "must not be empty",
     "too_long": "must be {max_length} or fewer",
 }
