@@ -24,6 +24,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.assumptions import Margins, assumptions_of, margins_of
+from fedaccord.agreement.laws import HeldUnder, held_under
 from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.search import best_alone, best_deviation, cost_of, is_in_class, total_of
@@ -65,8 +66,30 @@ class Certificate(Record):
 
     @property
     def holds(self) -> bool:
-        """Whether every client keeps to the agreement, and to the punishment."""
-        return bool(self.keeps.all() and self.punishment_holds.all() and self.law_holds)
+        """Whether every client keeps to the agreement, and to the punishment.
+
+        An agreement that was made for many laws must hold for all of them.
+        """
+        fitted = self.keeps.all() and self.punishment_holds.all() and self.law_holds
+        if not fitted or not self.agreement.robust or self.under_laws is None:
+            return bool(fitted)
+        return self.under_laws.held == self.under_laws.laws
+
+    @cached_property
+    def under_laws(self) -> HeldUnder | None:
+        """Under which laws it holds: those it was made for, or that measurements leave open."""
+        laws, evidence = self.agreement.laws, self.agreement.consortium.law.evidence
+        if laws is None and evidence is not None:
+            laws = evidence.resampled
+        return None if laws is None or not self.agreement.exists else held_under(self.agreement, laws)
+
+    @cached_property
+    def under_fresh_laws(self) -> HeldUnder | None:
+        """The same under laws from other random numbers, which it was not made for."""
+        evidence = self.agreement.consortium.law.evidence
+        if evidence is None or not self.agreement.exists:
+            return None
+        return held_under(self.agreement, evidence.fresh)
 
     @property
     def law_holds(self) -> bool:
@@ -170,6 +193,8 @@ class Certificate(Record):
             "punishment_holds": bool(self.punishment_holds.all()),
             "law_holds": self.law_holds,
             "nothing_harsher": bool(self.nothing_harsher.all()),
+            "under_laws": self.under_laws,
+            "under_fresh_laws": self.under_fresh_laws,
             "keeps_if_one_is_out": _all(self.keeps_if_one_is_out),
             "keeps_if_all_are_out": _all(self.keeps_if_all_are_out),
             "assumptions": self.assumptions,
@@ -223,7 +248,9 @@ def certify(agreement: Agreement) -> Certificate:
     asked = profile > 0
     prefers_it = saving < -allowed
     # under reversion, a client that is asked for nothing can do nothing to be punished
-    hopeless = gives_more | prefers_it & (asked | threat.can_leave)
+    # an agreement for many laws may ask for less than a client would give under one of them
+    unhappy = np.zeros_like(gives_more) if agreement.robust else gives_more
+    hopeless = unhappy | prefers_it & (asked | threat.can_leave)
     threshold = _threshold(np.where(tempted, gain, 0.0), saving, slots)
     threshold = np.where(hopeless, np.inf, np.where(asked, threshold, 0.0))
     with np.errstate(invalid="ignore"):  # infinite costs, if nobody contributes
@@ -241,7 +268,7 @@ def certify(agreement: Agreement) -> Certificate:
         gain=gain,
         threshold=threshold,
         slack=consortium.discount_factor - threshold,
-        keeps=~hopeless & (deterred | ~asked),
+        keeps=~hopeless & (deterred | ~asked | (gives_more & ~unhappy)),
         gives_more=gives_more,
     )
 
