@@ -239,9 +239,14 @@ class Consortium(Record):
         return Consortium(**(same | {"names": self.__dict__["_given_names"]} | changed))
 
     @cached_property
+    def equal_quality(self) -> bool:
+        """Whether every client's samples count as one, as the paper assumes."""
+        return bool((self.quality == 1.0).all())
+
+    @cached_property
     def effective(self) -> Consortium:
         """The same game counted in samples of quality 1: q_n D_n of them, each for E_n / q_n."""
-        if (self.quality == 1.0).all():
+        if self.equal_quality:
             return self
         changed = {
             "samples": self.samples * self.quality,
