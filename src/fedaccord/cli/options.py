@@ -90,12 +90,21 @@ class PaperOptions:
         float | None, typer.Option("--discount-factor", help="Paper: discount factor; default 0.8.")
     ] = None
 
+    law: Annotated[
+        Path | None,
+        typer.Option(
+            "--law",
+            metavar="FILE",
+            help="Another law of the loss: a measured curve (CSV), or TOML with a [law] table.",
+        ),
+    ] = None
+
     def given(self) -> dict[str, Any]:
         """The numbers on the command line, by field."""
         return {
             field: value
             for field, value in vars(self).items()
-            if field != "paper" and value is not None
+            if field not in ("paper", "law") and value is not None
         }
 
 
@@ -276,6 +285,17 @@ AllOption = Annotated[
 
 def choose_consortium(file: Path | None, setting: PaperOptions) -> "Consortium":
     """The consortium in the file, or the paper's with the options that were given."""
+    consortium = _described(file, setting)
+    if setting.law is None:
+        return consortium
+    from fedaccord.files.law import load_law
+
+    with working("Reading the law"):
+        return consortium.with_law(load_law(setting.law, int(consortium.rounds)))
+
+
+def _described(file: Path | None, setting: PaperOptions) -> "Consortium":
+    """The consortium with its own law."""
     numbers = setting.given()
     if file is None:
         return _paper_consortium(numbers)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fedaccord.checks import shown, unknown, wrong_number, wrong_whole
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.curve import load_curve
-from fedaccord.files.reading import Mistakes
+from fedaccord.files.reading import Mistakes, load_toml
 from fedaccord.game.curve import MEASURES
 from fedaccord.game.law import Law
 from fedaccord.game.measured import fit_law
@@ -93,6 +93,28 @@ def read_laws(data: dict[str, Any], path: Path, mistakes: Mistakes) -> Law | lis
         wrong = "all clients' laws must be of one measure, the unit of valuations"
         mistakes.add(Problem("law", wrong))
     return laws
+
+
+def load_law(path: str | Path, rounds: int = 1) -> Law:
+    """The law of the loss in a file by itself.
+
+    Args:
+        path: A curve (CSV, of the error) to fit a law to, or TOML with a `[law]` table.
+        rounds: G, for the paper's law.
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".csv":
+        return _measured({"measure": "error", "curve": file.name}, file)
+    table = load_toml(file).get("law")
+    mistakes = Mistakes(str(file))
+    if not _has_shape(table):
+        raise InvalidInput("has no [law] table that says which kind of law it is", str(file))
+    try:
+        return _law(table, file, rounds)
+    except InvalidInput as error:
+        for problem in error.problems:
+            mistakes.add(_inside(problem, "law"))
+    raise mistakes.error()
 
 
 def _has_shape(table: Any) -> bool:
