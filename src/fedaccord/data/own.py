@@ -5,7 +5,7 @@ measure with; `fedaccord.data.inputs` says what is in them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,10 @@ class OwnPartition:
     sizes: Sequence[int]
     names: Sequence[str]
     seed: int = 0
+
+    def reordered(self, seed: int) -> "OwnPartition":
+        """The same examples in the orders of another seed."""
+        return replace(self, seed=seed)
 
     def draw(self, slot: int) -> list[Indices]:
         """The examples of each client, in the order of this slot."""

@@ -210,8 +210,12 @@ class Curve(Record):
             raise InvalidInput(wrong, field="curve")
 
     def _variance(self, weights: FloatArray, error: FloatArray) -> FloatArray:
-        """Of weighted sums (rows) of the means; seeds are taken to be independent by size."""
-        seeds = weights**2 @ error**2
+        """Of weighted sums (rows) of the means; seeds are taken to be independent by size.
+
+        Where seeds spread more than is usual at that size, their own spread counts.
+        """
+        own = self._spread / np.sqrt(self.runs)
+        seeds = weights**2 @ np.maximum(error, own) ** 2
         examples = ((weights @ self.example_factors) ** 2).sum(axis=1)
         return np.asarray(seeds + examples)
 

@@ -15,8 +15,9 @@ from fedaccord.plots.agreement import (
     plot_thresholds,
 )
 from fedaccord.plots.axes import BARS, DRAWN, NAMED
+from fedaccord.plots.law import plot_law
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
-from fedaccord.plots.training import plot_law, plot_learning
+from fedaccord.plots.training import plot_learning
 
 __all__ = [
     "BARS",

@@ -1,4 +1,4 @@
-"""Pictures of a training: learning curves, and the law against measurements."""
+"""Pictures of a training: accuracy and loss, round by round."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,14 @@ from matplotlib.ticker import MaxNLocator
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.plots.axes import (
     STEPS,
-    figure_and_axes,
     finish_slots,
     label_of,
     shade,
     short_names,
     slot_axes,
-    with_commas,
 )
 
 if TYPE_CHECKING:
-    from fedaccord.training.calibration import Losses
     from fedaccord.training.comparison import Comparison
     from fedaccord.training.course import TrainingRun
 
@@ -77,38 +74,6 @@ def plot_learning(comparison: "Comparison", *, ax: Sequence[Axes] | None = None)
             below.set_xticks([1.0])
     else:
         below.set_xlim(0.5, slots + 0.5)
-    return figure
-
-
-def plot_law(losses: "Losses", *, ax: Axes | None = None) -> Figure:
-    """Measured losses (marks) and the law fitted to them (lines), against data and by rounds."""
-    figure, axes = figure_and_axes((8.0, 4.6), ax)
-    law, at_the_end = losses.law(), losses.law_at_the_end()
-    smooth = np.geomspace(losses.totals[0], losses.totals[-1], 100)
-    shades = np.linspace(0.75, 0.0, len(losses.turns))
-    legend: list[Any] = []
-    for k, turn in enumerate(losses.turns.tolist()):
-        style: dict[str, Any] = {"color": str(shades[k])}
-        marker = "osD^vPX*"[k % 8]
-        axes.plot(smooth, law.predict(smooth, np.full(100, float(turn))), linewidth=1.0, **style)
-        label = f"G = {turn}"
-        legend += axes.plot(losses.totals, losses.mean[:, k], marker, label=label, **style)
-    end = at_the_end.predict(smooth, np.full(100, float(losses.turns[-1])))
-    dashed: dict[str, Any] = {"linestyle": "--", "color": "#D55E00", "linewidth": 2.0}
-    legend += axes.plot(smooth, end, label=f"law at G = {losses.turns[-1]} alone", **dashed)
-    axes.set(xscale="log", xlabel="Samples trained on in a round, X", ylabel="Test loss")
-    axes.xaxis.set_major_formatter(with_commas)
-    if ax is None:
-        figure.legend(handles=legend, loc="outside right center", frameon=False)
-    else:
-        axes.legend(handles=legend, frameon=False)
-    verdict = "fits" if law.fits else "does not fit"
-    axes.set_title(
-        f"a / √(XG) + b / G + c (lines) {verdict}: it explains {100 * law.explained:.0f} % "
-        "of the variance",
-        loc="left",
-        fontsize="medium",
-    )
     return figure
 
 

@@ -1,7 +1,3 @@
-from .calibration import Losses as Losses
-from .calibration import Speed as Speed
-from .calibration import measure_losses as measure_losses
-from .calibration import measure_speed as measure_speed
 from .checkpoint import Checkpoint as Checkpoint
 from .checkpoint import load_parameters as load_parameters
 from .comparison import AloneScore as AloneScore
@@ -21,8 +17,11 @@ from .engine import LocalEpochs as LocalEpochs
 from .engine import PlainEngine as PlainEngine
 from .engine import TrainingFailed as TrainingFailed
 from .engine import TrainingPlan as TrainingPlan
-from .law import Law as Law
-from .law import fit_law as fit_law
+from .learning_curve import LearningCurves as LearningCurves
+from .learning_curve import measure_curves as measure_curves
+from .learning_curve import spread_sizes as spread_sizes
+from .speed import Speed as Speed
+from .speed import measure_speed as measure_speed
 from .task import Model as Model
 from .task import Parameters as Parameters
 from .task import Task as Task

@@ -95,9 +95,9 @@ def identity_of(
     partition = course.partition(seed)
     skew = skew_of(partition)
     return {
-        "dataset": f"{data.name} {_digest(*arrays)}",
+        "dataset": f"{data.name} {digest(*arrays)}",
         "task": course.model.task.name,
-        "parameters": _shapes(course.model.start(seed)),
+        "parameters": shapes(course.model.start(seed)),
         "engine": engine.name,
         "number of clients": str(amounts.shape[1]),
         "rounds": str(course.rounds),
@@ -105,15 +105,16 @@ def identity_of(
         "scale": repr(course.scale),
         "seed": str(seed),
         "skew": "none" if skew is None else repr(skew),
-        "partition": _digest(*partition.draw(1)),
+        "partition": digest(*partition.draw(1)),
         "number of slots": str(len(amounts)),
-        "contributions": _digest(amounts),
+        "contributions": digest(amounts),
         "phases": " ".join(phases or []),
-        "clients on their own": _digest(apart) if apart.any() else "none",
+        "clients on their own": digest(apart) if apart.any() else "none",
     }
 
 
-def _digest(*arrays: npt.NDArray[Any]) -> str:
+def digest(*arrays: npt.NDArray[Any]) -> str:
+    """A short name of arrays that no others have."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(str(array.shape).encode())
@@ -121,7 +122,8 @@ def _digest(*arrays: npt.NDArray[Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _shapes(parameters: Parameters) -> str:
+def shapes(parameters: Parameters) -> str:
+    """The parameters by name and shape."""
     return str({name: tuple(value.shape) for name, value in parameters.items()})
 
 
@@ -130,7 +132,7 @@ def _state(content: dict[str, Any]) -> RunState:
     slots = tuple(_slot_record(record) for record in content["slots"])
     if [record.slot for record in slots] != list(range(1, len(slots) + 1)):
         raise ValueError("slots are missing")
-    if _shapes(content["parameters"]) != content["identity"]["parameters"]:
+    if shapes(content["parameters"]) != content["identity"]["parameters"]:
         raise ValueError("parameters of another model")
     alone = {int(n): parameters for n, parameters in content.get("alone", {}).items()}
     return RunState(slots, _scores(content["rounds"]), content["parameters"], alone)

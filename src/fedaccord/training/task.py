@@ -30,6 +30,7 @@ from torch.func import functional_call
 from fedaccord.checks import unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.numbers import FloatArray
 from fedaccord.plugins import find, names_in
 from fedaccord.training.threads import one_thread
 
@@ -136,6 +137,20 @@ class Model:
                 total += float(self._losses(outputs, truth).sum())
                 right += int((outputs.argmax(dim=1) == truth).sum())
         return total / len(labels), right / len(labels)
+
+    def evaluate_each(self, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+        """Loss of each test example, and 1 where the model is wrong about it."""
+        inputs, labels = self.dataset.test_inputs, self.dataset.test_labels
+        losses, wrong = [], []
+        with torch.no_grad(), one_thread():
+            for n in range(0, len(labels), _EVALUATED_AT_ONCE):
+                part = torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE]).to(self.dtype)
+                truth = torch.from_numpy(labels[n : n + _EVALUATED_AT_ONCE])
+                outputs = functional_call(self._measured, parameters, (part,))
+                losses.append(self._losses(outputs, truth))
+                wrong.append(outputs.argmax(dim=1) != truth)
+        found = (torch.cat(parts).to(torch.float64).numpy() for parts in (losses, wrong))
+        return next(found), next(found)
 
 
 def trained_parameters(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -1,53 +1,131 @@
-"""`calibrate`: measures the numbers that a consortium file asks for, with a real model.
+"""`calibrate`: measures the law of the loss on your data and your model, and what a sample costs.
 
-What a sample costs follows from the time that it takes on this machine, at a price per second or by
-eq. 4 of the paper. What data is worth follows from the law that is fitted to the losses.
+The model is trained on more and more samples, with several seeds, and the law is fitted to what it
+loses (`game.measured`). What a sample costs follows from the time that it takes on this machine, at
+a price per second or by eq. 4 of the paper. What accuracy is worth cannot be measured: valuations
+are never touched.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedaccord.checks import check_installed, check_whole
+import numpy as np
+
+from fedaccord.checks import check_choice, check_installed, check_whole
 from fedaccord.data.dataset import Dataset
-from fedaccord.errors import FedaccordError, InvalidInput, Problem
-from fedaccord.files.consortium import load_consortium
-from fedaccord.record import Record, Tables, jsonable
-from fedaccord.trials.setting import Progress, find_model, local_steps
+from fedaccord.data.inputs import is_one_source
+from fedaccord.data.own import OwnPartition, read_data
+from fedaccord.data.partition import Partition, RandomPartition
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.consortium_text import with_law
+from fedaccord.game.candidates import Candidate, compare_laws
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.curve import Curve
+from fedaccord.game.law import Law
+from fedaccord.game.measured import fit_law
+from fedaccord.game.next_measurement import NextMeasurement, next_measurement
+from fedaccord.numbers import FloatArray
+from fedaccord.record import Columns, Record, Tables, jsonable
+from fedaccord.trials.setting import Progress, find_dataset, find_task_of, local_steps
 
 if TYPE_CHECKING:
-    from fedaccord.training.calibration import Losses, Speed
+    from collections.abc import Callable
+
+    from fedaccord.training.course import Course
     from fedaccord.training.engine import GradientStep, LocalEpochs
-    from fedaccord.training.law import Law
+    from fedaccord.training.learning_curve import LearningCurves, Measure
+    from fedaccord.training.speed import Speed
     from fedaccord.training.task import Model, Task
+
+SEEDS = 10
+"""Unless another number is asked for."""
+_CLIENTS = 5
+"""That share the samples evenly where no consortium says who has how many."""
+_ROUNDS = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AloneScore(Record):
+    """What a member reaches with its own data alone: measured, not read off the law."""
+
+    name: str
+    samples: float
+    """That it has, and trained on."""
+    value: float
+    """The mean of the measure over seeds."""
+    error: float
+    """The standard error of that mean; NaN with one seed."""
+    by_law: float
+    """What the law says for as many samples of all members' data."""
+    worth: float
+    """How many of all members' samples one of its own is worth to it alone, by the law."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "samples": self.samples,
+            "value": self.value,
+            "error": self.error,
+            "by_law": self.by_law,
+            "worth": self.worth,
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Record):
     """What was measured, and the numbers that follow from it."""
 
-    model: "Model"
-    rounds: int
-    """G, in a slot."""
+    course: "Course"
+    curves: "LearningCurves"
+    measure: "Measure"
     speed: "Speed"
-    losses: "Losses"
     price_per_second: float | None = None
     """What a second of this machine costs."""
-    value_of_loss: float | None = None
-    """v, what a test loss higher by 1 costs a client per slot."""
+
+    @property
+    def model(self) -> "Model":
+        """What was trained."""
+        return self.course.model
+
+    @property
+    def rounds(self) -> int:
+        """G, in a slot. The law belongs to them: with others it would be another one."""
+        return self.course.rounds
 
     @cached_property
-    def law(self) -> "Law":
-        """The law of the loss, fitted to all totals and rounds."""
-        return self.losses.law()
+    def curve(self) -> Curve:
+        """The curve of the measure, in samples of the consortium."""
+        return self.curves.curve(self.measure, self.course.scale)
 
     @cached_property
-    def law_at_the_end(self) -> "Law":
-        """The law fitted to all totals after the last round: what the game needs."""
-        return self.losses.law_at_the_end()
+    def law(self) -> Law:
+        """The law fitted to the curve; raises InvalidInput if the curve can have none."""
+        return fit_law(self.curve)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The law beside a single power and the paper's, by what each says of unseen sizes."""
+        return compare_laws(self.curve)
+
+    @cached_property
+    def next(self) -> NextMeasurement:
+        """Which further training would tell most about the second half of the data."""
+        largest = self.curve.largest
+        return next_measurement(self.law, largest / 2, largest)
+
+    @cached_property
+    def alone(self) -> tuple[AloneScore, ...]:
+        """What each member reaches alone; empty unless each has data of its own."""
+        values = self.curves.state.alone[self.measure]
+        sizes = [len(share) for share in self.course.partition(0).draw(1)]
+        return tuple(
+            _alone_score(name, size / self.course.scale, row, self.law)
+            for name, size, row in zip(self.course.names, sizes, values, strict=False)
+        )
 
     @property
     def cost_per_sample(self) -> float | None:
@@ -56,19 +134,15 @@ class Calibration(Record):
             return None
         return self.price_per_second * self.speed.seconds * self.rounds
 
-    @property
-    def valuation(self) -> float | None:
-        """rho = v a. None without a value of the loss, or if more data does not lower the loss."""
-        worth = self.law_at_the_end.data
-        return self.value_of_loss * worth if self.value_of_loss and worth > 0 else None
-
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, both laws and all losses."""
+        """The numbers, the law, the curve and what each member reaches alone."""
         return {
             **jsonable(self._facts()),
             "law": self.law.to_dict(),
-            "law_at_the_end": self.law_at_the_end.to_dict(),
-            "losses": self.losses.to_dict()["losses"],
+            "candidates": [one.to_dict() for one in self.candidates],
+            "next": self.next.to_dict(),
+            "curve": self.curve.to_dict()["curve"],
+            "alone": [score.to_dict() for score in self.alone],
         }
 
     def _facts(self) -> dict[str, Any]:
@@ -76,91 +150,189 @@ class Calibration(Record):
             "dataset": self.model.dataset.name,
             "task": self.model.task.name,
             "rounds": self.rounds,
+            "measure": self.measure,
+            "seeds": len(self.curve.seeds),
+            "test_examples": self.curve.examples,
+            "scale": self.course.scale,
             "seconds_per_sample": self.speed.seconds,
             "cost_per_sample": self.cost_per_sample,
-            "valuation": self.valuation,
         }
 
     def _tables(self) -> Tables:
-        return self.losses._tables()
+        return self.curve._tables() | {"alone": self._alone}
+
+    def _alone(self) -> Columns:
+        names = ("name", "samples", "value", "error", "by_law", "worth")
+        return {name: [getattr(score, name) for score in self.alone] for name in names}
 
     def written_into(
-        self,
-        file: str | Path,
-        clients: Iterable[str] | None = None,
-        comments: Sequence[str] = (),
+        self, file: str | Path, curve: str = "curve.csv", comments: Sequence[str] = ()
     ) -> str:
-        """The text of a consortium file with these numbers for some clients, or for all.
+        """The text of a consortium file with this law, whose curve is in the file of that name.
 
-        Its own comments stay, and `comments` go to the top (see `files.consortium_text`).
+        Its own comments stay, and `comments` go to the top. Nothing but the law changes.
         """
-        from fedaccord.files.consortium_text import with_numbers
+        self.law  # refuses a curve that no law can be fitted to  # noqa: B018
+        table = {"kind": "measured", "measure": self.measure, "curve": curve}
+        return with_law(file, table, comments)
 
-        measured = {"cost_per_sample": self.cost_per_sample, "valuation": self.valuation}
-        numbers = {field: value for field, value in measured.items() if value is not None}
-        if not numbers:
-            raise FedaccordError(
-                "there is no number to write: more data does not lower the loss at all, so there "
-                "is no valuation"
-                if self.value_of_loss
-                else "there is no number to write: neither a price nor a value of the loss is given"
-            )
-        names = load_consortium(file).names if clients is None else clients
-        return with_numbers(file, dict.fromkeys(names, numbers), comments)
+
+def _alone_score(name: str, samples: float, values: FloatArray, law: Law) -> AloneScore:
+    mean = float(values.mean())
+    error = float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan
+    worth = _total_with(law, mean, samples) / samples
+    return AloneScore(name, samples, mean, error, float(law.loss(samples)), worth)
+
+
+def _total_with(law: Law, value: float, samples: float) -> float:
+    """The total at which the law has this value: 0 below none, infinite if it never gets there."""
+    totals = samples * np.geomspace(1e-3, 1e3, 6001)
+    losses = law.loss(totals)
+    if value >= losses[0]:
+        return 0.0
+    if value <= losses[-1]:
+        return inf
+    return float(np.exp(np.interp(-value, -losses, np.log(totals))))
 
 
 def calibrate(
     dataset: "str | Dataset | None" = None,
     *,
+    data: Any = None,
+    consortium: Consortium | None = None,
     task: "str | Task" = "softmax",
     local: "GradientStep | LocalEpochs | None" = None,
-    rounds: int = 50,
+    rounds: int | None = None,
+    measure: "Measure" = "error",
+    seeds: int = SEEDS,
+    smallest: int | None = None,
     price_per_second: float | None = None,
     chip: float | None = None,
     hertz: float | None = None,
-    value_of_loss: float | None = None,
-    seeds: int = 3,
+    checkpoint: str | Path | None = None,
     progress: "Progress | None" = None,
 ) -> "Calibration":
-    """Measure what a sample costs on this machine, and what data is worth to a model.
+    """Measure the law of the loss on your data and model, and what a sample costs here.
 
     Args:
         dataset: `digits` (the default), `breast-cancer`, `mnist`, one that another package adds, or
             a `Dataset`.
+        data: instead, your own: a folder or a mapping with each client's examples, arrays, a data
+            frame; whatever `fedaccord.train` accepts.
+        consortium: who has how many samples. A dataset that is smaller than all of them together is
+            scaled; without a consortium, five clients share it evenly.
         task: `softmax`, `mlp`, `cnn`, one that another package adds, or a `Task`.
         local: what a client does in a round: `GradientStep()` (the default) or `LocalEpochs()`.
-        rounds: rounds in a slot.
+        rounds: rounds in a slot; the consortium's, or else 50.
+        measure: what is lost: `error` (1 - accuracy) or `loss`, the task's own.
+        seeds: how many runs for each size.
+        smallest: the fewest examples to train on; a 64th of all, but at least 10, unless given.
         price_per_second: what a second of this machine costs; turns seconds into a cost.
         chip: instead, by eq. 4 of the paper: the chip's coefficient, together with `hertz`.
         hertz: the chip's clock speed.
-        value_of_loss: what a test loss higher by 1 costs a client per slot; turns the law's
-            coefficient into a valuation.
-        seeds: how many runs for each amount of data.
+        checkpoint: a file that keeps what has been measured: a call that was interrupted resumes
+            there, and one that was not is over at once.
         progress: called as the work proceeds; see `Progress`.
     """
     check_installed("training", "torch", "sklearn")
 
-    from fedaccord.training.calibration import measure_losses, measure_speed
+    from fedaccord.training.curve_store import CurveFile, identity_of
+    from fedaccord.training.learning_curve import MEASURED, measure_curves, spread_sizes
+    from fedaccord.training.speed import measure_speed
 
     price = _price(price_per_second, chip, hertz)
-    _check_positive("value_of_loss", value_of_loss)
-    check_whole("rounds", rounds, least=1)
+    check_choice("measure", measure, MEASURED)
     check_whole("seeds", seeds, least=1)
-    steps = local_steps(local)
-    model = find_model(dataset, task, progress)
+    if smallest is not None:
+        check_whole("smallest", smallest, least=1)
+    course, own = _course(dataset, data, consortium, task, local, rounds, progress)
+    largest = sum(len(share) for share in course.partition(0).draw(1))
+    sizes = spread_sizes(largest, **({} if smallest is None else {"smallest": smallest}))
+    store = None
+    if checkpoint is not None:
+        store = CurveFile(Path(checkpoint), identity_of(course, sizes, seeds, own))
+        store.load()  # refuses another measurement before any work is done
+    if progress is not None:
+        progress(0, 0, "Timing")
+    speed = measure_speed(course.model, course.local)
 
     def tell(done: int, of: int) -> None:
         if progress is not None:
             progress(done, of, "Training")
 
-    if progress is not None:
-        progress(0, 0, "Timing")
-    speed = measure_speed(model, steps)
-    losses = measure_losses(model, steps, rounds, seeds=seeds, progress=tell)
-    found = Calibration(model, rounds, speed, losses, price, value_of_loss)
+    curves = measure_curves(course, sizes, seeds, alone=own, store=store, progress=tell)
+    found = Calibration(course, curves, measure, speed, price)
     _check_positive("cost_per_sample", found.cost_per_sample, "the cost per sample")
-    _check_positive("valuation", found.valuation, "the valuation")
     return found
+
+
+def _course(
+    dataset: "str | Dataset | None",
+    data: Any,
+    consortium: Consortium | None,
+    task: "str | Task",
+    local: "GradientStep | LocalEpochs | None",
+    rounds: int | None,
+    progress: "Progress | None",
+) -> "tuple[Course, bool]":
+    """What is trained, and whether each client has examples of its own."""
+    from fedaccord.training.course import Course
+    from fedaccord.training.task import Model
+
+    if dataset is not None and data is not None:
+        raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
+    if rounds is not None:
+        check_whole("rounds", rounds, least=1)
+    source = find_dataset(dataset, progress) if data is None else _read(data, consortium, progress)
+    names = consortium.names if consortium is not None else _names_in(data)
+    partition: Callable[[int], Partition]
+    if isinstance(source, OwnPartition):
+        held, scale, partition = source.dataset, 1.0, source.reordered
+    else:
+        held = source
+        samples = consortium.samples if consortium is not None else _evenly(source.size)
+        scale = min(1.0, source.size / float(samples.sum()))
+        sizes = [int(size) for size in np.floor(samples * scale)]
+        names = names or tuple(f"client-{n}" for n in range(1, len(sizes) + 1))
+
+        def partition(seed: int) -> Partition:
+            return RandomPartition(held, sizes, seed)
+
+    slot = rounds or (int(consortium.rounds) if consortium is not None else _ROUNDS)
+    model = Model(find_task_of(task), held)
+    course = Course(model, partition, slot, local_steps(local), scale, names)
+    return course, isinstance(source, OwnPartition)
+
+
+def _evenly(size: int) -> FloatArray:
+    parts = np.array_split(np.arange(size), min(_CLIENTS, size))
+    return np.array([len(part) for part in parts], dtype=np.float64)
+
+
+def _read(
+    data: Any, consortium: Consortium | None, progress: "Progress | None"
+) -> OwnPartition | Dataset:
+    if isinstance(data, OwnPartition | Dataset):
+        return data
+    if progress is not None:
+        progress(0, 0, "Reading")
+    names = consortium.names if consortium is not None else _names_in(data)
+    if not names and callable(data) and not hasattr(data, "__getitem__"):
+        raise InvalidInput("a function of a client's name needs a consortium", field="data")
+    return read_data(data, names)
+
+
+def _names_in(data: Any) -> tuple[str, ...]:
+    """The clients that a folder or a mapping has examples of; none if it is one dataset."""
+    found: Iterable[str] = ()
+    if isinstance(data, OwnPartition):
+        return tuple(data.names)
+    if isinstance(data, str | Path) and Path(data).is_dir():
+        files = (path for path in sorted(Path(data).iterdir()) if path.suffix in (".npz", ".csv"))
+        found = dict.fromkeys(path.stem for path in files)
+    elif isinstance(data, Mapping) and not is_one_source(data):
+        found = data
+    return tuple(name for name in found if name != "test")
 
 
 def _price(per_second: float | None, chip: float | None, hertz: float | None) -> float | None:

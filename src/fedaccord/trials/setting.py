@@ -6,7 +6,7 @@ client's share of the total stays the same.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedaccord.checks import check_installed, check_number, check_type, check_whole
@@ -72,13 +72,15 @@ def build_course(
         check_whole("rounds", rounds, least=1)
     if scale is not None:
         check_number("scale", scale, above=0)
-    source = _dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
+    source = (
+        find_dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
+    )
     if isinstance(source, Dataset):
         partition, scale = _drawn(clients, source, skew, scale)
     else:
         partition, scale = _own(clients, source, skew, scale)
     return Course(
-        model=Model(_task(task), partition(0).dataset),
+        model=Model(find_task_of(task), partition(0).dataset),
         partition=partition,
         rounds=rounds or clients.rounds,
         local=local_steps(local),
@@ -97,24 +99,14 @@ def local_steps(local: "GradientStep | LocalEpochs | None") -> "GradientStep | L
     return local
 
 
-def find_model(
-    dataset: str | Dataset | None, task: "str | Task", progress: Progress | None = None
-) -> "Model":
-    """A task on a dataset, each itself or by name."""
-    check_installed("training", "torch", "sklearn")
-
-    from fedaccord.training.task import Model
-
-    return Model(_task(task), _dataset(dataset, progress))
-
-
-def _task(task: "str | Task") -> "Task":
+def find_task_of(task: "str | Task") -> "Task":
+    """A task itself, or by name."""
     from fedaccord.training.task import find_task
 
     return find_task(task) if isinstance(task, str) else task
 
 
-def _dataset(dataset: str | Dataset | None, progress: Progress | None) -> Dataset:
+def find_dataset(dataset: str | Dataset | None, progress: Progress | None) -> Dataset:
     """A dataset itself, or by name; `digits` unless one is named."""
     if isinstance(dataset, Dataset):
         return dataset
@@ -179,4 +171,4 @@ def _own(
         if has < needs
     ]:
         raise InvalidInput(problems, source=own.dataset.name)
-    return lambda seed: replace(own, seed=seed), scale
+    return own.reordered, scale

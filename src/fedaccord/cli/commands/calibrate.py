@@ -1,7 +1,8 @@
-"""`fedaccord calibrate`: measures the numbers that a consortium file asks for."""
+"""`fedaccord calibrate`: measures the law of the loss, and what a sample costs."""
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +12,7 @@ from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.cli.training_options import (
     BatchOption,
+    DataOption,
     DatasetOption,
     EpochsOption,
     LocalOption,
@@ -30,8 +32,17 @@ if TYPE_CHECKING:
 def calibrate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
     *,
+    data: DataOption = None,
     dataset: DatasetOption = None,
     task: TaskOption = "softmax",
+    measure: Annotated[
+        Literal["error", "loss"],
+        typer.Option(
+            "--measure",
+            show_default=False,
+            help="What is lost: error (1 - accuracy; the default), or the loss of the task.",
+        ),
+    ] = "error",
     local: LocalOption = "gradient",
     rate: RateOption = None,
     batch: BatchOption = None,
@@ -40,6 +51,45 @@ def calibrate(
         int | None,
         typer.Option(
             "--rounds", callback=from_one, help="Rounds in a slot; default 50, or what FILE says."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            "--seeds",
+            callback=from_one,
+            show_default=False,
+            help="Runs for each size; default 10.",
+        ),
+    ] = 10,
+    smallest: Annotated[
+        int | None,
+        typer.Option(
+            "--smallest",
+            callback=from_one,
+            help="The fewest examples to train on; default: a 64th of all, but at least 10.",
+        ),
+    ] = None,
+    curve: Annotated[
+        Path | None,
+        typer.Option(
+            "--curve",
+            metavar="FILE.csv",
+            help="Write the curve there; default: curve.csv beside --out.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE.toml",
+            help="Write FILE there with the law; comments and all other numbers stay.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", metavar="FILE.png", help="Plot the curve and the law (png, svg, pdf)."
         ),
     ] = None,
     price_per_second: Annotated[
@@ -55,86 +105,61 @@ def calibrate(
     hertz: Annotated[
         float | None, typer.Option("--hertz", help="With --chip: its clock speed.")
     ] = None,
-    value_of_loss: Annotated[
-        float | None,
-        typer.Option(
-            "--value-of-loss", help="What a test loss higher by 1 costs a client per slot."
-        ),
-    ] = None,
     client: Annotated[
         list[str] | None,
         typer.Option(
-            "--client", metavar="NAME", help="Whose numbers these are; default: all. Repeatable."
+            "--client",
+            metavar="NAME",
+            help="Whose machine this is: its cost per sample is written, too. Repeatable.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE.toml",
-            help="Write FILE there with these numbers; all else stays.",
-        ),
-    ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", metavar="FILE.png", help="Plot the losses and the law (png, svg, pdf)."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            "--seeds",
-            callback=from_one,
-            show_default=False,
-            help="Runs for each amount of data; default 3.",
-        ),
-    ] = 3,
     output_format: FormatOption = "text",
 ) -> None:
-    """Measure what a sample costs on this machine, and what data is worth to a model.
+    """Measure how the loss of your model falls with data, and what a sample costs here.
 
-    Seconds per sample become a cost per sample, at a price per second or by eq. 4 of the paper.
-    Losses on more and more data are compared with the law that the game assumes. To put the
-    numbers into a consortium file:
+    The model is trained on more and more samples, up to all that the clients have together, and
+    the law that agreements rest on is fitted to what it loses. To put it into a consortium file:
 
-    fedaccord calibrate mine.toml --price-per-second 0.0001 --value-of-loss 5000 --out new.toml
+    fedaccord calibrate mine.toml --data DIR --out mine.toml
+
+    An interrupted measurement goes on where it was. Valuations are never changed.
     """
-    in_place = out == file  # then FILE is meant to change
-    check_writable(out, picture, inputs=[] if in_place else [file])
+    in_place = out is not None and out == file  # then FILE is meant to change
     client = [normalised(name) for name in client or []]
     consortium = _consortium(file, out, client)
-    if client and out is None:
-        raise InvalidInput("--client: goes with --out only, which says where its numbers go")
+    if out is not None and curve is None:
+        curve = out.parent / "curve.csv"
+    check_writable(out, curve, picture, inputs=[] if in_place else [file])
+    if client and (out is None or price_per_second is chip is hertz is None):
+        raise InvalidInput("--client: goes with --out and a price, which make a cost to write")
     if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"--picture: {picture} must end in .png, .svg or .pdf")
-    if rounds is None:
-        rounds = int(consortium.rounds) if consortium else 50
-    elif consortium is not None and rounds != consortium.rounds:
+    if consortium is not None and rounds not in (None, consortium.rounds):
         raise InvalidInput(f"--rounds: {file} says {consortium.rounds}")
-    if out is not None and price_per_second is chip is hertz is value_of_loss is None:
-        raise InvalidInput(
-            "--out: there would be no number to write into the file: give a price "
-            "(--price-per-second, or --chip and --hertz), or --value-of-loss"
-        )
-    from fedaccord.summaries.training import calibration_sentences
-    from fedaccord.trials.calibration import calibrate as measure
+    from fedaccord.trials.calibration import calibrate as measure_law
 
+    part = None if curve is None else curve.with_name(f"{curve.name}.part")
     with flags_in_messages(), progress_bar() as progress:
-        result = measure(
+        result = measure_law(
             dataset,
+            data=data,
+            consortium=consortium,
             task=task,
             local=read_local(local, rate, batch, epochs),
             rounds=rounds,
+            measure=measure,
+            seeds=seeds,
+            smallest=smallest,
             price_per_second=price_per_second,
             chip=chip,
             hertz=hertz,
-            value_of_loss=value_of_loss,
-            seeds=seeds,
+            checkpoint=part,
             progress=progress,
         )
-    if out is not None and file is not None:
-        _write(out, result, file, client or None)
+    if curve is not None and part is not None:
+        _write_curve(curve, part, result)
+    if out is not None and file is not None and curve is not None:
+        _write(out, result, file, curve, client)
     if picture is not None:
         _draw(picture, result)
     if output_format == "json":
@@ -142,7 +167,9 @@ def calibrate(
 
         typer.echo(to_json(result.to_dict(), 1))
     else:
-        for line in [*calibration_sentences(result), *_hints(result)]:
+        from fedaccord.summaries.calibration import calibration_sentences
+
+        for line in [*calibration_sentences(result), *_hints(result, curve, out)]:
             output().print(line)
 
 
@@ -151,7 +178,7 @@ def _consortium(file: Path | None, out: Path | None, clients: list[str]) -> "Con
     if file is None:
         if out is not None or clients:
             raise InvalidInput(
-                "--out and --client: need a FILE to put the numbers into "
+                "--out and --client: need a FILE to put the law into "
                 "(`fedaccord init` writes one to start from)"
             )
         return None
@@ -163,24 +190,41 @@ def _consortium(file: Path | None, out: Path | None, clients: list[str]) -> "Con
     return consortium
 
 
-def _write(out: Path, result: "Calibration", file: Path, clients: list[str] | None) -> None:
-    """Write the file with the new numbers, and say what becomes of clients in a CSV file."""
+def _write_curve(curve: Path, part: Path, result: "Calibration") -> None:
+    """Write the curve, also one that no law fits; then nothing is left to resume."""
+    from fedaccord.files.curve import curve_text
+
+    write_file(curve, curve_text(result.curve))
+    part.unlink(missing_ok=True)
+
+
+def _write(out: Path, result: "Calibration", file: Path, curve: Path, clients: list[str]) -> None:
+    """Write the file with the law, and with the cost of the clients whose machine this is."""
+    from fedaccord.files.consortium_text import with_numbers
     from fedaccord.files.reading import load_toml
-    from fedaccord.summaries.training import calibration_sentences
+    from fedaccord.summaries.calibration import law_sentence, measured_sentence
 
+    place = Path(os.path.relpath(curve, out.parent)).as_posix()
+    comments = [measured_sentence(result), law_sentence(result)]
+    text = result.written_into(file, place, comments)
     table = load_toml(file)["clients"]
-    write_file(out, result.written_into(file, clients, calibration_sentences(result)))
-    if isinstance(table, str):
-        typer.echo(f"Note: {table} is unchanged; {out} lists the clients itself.", err=True)
+    write_file(out, text)
+    if clients and result.cost_per_sample is not None:
+        cost = {"cost_per_sample": result.cost_per_sample}
+        write_file(out, with_numbers(out, dict.fromkeys(clients, cost)))
+        if isinstance(table, str):
+            typer.echo(f"Note: {table} is unchanged; {out} lists the clients itself.", err=True)
 
 
-def _hints(result: "Calibration") -> list[str]:
-    """Which options lead from what was measured to the numbers of a file."""
+def _hints(result: "Calibration", curve: Path | None, out: Path | None) -> list[str]:
+    """What was written where, and which options lead further."""
     hints = []
+    if curve is not None:
+        hints.append(f"The curve is in {curve}" + (f", the law in {out}." if out else "."))
+    else:
+        hints.append("To keep the curve, give --curve; to put the law into a file, FILE and --out.")
     if result.cost_per_sample is None:
         hints.append("To turn seconds into a cost, give --price-per-second, or --chip and --hertz.")
-    if result.value_of_loss is None:
-        hints.append("To turn a into a valuation, give --value-of-loss.")
     return hints
 
 
@@ -190,5 +234,5 @@ def _draw(picture: Path, result: "Calibration") -> None:
     from fedaccord.plots import plot_law
 
     drawn = BytesIO()
-    plot_law(result.losses).savefig(drawn, format=picture.suffix[1:], dpi=150)
+    plot_law(result.law).savefig(drawn, format=picture.suffix[1:], dpi=150)
     write_file(picture, drawn.getvalue())

@@ -16,9 +16,9 @@ from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim, found
 from fedaccord.experiments.figure_data import Column, FigureData
 from fedaccord.experiments.figures.accuracy import Parts, RunProgress, simple_course
+from fedaccord.experiments.figures.paper_law import fit_paper_law
 from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.experiments.standard import fact, half_width, measured
-from fedaccord.training.law import fit_law
 
 if TYPE_CHECKING:
     from fedaccord.training.course import Course
@@ -55,7 +55,7 @@ def run(
             "rounds": G,
             "loss": loss,
             "loss_half": half_width(measured),
-            "law": fit_law(X, G, loss).predict(X, G),
+            "law": fit_paper_law(X, G, loss).predict(X, G),
             "separate": fit_separate(X, G, loss),
         }
     )
@@ -69,7 +69,7 @@ def draw(table: FigureData, _: TrainingPreset, width: pictures.Width) -> Figure:
 def claims(table: FigureData, _: TrainingPreset) -> list[Claim]:
     """The law itself, and what it says about data and rounds together."""
     samples, rounds, loss = table["samples"], table["rounds"], table["loss"]
-    law = fit_law(samples, rounds, loss)
+    law = fit_paper_law(samples, rounds, loss)
     other = loss - fit_separate(samples, rounds, loss)
     explained = 1.0 - float((other**2).sum() / ((loss - loss.mean()) ** 2).sum())
     return [

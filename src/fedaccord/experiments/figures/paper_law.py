@@ -1,9 +1,9 @@
-"""The law of the loss that the game assumes, fitted to data: loss = a / sqrt(X G) + b / G + c.
+"""The paper's law of the loss, fitted to data and rounds: loss = a / sqrt(X G) + b / G + c.
 
 The paper takes the accuracy loss to be 1 / sqrt(X G) + 1 / G (eq. 3), X being all samples of a
 round and G the rounds. A real loss has its own scale for each term, and a floor c that neither
-data nor rounds remove. Only the first term depends on what clients contribute: a client to which a
-unit of test loss costs v has the valuation rho = v a.
+data nor rounds remove. The law that agreements rest on is another one (`game.measured`): it is
+fitted to data alone, at the rounds of a slot.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LARGEST_ERROR = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Law(Record):
+class PaperLaw(Record):
     """A fit, and what it was fitted to."""
 
     data: float
@@ -95,11 +95,11 @@ class Law(Record):
         }
 
 
-def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:
+def fit_paper_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> PaperLaw:
     """Least squares with nonnegative coefficients.
 
     >>> X, G = np.array([10.0, 10.0, 90.0, 90.0]), np.array([1.0, 4.0, 1.0, 4.0])
-    >>> law = fit_law(X, G, 3 / np.sqrt(X * G) + 2 / G + 0.5)
+    >>> law = fit_paper_law(X, G, 3 / np.sqrt(X * G) + 2 / G + 0.5)
     >>> round(law.data, 6), round(law.rounds, 6), round(law.floor, 6), law.fits
     (3.0, 2.0, 0.5, True)
     """
@@ -112,4 +112,4 @@ def fit_law(totals: FloatArray, turns: FloatArray, losses: FloatArray) -> Law:
     sizes = np.linalg.norm(columns, axis=0)
     scaled, _ = nnls(columns / sizes, losses)
     data, rounds, floor = (scaled / sizes).tolist()
-    return Law(data, rounds, floor, totals, turns, losses)
+    return PaperLaw(data, rounds, floor, totals, turns, losses)

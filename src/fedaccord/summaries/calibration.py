@@ -1,0 +1,103 @@
+"""What is said about a calibration: the law, how well it is known, and what a sample costs."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord.game.measured import LARGEST_CHI2, LEVEL
+from fedaccord.numbers import count
+
+if TYPE_CHECKING:
+    from fedaccord.game.candidates import Candidate
+    from fedaccord.trials.calibration import AloneScore, Calibration
+
+_FAMILIES = {"measured": "This law", "power": "A single power", "paper": "The paper's law"}
+_WORTH_NOTING = 0.1
+"""Of its samples: how far a member alone may be from the law without being told apart."""
+_HUGE = 1e4
+
+
+def calibration_sentences(calibration: "Calibration") -> list[str]:
+    """What was measured, the law, what speaks against it, and the cost of a sample."""
+    lines = [measured_sentence(calibration), law_sentence(calibration)]
+    evidence = calibration.law.evidence
+    if evidence is not None and evidence.objections:
+        lines.append(f"Do not rely on it: {'; '.join(evidence.objections)}.")
+    lines += [_candidate(one) for one in calibration.candidates]
+    lines.append(calibration.next.sentence)
+    if calibration.course.scale != 1:
+        lines.append(
+            f"One example stands for {1 / calibration.course.scale:,.4g} samples, because the "
+            "dataset is smaller than the consortium: this is an illustration."
+        )
+    lines += [_alone(score, calibration.measure) for score in calibration.alone]
+    lines.append(speed_sentence(calibration))
+    if calibration.cost_per_sample is not None:
+        lines.append(f"cost_per_sample = {calibration.cost_per_sample:.4g}")
+    return lines
+
+
+def measured_sentence(calibration: "Calibration") -> str:
+    """What was trained, on how much, how often."""
+    curve, model = calibration.curve, calibration.model
+    return (
+        f"Measured with {model.task.name} on {model.dataset.name}: the {calibration.measure} after "
+        f"{count(calibration.rounds, 'round')}, at {len(curve.sizes)} sizes from "
+        f"{curve.smallest:,.0f} to {curve.largest:,.0f} samples, {count(len(curve.seeds), 'seed')}"
+        f" each, {count(curve.examples, 'test example')}."
+    )
+
+
+def law_sentence(calibration: "Calibration") -> str:
+    """What more data brings, with its band, and whether the law fits."""
+    law, curve = calibration.law, calibration.curve
+    assert law.evidence is not None
+    half, end = curve.largest / 2, curve.largest
+    low, high = (float(bound) for bound in law.evidence.band_of_fall(half, end))
+    chi2 = law.evidence.chi2
+    fits = "" if np.isnan(chi2) else f" It fits: chi^2 is {chi2:.1f} per degree of freedom."
+    if chi2 > LARGEST_CHI2:
+        fits = f" It does NOT fit: chi^2 is {chi2:.1f} per degree of freedom."
+    return (
+        f"The {calibration.measure} falls from {_number(law.loss(half))} to "
+        f"{_number(law.loss(end))} when {half:,.0f} samples become {end:,.0f}: by {low:.2g} to "
+        f"{high:.2g} in {LEVEL:.0%} of the resampled laws.{fits}"
+    )
+
+
+def _candidate(one: "Candidate") -> str:
+    """How far a law is off at sizes that it was not fitted to."""
+    chi2 = f"{one.chi2:,.1f}" if one.chi2 < _HUGE else f"{one.chi2:.1e}"
+    return (
+        f"{_FAMILIES[one.family]}: chi^2 {chi2}; off by {one.between:.0%} at sizes in between that "
+        f"it was not fitted to, and by {one.beyond:+.0%} at the largest."
+    )
+
+
+def _alone(score: "AloneScore", measure: str) -> str:
+    told = f"{score.name} alone, with its {score.samples:,.0f} samples: {measure} "
+    told += _number(score.value)
+    if np.isfinite(score.error):
+        told += f" ± {score.error:.2g}"
+    if not np.isfinite(score.worth):
+        return f"{told}; the law never gets that low."
+    if abs(score.worth - 1) <= _WORTH_NOTING:
+        return f"{told}, as the law says ({_number(score.by_law)})."
+    return (
+        f"{told}; the law says {_number(score.by_law)}. Alone, its samples are worth "
+        f"{score.worth:.2g} times as many of all members'."
+    )
+
+
+def speed_sentence(calibration: "Calibration") -> str:
+    """How long a sample takes on this machine."""
+    seconds = calibration.speed.seconds
+    slower = calibration.speed.slowest / seconds
+    return (
+        f"A sample takes {seconds:.3g} seconds in a round on this machine (up to {slower:.1f} times"
+        f" that), {seconds * calibration.rounds:.3g} in a slot of {calibration.rounds} rounds."
+    )
+
+
+def _number(value: object) -> str:
+    return f"{float(value):.3g}"  # type: ignore[arg-type]

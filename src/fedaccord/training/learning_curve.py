@@ -1,0 +1,189 @@
+"""Learning curves: a model trained on more and more samples, with several seeds.
+
+Each seed deals the clients' examples into one sequence, in which everyone's share is that of its
+samples; a size is a beginning of it. So subsets are nested, and every size begins with the same
+parameters: most of a seed's noise cancels in differences. Values are kept by test example, because
+the choice of these is noise as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from fedaccord.data.partition import Indices
+from fedaccord.errors import InvalidInput
+from fedaccord.game.curve import LEAST_SIZES, Curve
+from fedaccord.numbers import FloatArray
+from fedaccord.training.course import Course
+from fedaccord.training.engine import GradientStep, TrainingPlan
+from fedaccord.training.threads import one_thread
+from fedaccord.training.vectorised.engine import VectorisedEngine
+
+Measure = Literal["error", "loss"]
+MEASURED: tuple[Measure, ...] = ("error", "loss")
+"""What a run is judged by; both are kept."""
+STEPS_DOWN = 12
+"""From the largest size: 12 steps of sqrt 2 lead to a 64th of it."""
+_LEAST_SIZE = 10
+_ONE_THREAD = 1_024
+"""Up to this many samples a gradient step is too short to be worth handing to another thread."""
+
+
+@dataclass(eq=False)
+class CurveState:
+    """How far a measurement has come: values of all runs that are over."""
+
+    values: dict[Measure, FloatArray]
+    """By size and seed; NaN where a run is not over."""
+    by_example: dict[Measure, FloatArray]
+    """By size and test example, added up over seeds."""
+    alone: dict[Measure, FloatArray]
+    """By client and seed, trained on all of its own examples by itself."""
+
+    @classmethod
+    def empty(cls, sizes: int, seeds: int, examples: int, clients: int) -> CurveState:
+        """Before the first run; `clients` is 0 if none is trained alone."""
+        return cls(
+            {measure: np.full((sizes, seeds), np.nan) for measure in MEASURED},
+            {measure: np.zeros((sizes, examples)) for measure in MEASURED},
+            {measure: np.full((clients, seeds), np.nan) for measure in MEASURED},
+        )
+
+
+class CurveStore(Protocol):
+    """Keeps the state of a measurement, so that it can be resumed."""
+
+    def load(self) -> CurveState | None:
+        """The state to resume from; None to start at the beginning."""
+        ...
+
+    def save(self, state: CurveState, *, at_once: bool = False) -> None:
+        """Keep the state: now, or when the last save is long enough ago."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurves:
+    """All that was measured."""
+
+    sizes: Sequence[int]
+    """In examples."""
+    seeds: Sequence[int]
+    state: CurveState
+
+    def curve(self, measure: Measure, scale: float = 1.0) -> Curve:
+        """The curve of a measure; `scale` examples stand for one sample."""
+        return Curve(
+            np.rint(np.asarray(self.sizes) / scale),
+            self.seeds,
+            self.state.values[measure],
+            measure,
+            self.state.by_example[measure] / len(self.seeds),
+        )
+
+
+def spread_sizes(largest: int, smallest: int = _LEAST_SIZE) -> list[int]:
+    """Sizes in steps of sqrt 2, from the largest down to a 64th of it or to the smallest.
+
+    >>> spread_sizes(1437)[:4], spread_sizes(1437)[-3:]
+    ([22, 32, 45, 64], [718, 1016, 1437])
+    """
+    steps = largest / np.sqrt(2.0) ** np.arange(STEPS_DOWN, -1, -1)
+    sizes = sorted({round(float(size)) for size in steps if round(float(size)) >= smallest})
+    if len(sizes) < LEAST_SIZES:
+        raise InvalidInput(
+            f"{largest:,} examples from {smallest:,} on make {len(sizes)} sizes in steps of sqrt 2:"
+            f" a curve needs {LEAST_SIZES}",
+            field="data",
+        )
+    return sizes
+
+
+def measure_curves(
+    course: Course,
+    sizes: Sequence[int],
+    seeds: int,
+    *,
+    alone: bool = False,
+    store: CurveStore | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LearningCurves:
+    """Train at every size with every seed; with `alone`, each client by itself, too.
+
+    `progress` is called with the runs that are over, and how many there will be. With a store, a
+    measurement that was interrupted resumes where it was, to the same numbers.
+    """
+    clients = len(course.partition(0).draw(1))
+    examples = len(course.model.dataset.test_labels)
+    saved = store.load() if store else None
+    state = saved or CurveState.empty(len(sizes), seeds, examples, clients if alone else 0)
+    done, of = 0, seeds * (len(sizes) + (clients if alone else 0))
+    for seed in range(seeds):
+        drawn = course.partition(seed).draw(1)
+        dealt = deal(drawn)
+        for row, size in enumerate(sizes):
+            if np.isnan(state.values["loss"][row, seed]):
+                found = _train(course, _beginning(drawn, dealt, size), seed)
+                for measure, values in found.items():
+                    state.values[measure][row, seed] = values.mean()
+                    state.by_example[measure][row] += values
+                _keep(store, state)
+            done += 1
+            _tell(progress, done, of)
+        for row in range(len(state.alone["loss"])):
+            if np.isnan(state.alone["loss"][row, seed]):
+                own = [share if n == row else share[:0] for n, share in enumerate(drawn)]
+                for measure, values in _train(course, own, seed).items():
+                    state.alone[measure][row, seed] = values.mean()
+                _keep(store, state)
+            done += 1
+            _tell(progress, done, of)
+    if store is not None:
+        store.save(state, at_once=True)
+    return LearningCurves(sizes, range(seeds), state)
+
+
+def _keep(store: CurveStore | None, state: CurveState) -> None:
+    if store is not None:
+        store.save(state)
+
+
+def _tell(progress: Callable[[int, int], None] | None, done: int, of: int) -> None:
+    if progress is not None:
+        progress(done, of)
+
+
+def deal(drawn: Sequence[Indices]) -> Indices:
+    """Whose example comes next, until all are dealt: any beginning is shared in proportion.
+
+    >>> deal([np.arange(4), np.arange(2)]).tolist()
+    [0, 1, 0, 0, 1, 0]
+    """
+    owner = np.repeat(np.arange(len(drawn)), [len(share) for share in drawn])
+    place = np.concatenate([(np.arange(len(share)) + 0.5) / len(share) for share in drawn])
+    return owner[np.argsort(place, kind="stable")]
+
+
+def _beginning(drawn: Sequence[Indices], dealt: Indices, size: int) -> list[Indices]:
+    """The shares of the clients when this many examples have been dealt."""
+    counts = np.bincount(dealt[:size], minlength=len(drawn))
+    return [share[:count] for share, count in zip(drawn, counts, strict=True)]
+
+
+def _train(course: Course, shares: list[Indices], seed: int) -> dict[Measure, FloatArray]:
+    """Error and loss of each test example after one slot on these examples."""
+    plan = TrainingPlan(course.model, shares, course.rounds, course.local, seed, names=course.names)
+    parameters = course.model.start(seed)
+    quick = isinstance(course.local, GradientStep) and plan.total <= _ONE_THREAD
+    with one_thread() if quick else nullcontext():
+        for after in VectorisedEngine().rounds(plan, parameters):
+            parameters = after
+    losses, wrong = course.model.evaluate_each(parameters)
+    if not np.isfinite(losses).all():
+        raise plan.failed(None, course.rounds, "test loss")
+    return {"error": wrong, "loss": losses}
