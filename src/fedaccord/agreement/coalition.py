@@ -105,7 +105,7 @@ def find_coalition(agreement: Agreement) -> Coalition | None:
         return None
     room = groups.room(best.total)
     # everyone's gain is shared in proportion
-    contributions = np.minimum(room * (best.total / room.sum()) / quality, consortium.samples)
+    contributions = consortium.in_samples(room * (best.total / room.sum()))
     contributions.flags.writeable = False
     return Coalition(agreement, contributions)
 

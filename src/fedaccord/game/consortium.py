@@ -225,9 +225,15 @@ class Consortium(Record):
 
     def totals_of(self, profiles: FloatArray) -> FloatArray:
         """X of each of many profiles, one per row."""
-        if self.equal_quality:
-            return np.asarray(profiles.sum(axis=-1))
         return np.asarray((profiles * self.quality).sum(axis=-1))
+
+    def in_samples(self, amounts: FloatArray) -> FloatArray:
+        """The samples behind amounts that count by quality: x_n = amount / q_n.
+
+        Whoever gives all it has gives exactly that many, whatever rounding says.
+        """
+        everything = amounts >= self.samples * self.quality
+        return np.where(everything, self.samples, np.minimum(amounts / self.quality, self.samples))
 
     def with_law(self, law: Law | Sequence[Law]) -> Consortium:
         """The same clients with another law of the loss."""

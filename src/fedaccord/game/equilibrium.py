@@ -104,7 +104,7 @@ def solve_equilibrium(consortium: Consortium) -> Equilibrium:
     filling = fill(consortium.satiation[np.newaxis], worth[np.newaxis])
     total, share = float(filling.total.item()), float(filling.share.item())
     critical = np.flatnonzero(filling.at_margin[0])
-    profile = filling.profile[0] / consortium.quality
+    profile = consortium.in_samples(filling.profile[0])
     profile.flags.writeable = False
     return Equilibrium(
         consortium=consortium,

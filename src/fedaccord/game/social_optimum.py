@@ -58,7 +58,7 @@ def solve_social_optimum(consortium: Consortium) -> SocialOptimum:
         points = everyone.stop(consortium.quality / consortium.cost_per_sample)
     worth = consortium.samples * consortium.quality
     filling = fill(points[np.newaxis], worth[np.newaxis])
-    profile = filling.profile[0] / consortium.quality
+    profile = consortium.in_samples(filling.profile[0])
     profile.flags.writeable = False
     return SocialOptimum(consortium, profile, float(filling.total.item()))
 

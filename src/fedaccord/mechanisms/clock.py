@@ -220,7 +220,7 @@ def exchanged(consortium: Consortium) -> FloatArray:
     quality, worth = consortium.quality, consortium.quality * consortium.samples
     if consortium.law.is_personal:
         levels = levels_one_by_one(consortium, np.ones(consortium.size), worth)
-        return np.minimum(levels / quality, consortium.samples)
+        return consortium.in_samples(levels)
     pull = quality * consortium.ratio
     enough = _stops_of(consortium.law, pull)
     samples = worth.tolist()
@@ -241,7 +241,7 @@ def exchanged(consortium: Consortium) -> FloatArray:
         level = min(level + rise, samples[client])
         reached += rise * left
         given[client] = level
-    return np.minimum(np.array(given, dtype=np.float64) / quality, consortium.samples)
+    return consortium.in_samples(np.array(given, dtype=np.float64))
 
 
 def _stops_of(law: Law, pull: FloatArray) -> Callable[[int, int], float]:

@@ -129,7 +129,7 @@ class Contract:
         truthful, why = _TRUTHFUL[self.information]
         return outcome_of(
             consortium,
-            np.minimum(menu.amounts[type_of] / consortium.quality, consortium.samples),
+            consortium.in_samples(menu.amounts[type_of]),
             payments=menu.rewards[type_of],
             enforced_by="a payer",
             punishment=None,
