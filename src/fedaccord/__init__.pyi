@@ -31,6 +31,8 @@ from .game.equilibrium import solve_equilibrium as solve_equilibrium
 from .game.paper import paper_consortium as paper_consortium
 from .game.social_optimum import price_of_anarchy as price_of_anarchy
 from .game.social_optimum import solve_social_optimum as solve_social_optimum
+from .interviews.interview import Interview as Interview
+from .interviews.interview import interview as interview
 from .mechanisms.comparison import MechanismComparison as MechanismComparison
 from .mechanisms.comparison import compare as compare
 from .repeated.match import Match as Match

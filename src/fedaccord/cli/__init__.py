@@ -18,6 +18,7 @@ from fedaccord.errors import FedaccordError, InvalidInput, Problem
 COMMANDS = {
     "demo": "Walk through an example of six hospitals, and write a report",
     "init": "Write a commented consortium file to start from",
+    "interview": "Find a client's numbers from what its people know",
     "solve": "Find the equilibrium, a better agreement, and its proof",
     "certify": "Prove or refute any profile",
     "play": "Play the repeated game, slot by slot",

@@ -1,0 +1,100 @@
+"""The questions of the interview, one by one on a terminal."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fedaccord.cli.console import CANNOT, escaped
+from fedaccord.errors import FedaccordError, InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.interviews.questions import Question
+
+_WELCOME = """\
+Numbers may be ranges: 5-8, or 600 give or take 30 %. Enter alone skips a question.
+Type back to return to the question before, or stop to end; then nothing is written.
+"""
+_STOPPED = "Stopped; nothing was written."
+
+
+def ask_all(known: dict[str, Any]) -> dict[str, Any]:
+    """The answers that are known already, and those to all other questions that are needed."""
+    from fedaccord.interviews.questions import QUESTIONS
+
+    typer.echo(_WELCOME)
+    given, asked = dict(known), list[str]()
+    while True:
+        open_questions = (q for q in QUESTIONS if q.key not in (*given, *asked) and q.asked(given))
+        question = next(open_questions, None)
+        if question is None:
+            return given
+        reply = _ask(question, len(asked) + 1, given)
+        if reply != "back":
+            asked.append(question.key)
+            given |= {question.key: reply} if reply else {}
+        elif asked:
+            given.pop(asked.pop(), None)
+        else:
+            typer.echo("   This is the first question.\n")
+
+
+def _ask(question: "Question", number: int, given: dict[str, Any]) -> str:
+    """The answer to one question; empty if it was skipped, and "back" to return."""
+    typer.echo(f"{number}. {question.asks}\n   {question.meaning}{_on_enter(question, given)}")
+    while True:
+        reply = reply_to("   > ")
+        if reply == "back":
+            return reply
+        if not reply and question.may_be_skipped(given):
+            typer.echo("")
+            return reply
+        if not reply:
+            typer.echo("   This one needs an answer.")
+            continue
+        try:
+            typer.echo(f"   {_understood(question.read(reply))}\n")
+        except InvalidInput as error:
+            typer.echo(f"   {escaped(error.problems[0].message)}")
+            continue
+        return reply
+
+
+def _on_enter(question: "Question", given: dict[str, Any]) -> str:
+    """What happens if the question is skipped."""
+    from fedaccord.interviews.questions import BY_KEY, alternatives_to
+
+    if not question.may_be_skipped(given):
+        return ""
+    if alternatives_to(question):
+        return "\n   (Enter: the next question asks it in another way)"
+    assumed = question.assumed or BY_KEY[question.instead_of].assumed
+    return f"\n   (Enter: {assumed})"
+
+
+def _understood(value: Any) -> str:
+    """What an answer means, in other words than it was given."""
+    from fedaccord.interviews.estimates import brief
+    from fedaccord.interviews.ranges import Range
+
+    if not isinstance(value, Range):
+        return f"= {escaped(str(value))}"
+    likely, low, high = brief(value.likely), brief(value.low), brief(value.high)
+    return f"= {likely}" if value.exact else f"= {likely}, from {low} to {high}"
+
+
+def reply_to(prompt: str) -> str:
+    """A line from the terminal. Ends the program on "stop", Ctrl-C and the end of the input."""
+    try:
+        reply = input(prompt).strip()
+    except KeyboardInterrupt:
+        typer.echo(f"\n{_STOPPED}", err=True)
+        raise
+    except EOFError:
+        raise FedaccordError(
+            "the interview ended before its last question, and nothing was written; without a "
+            "terminal, give the answers as options or with --answers"
+        ) from None
+    if reply.lower() == "stop":
+        typer.echo(_STOPPED)
+        raise typer.Exit(CANNOT)
+    return "back" if reply.lower() == "back" else reply

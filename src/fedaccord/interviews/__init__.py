@@ -1,0 +1,1 @@
+"""The interview: what people know about their organisation becomes the numbers of a client."""

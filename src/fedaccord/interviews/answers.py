@@ -1,0 +1,82 @@
+"""Answers to the questions: read, completed with defaults, and checked together."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedaccord.checks import check_type, unknown
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.interviews.questions import BY_KEY, QUESTIONS, Question, alternatives_to
+from fedaccord.interviews.ranges import Range
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is known after the interview."""
+
+    given: dict[str, Any]
+    """The answers as they were given, by question."""
+    values: dict[str, Any]
+    """Their values, and those that were assumed."""
+    assumed: frozenset[str]
+    """The questions that were not answered, and have a default."""
+
+    def numbers(self, *keys: str) -> dict[str, Range]:
+        """Those of these questions that have a value, with their ranges."""
+        return {key: self.values[key] for key in keys if key in self.values}
+
+
+def read_answers(given: Mapping[str, Any]) -> Answers:
+    """The values of all answers.
+
+    Args:
+        given: Answers by question: numbers, text ("5-8", "600 give or take 30 %"), pairs
+            [low, high] or tables of low, likely and high. None counts as not answered.
+
+    Raises:
+        InvalidInput: with every answer that is wrong or missing.
+    """
+    check_type("answers", given, Mapping)
+    given = {key: value for key, value in given.items() if value is not None}
+    problems = [*wrong_in(given), *missing_in(given)]
+    if problems:
+        raise InvalidInput(problems)
+    assumed = {question.key: question for question in QUESTIONS if _is_assumed(question, given)}
+    values = {
+        question.key: question.read(given.get(question.key, question.default))
+        for question in QUESTIONS
+        if question.key in given or question.key in assumed
+    }
+    return Answers(dict(given), values, frozenset(assumed))
+
+
+def wrong_in(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with these answers."""
+    for key, value in given.items():
+        if key not in BY_KEY:
+            yield Problem(key, f"there is no such question; {unknown(key, BY_KEY)}")
+            continue
+        try:
+            BY_KEY[key].read(value)
+        except InvalidInput as error:
+            yield from error.problems
+        first = BY_KEY[key].instead_of
+        # what a point is worth may be compared with what the cases say
+        if first in given and key != "point_worth":
+            yield Problem(key, f"{first} says the same; give one of them")
+
+
+def missing_in(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Questions that still need an answer."""
+    for question in QUESTIONS:
+        if question.key in given or not question.asked(given):
+            continue
+        if question.instead_of and BY_KEY[question.instead_of].when(given):
+            continue  # reported there
+        if question.default is None:
+            others = "".join(f" (or give {each.key})" for each in alternatives_to(question))
+            yield Problem(question.key, f"is missing: {question.asks}{others}")
+
+
+def _is_assumed(question: Question, given: Mapping[str, Any]) -> bool:
+    return question.default is not None and question.key not in given and question.asked(given)

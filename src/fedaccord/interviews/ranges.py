@@ -1,0 +1,169 @@
+"""What is known of a number: lowest, likely and highest; and how people write that.
+
+>>> read_range("5-8")
+Range(low=5.0, likely=6.5, high=8.0)
+>>> read_range("about 600, give or take 30 %")
+Range(low=420.0, likely=600.0, high=780.0)
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from math import isfinite
+from typing import Any, NamedTuple
+
+from fedaccord.checks import is_number, shown
+from fedaccord.errors import InvalidInput
+
+ABOUT = 0.2
+""""About 600" without anything more is 600, give or take this share of it."""
+
+
+class Range(NamedTuple):
+    """What is known of a number."""
+
+    low: float
+    likely: float
+    high: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether lowest and highest are the same."""
+        return self.low == self.high
+
+    def to_dict(self) -> dict[str, float]:
+        """The three numbers by name."""
+        return self._asdict()
+
+
+def spread(formula: Callable[[Mapping[str, float]], float], known: Mapping[str, Range]) -> Range:
+    """The range of a formula whose numbers have ranges.
+
+    The formula must rise or fall in each of its numbers, whatever the others are. It is then
+    lowest and highest where each number is at one of its ends, so only those are tried.
+
+    >>> known = {"price": Range(2, 3, 4), "speed": Range(1, 2, 2)}
+    >>> spread(lambda at: at["price"] / at["speed"], known)
+    Range(low=1.0, likely=1.5, high=4.0)
+    """
+    ends = [sorted({each.low, each.high}) for each in known.values()]
+    values = [formula(dict(zip(known, corner, strict=True))) for corner in product(*ends)]
+    likely = formula({name: each.likely for name, each in known.items()})
+    return Range(min(*values, likely), likely, max(*values, likely))
+
+
+# --- Reading -------------------------------------------------------------------------------
+
+
+def as_range(given: Any) -> Range:
+    """A range from a number, text, a pair [low, high] or a table of low, likely and high."""
+    if isinstance(given, str):
+        return read_range(given)
+    if is_number(given):
+        return _ordered(float(given), float(given), float(given))
+    if isinstance(given, Mapping) and {"low", "high"} <= given.keys() <= {"low", "likely", "high"}:
+        low, high = _number_in(given["low"]), _number_in(given["high"])
+        return _ordered(low, _number_in(given.get("likely", (low + high) / 2)), high)
+    if isinstance(given, Sequence) and len(given) in (2, 3):
+        low, *middle, high = map(_number_in, given)
+        return _ordered(low, middle[0] if middle else (low + high) / 2, high)
+    raise InvalidInput(f"must be a number or a range like 5-8, got {shown(given)}")
+
+
+def _number_in(value: Any) -> float:
+    if not is_number(value):
+        raise InvalidInput(f"must have numbers as its ends, got {shown(value)}")
+    return float(value)
+
+
+_TIMES = {"k": 1e3, "thousand": 1e3, "million": 1e6}
+_SCALE = re.compile(rf" ?({'|'.join(_TIMES)})$")
+_NUMBER = rf"[+-]?\d[\d,._]*(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
+_AMOUNT = rf"(?P<{{0}}>{_NUMBER})(?P<{{0}}_percent> ?%)?"
+_LIKELY, _LOW, _HIGH, _GAP = map(_AMOUNT.format, ("likely", "low", "high", "gap"))
+_DASH = r" ?(?:-|–|—|to|\.\.) ?"
+_BETWEEN = rf"(?:between |from )?{_LOW}{_DASH.replace('to', 'to|and')}{_HIGH}"
+_FORMS = [
+    re.compile(pattern)
+    for pattern in (
+        rf"(?P<about>about |around |roughly |~ ?|ca\.? )?{_LIKELY}",
+        rf"(?:about |around )?{_LIKELY},? ?(?:give or take|±|\+/?-|plus or minus) ?{_GAP}",
+        _BETWEEN,
+        rf"(?:about |around )?{_LIKELY} ?\(?,? ?{_BETWEEN}\)?",
+    )
+]
+_CURRENCY = re.compile(r"[€$£¥]|\b[A-Z]{3}\b")
+_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
+_PLAIN = re.compile(r"\d+(_\d+)*(\.\d+)?(e[+-]?\d+)?")
+_TWO_READINGS = re.compile(r"([1-9]\d{0,2})\.(\d{3})")
+
+
+def read_range(text: str) -> Range:
+    """The range that a text means.
+
+    It may be a number ("12,000", "5 %", "1.5 million", "€ 80"), "5-8" or "between 5 and 8" (likely
+    is the middle), "about 600" (give or take 20 %), "600, give or take 30 %" or "600 ± 50", or
+    "600 (400-900)".
+    """
+    words = " ".join(_CURRENCY.sub(" ", text).lower().split())
+    found = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
+    if found is None:
+        raise InvalidInput(
+            "must be a number or a range like 5-8 or 600 give or take 30 %, got " + shown(text)
+        )
+    parts = found.groupdict()
+    if parts.get("high"):
+        parts["low_percent"] = parts["low_percent"] or parts["high_percent"]  # "5-8 %"
+        if not _SCALE.search(parts["low"]) and (scale := _SCALE.search(parts["high"])):
+            parts["low"] += scale[0]  # "40-90k"
+    if "gap" in parts:
+        return _around(parts)
+    ends = [_part(parts, name) for name in ("low", "likely", "high") if parts.get(name)]
+    if len(ends) == 1:
+        gap = ABOUT * ends[0] if parts["about"] else 0.0
+        return _ordered(ends[0] - gap, ends[0], ends[0] + gap)
+    if len(ends) == 2:
+        return _ordered(ends[0], sum(ends) / 2, ends[1])
+    return _ordered(*ends)
+
+
+def _around(parts: dict[str, Any]) -> Range:
+    """A number, give or take a share of it or an amount."""
+    likely, gap = _part(parts, "likely"), _part(parts, "gap")
+    if parts["gap_percent"] and parts["likely_percent"]:
+        raise InvalidInput(
+            f"could mean points or a share of {100 * likely:g} %; write both ends, as in 3-7 %"
+        )
+    if parts["gap_percent"]:
+        gap *= likely
+    return _ordered(likely - gap, likely, likely + gap)
+
+
+def _part(parts: dict[str, Any], name: str) -> float:
+    """One number of a text."""
+    scale = _SCALE.search(parts[name])
+    value = _read_number(_SCALE.sub("", parts[name]).rstrip(","))
+    value *= _TIMES[scale[1]] if scale else 1.0
+    return value / 100 if parts[f"{name}_percent"] else value
+
+
+def _read_number(text: str) -> float:
+    bare = text.lstrip("+-")
+    if two := _TWO_READINGS.fullmatch(bare):
+        raise InvalidInput(
+            f"could mean {two[1]}{two[2]} or {float(bare):g}; write it without the dot, or as "
+            f"{float(bare):g}"
+        )
+    if _GROUPED.fullmatch(bare):
+        bare = bare.replace(",", "")
+    elif not _PLAIN.fullmatch(bare):
+        raise InvalidInput(f"must be a number like 12,000 or 1.5, got {shown(text)}")
+    return float(bare) * (-1 if text.startswith("-") else 1)
+
+
+def _ordered(low: float, likely: float, high: float) -> Range:
+    if not all(map(isfinite, (low, likely, high))):
+        raise InvalidInput("must be finite")
+    if not low <= likely <= high:
+        raise InvalidInput(f"must go from low to high, got {low:g}, {likely:g}, {high:g}")
+    return Range(low, likely, high)
