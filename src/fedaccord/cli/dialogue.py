@@ -24,8 +24,8 @@ def ask_all(known: dict[str, Any]) -> dict[str, Any]:
     typer.echo(_WELCOME)
     given, asked = dict(known), list[str]()
     while True:
-        open_questions = (q for q in QUESTIONS if q.key not in (*given, *asked) and q.asked(given))
-        question = next(open_questions, None)
+        left = (q for q in QUESTIONS if q.spoken and q.key not in (*given, *asked))
+        question = next((q for q in left if q.asked(given)), None)
         if question is None:
             return given
         reply = _ask(question, len(asked) + 1, given)

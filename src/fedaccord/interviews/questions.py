@@ -40,13 +40,16 @@ class Question:
     """The same in words."""
     instead_of: str = ""
     """The question that this one can replace; it is asked if that one was skipped."""
+    spoken: bool = True
+    """Whether a person is asked. Few people know the others, and all of these have a default."""
     when: Callable[[Given], bool] = lambda _: True
     """Whether the answers so far make this question necessary."""
 
     def asked(self, given: Given) -> bool:
         """Whether it needs to be asked after these answers."""
-        others = {self.instead_of, *(other.key for other in alternatives_to(self))}
-        return self.when(given) and not others & given.keys()
+        others = alternatives_to(self) + ([BY_KEY[self.instead_of]] if self.instead_of else [])
+        answered = any(other.key in given and other.when(given) for other in others)
+        return self.when(given) and not answered
 
     def may_be_skipped(self, given: Given) -> bool:
         """Whether it has a default, or another question asks for the same in another way."""
@@ -124,7 +127,7 @@ def _of_errors(given: Given) -> bool:
 
 
 def _from_cases(given: Given) -> bool:
-    return "cases_per_year" in given and "point_worth" not in given
+    return _of_errors(given) and "cases_per_year" in given and "point_worth" not in given
 
 
 def _of_staff(given: Given) -> bool:
@@ -156,6 +159,7 @@ QUESTIONS = (
         "whole",
         default="50",
         assumed="50 rounds in a training",
+        spoken=False,
     ),
     Question(
         "cases_per_month",
@@ -210,7 +214,7 @@ QUESTIONS = (
     Question(
         "staff_hours",
         "How many hours of staff does preparing the data take for one training?",
-        "Export, pseudonymisation, checks: for all its cases. Not what is the same for few cases.",
+        "Export, pseudonymisation, checks. Leave out what does not grow with the number of cases.",
         positive=False,
         default="0",
         assumed="preparing the data takes no staff",
@@ -228,6 +232,7 @@ QUESTIONS = (
         "measure",
         default="error",
         assumed="accuracy, the share of cases that it gets right",
+        spoken=False,
     ),
     Question(
         "cases_per_year",

@@ -78,7 +78,7 @@ def _number_in(value: Any) -> float:
 
 _TIMES = {"k": 1e3, "thousand": 1e3, "million": 1e6}
 _SCALE = re.compile(rf" ?({'|'.join(_TIMES)})$")
-_NUMBER = rf"[+-]?\d[\d,._]*(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
+_NUMBER = rf"[+-]?\.?\d[\d,._]*(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
 _AMOUNT = rf"(?P<{{0}}>{_NUMBER})(?P<{{0}}_percent> ?%)?"
 _LIKELY, _LOW, _HIGH, _GAP = map(_AMOUNT.format, ("likely", "low", "high", "gap"))
 _DASH = r" ?(?:-|–|—|to|\.\.) ?"
@@ -93,8 +93,10 @@ _FORMS = [
     )
 ]
 _CURRENCY = re.compile(r"[€$£¥]|\b[A-Z]{3}\b")
+_LONGEST = 100
+"""Characters of an answer; the patterns would take long to refuse a very long one."""
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
-_PLAIN = re.compile(r"\d+(_\d+)*(\.\d+)?(e[+-]?\d+)?")
+_PLAIN = re.compile(r"(\d+(_\d+)*(\.\d+)?|\.\d+)(e[+-]?\d+)?")
 _TWO_READINGS = re.compile(r"([1-9]\d{0,2})\.(\d{3})")
 
 
@@ -105,8 +107,9 @@ def read_range(text: str) -> Range:
     is the middle), "about 600" (give or take 20 %), "600, give or take 30 %" or "600 ± 50", or
     "600 (400-900)".
     """
-    words = " ".join(_CURRENCY.sub(" ", text).lower().split())
+    words = " ".join(_CURRENCY.sub(" ", text[:_LONGEST]).lower().split())
     found = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
+    found = None if len(text) > _LONGEST else found
     if found is None:
         raise InvalidInput(
             "must be a number or a range like 5-8 or 600 give or take 30 %, got " + shown(text)

@@ -1,0 +1,183 @@
+"""`fedaccord interview`: asked one by one, by options, by a file of answers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import fedaccord as fa
+from fedaccord.cli import app
+from fedaccord.cli.options import flag_of
+from fedaccord.interviews.questions import QUESTIONS
+from tests.cli.conftest import Run
+from tests.interviews.organisations import HOSPITAL, LEAST, _slots_in_files  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("_slots_in_files")
+
+
+def options(answers: dict[str, Any]) -> list[str]:
+    return [word for key, value in answers.items() for word in (flag_of(key), str(value))]
+
+
+def typed(lines: list[str], *words: str) -> Result:
+    """Runs the interview, and types these lines."""
+    text = "".join(f"{line}\n" for line in lines)
+    return CliRunner().invoke(app, ["interview", *words], input=text, catch_exceptions=False)
+
+
+REPLIES = [
+    *("St Mary", "", "quarterly"),  # name, currency, slot
+    *("2,000", "2", "", "6"),  # cases a month, years, no price but minutes of annotation
+    *("2.5", "200", "40", "80"),  # machine, throughput, staff, wage
+    *("30,000", "25,000", "300", "2 %", "20 %"),  # cases a year, and what a wrong one costs
+    *("3 %", "10 %"),  # interest, chance of ending
+]
+
+
+def test_a_conversation(run: Run) -> None:
+    result = typed([*REPLIES, "yes"], "new.toml")
+    assert result.exit_code == 0, result.output
+    assert "1. What is the organisation called?" in result.stdout
+    assert "valuation = 1,191,000" in result.stdout
+    assert "20 % x (2 % x 25,000 + 98 % x 300) = 158.8" in result.stdout
+    assert "Wrote new.toml." in result.stdout
+    [client] = fa.load_consortium("new.toml")
+    assert client == fa.Client("St Mary", 1_191_000, 1.067, 48_000, 0.0, 0.96683)
+    assert len(REPLIES) == 18
+
+
+def test_mistakes_going_back_and_needed_answers(run: Run) -> None:
+    replies = [
+        *("back", "", "Wrong name", "back", "St Mary"),
+        *("euro", "back", "St Mary", "EUR", "3 moons"),
+        *REPLIES[2:],
+    ]
+    result = typed([*replies, "perhaps", "yes"], "new.toml")
+    assert result.exit_code == 0, result.output
+    for words in (
+        "This is the first question.",
+        "This one needs an answer.",
+        "must be three letters like EUR, got 'euro'",
+        "must be a stretch of time",
+    ):
+        assert words in result.stdout
+    assert fa.load_consortium("new.toml").names == ("St Mary",)
+
+
+@pytest.mark.parametrize("number", range(len(REPLIES) + 1))
+def test_stopping_leaves_nothing(run: Run, number: int) -> None:
+    stopped = typed([*REPLIES[:number], "stop"], "new.toml")
+    assert (stopped.exit_code, list(Path().iterdir())) == (2, [])
+    assert stopped.stdout.endswith("Stopped; nothing was written.\n")
+    ended = typed(REPLIES[:number], "new.toml")
+    assert (ended.exit_code, list(Path().iterdir())) == (2, [])
+    assert ended.stderr.startswith("Error: the interview ended before its last question")
+
+
+def test_interrupting_leaves_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupt)
+    result = CliRunner().invoke(app, ["interview", "new.toml"])
+    assert "Stopped; nothing was written." in result.stderr
+    assert list(Path().iterdir()) == []
+
+
+def test_saying_no_leaves_nothing(run: Run) -> None:
+    result = typed([*REPLIES, "no"], "new.toml")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("Nothing was written.\n")
+    assert list(Path().iterdir()) == []
+
+
+def test_only_what_is_missing_is_asked(run: Run) -> None:
+    known = {key: value for key, value in HOSPITAL.items() if key != "false_cost"}
+    result = typed(["", "", "300"], *options(known))
+    assert result.exit_code == 0
+    assert "What does a false finding cost?" in result.stdout
+    assert "What does a missed finding cost?" not in result.stdout
+    assert "For a consortium file:\n\n[[clients]]\n" in result.stdout
+
+
+def test_options_for_every_question(run: Run) -> None:
+    shown = run("interview", "--help").stdout
+    for question in QUESTIONS:
+        assert f"{flag_of(question.key)} " in shown
+    result = run("interview", *options(HOSPITAL), "--format", "json")
+    assert json.loads(result.stdout, parse_constant=pytest.fail) == fa.interview(HOSPITAL).to_dict()
+
+
+def test_a_file_of_answers_and_options_before_them(run: Run) -> None:
+    Path("answers.json").write_text(json.dumps(LEAST | {"gpu_price": [1, 3], "slot": None}))
+    words = ("interview", "--answers", "answers.json", "--name", "Other", "--format", "json")
+    answer = json.loads(run(*words).stdout)
+    assert answer["name"] == "Other"
+    [price] = [row for row in answer["answers"] if row["question"] == "gpu_price"]
+    assert price["value"] == {"low": 1, "likely": 2, "high": 3}
+
+
+def test_one_client_after_the_other(run: Run) -> None:
+    assert run("interview", "c.toml", *options(LEAST)).exit_code == 0
+    monthly = run("interview", "c.toml", *options(HOSPITAL | {"slot": "1 month"}))
+    assert monthly.exit_code == 2
+    assert monthly.stderr == (
+        'Error: c.toml: slot: is "3 months" in this file, but "1 month" in the answers\n'
+    )
+    second = run("interview", "c.toml", *options(HOSPITAL))
+    assert second.exit_code == 0, second.output
+    assert '+name = "University Hospital"' in second.stdout
+    first, other = fa.load_consortium("c.toml")
+    assert (first.name, other.valuation) == ("Least", 1_191_000)
+    again = run("interview", "c.toml", *options(LEAST | {"point_worth": 600}))
+    assert (
+        "-valuation = 12_500  # interview: a percentage point is worth 500 a year" in again.stdout
+    )
+    assert (
+        "+valuation = 15_000  # interview: a percentage point is worth 600 a year" in again.stdout
+    )
+    assert list(fa.load_consortium("c.toml"))[1] == other
+
+
+def test_rounds_and_slot_come_from_the_file(run: Run) -> None:
+    run("init", "c.toml")
+    Path("c.toml").write_text(
+        Path("c.toml").read_text("utf-8").replace("rounds = 50", "rounds = 7"), encoding="utf-8"
+    )
+    answer = json.loads(run("interview", "c.toml", *options(LEAST), "--format", "json").stdout)
+    assert answer["rounds"] == 7
+    assert len(fa.load_consortium("c.toml")) == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--gpu-price", "12.000"], "--gpu-price: could mean 12000 or 12;"),
+        (["--prevalence", "5"], "--prevalence: must be from 0 to 100 %"),
+        (["--format", "json"], "--cases-per-month: is missing: How many new cases"),
+        (["--answers", "no.json"], "no.json: there is no such file"),
+        (["--answers", "list.json"], "list.json: must be an object with an answer"),
+        (["--answers", "broken.json"], "broken.json: is not usable JSON"),
+        (["--answers", "wrong.json"], "wrong.json: "),
+        (["list.json", "--answers", "list.json"], "list.json: is an input of this command"),
+        (["broken.toml"], "broken.toml: is not TOML"),
+        (["nowhere/new.toml"], "nowhere/new.toml: cannot be written"),
+        (["csv.toml"], "csv.toml: takes its clients from c.csv"),
+    ],
+)
+def test_wrong_input(run: Run, words: list[str], message: str) -> None:
+    Path("list.json").write_text("[1]")
+    Path("broken.json").write_text("[1")
+    Path("wrong.json").write_text('{"gpu_price": {"low": 3}}')
+    Path("broken.toml").write_text("rounds = ")
+    Path("csv.toml").write_text('rounds = 5\ndiscount_factor = 0.5\nclients = "c.csv"')
+    Path("c.csv").write_text("name,valuation,cost_per_sample,samples\nA,1,1,5\n")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    result = run("interview", "--name", "A", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
