@@ -44,6 +44,7 @@ def schemas() -> dict[str, Schema]:
         "profile": profile_file(),
         "solve": output("What `fedaccord solve --format json` prints", Solution),
         "certify": output("What `fedaccord certify --format json` prints", Certified),
+        "interview": output("What `fedaccord interview --format json` prints", Interview),
         "ledger": ledger(),
     }
 
@@ -325,6 +326,76 @@ class Certified(_Output):
 
     consortium: Consortium
     certificate: Certificate
+
+
+class InterviewRange(_Output):
+    """What is known of a number."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class InterviewStep(InterviewRange):
+    """One step of a calculation, and its value."""
+
+    name: str
+    formula: str
+    """In words."""
+    calculation: str
+    """The same with the likely numbers."""
+
+
+class InterviewResult(InterviewRange):
+    """One of the client's numbers, per slot."""
+
+    field: Literal["valuation", "cost_per_sample", "samples", "discount_factor"]
+    source: str
+    """Where it came from, in a few words."""
+    steps: list[InterviewStep]
+    """Every step; the last is the result."""
+
+
+class InterviewAnswer(_Output):
+    """The answer to one question."""
+
+    question: str
+    asks: str
+    """The question in words."""
+    value: str | int | InterviewRange
+    assumed: bool
+    """Whether it is the default."""
+
+
+class InterviewClient(_Output):
+    """The numbers as a file gets them."""
+
+    name: str
+    valuation: float
+    cost_per_sample: float
+    samples: float
+    discount_factor: float
+
+
+class Interview(_Output):
+    """What an organisation answered, and the numbers that follow from it."""
+
+    name: str
+    currency: str
+    slot: str
+    """The length of a slot, in words."""
+    slots_per_year: float
+    rounds: int
+    """Rounds of federated averaging in a slot."""
+    measure: str
+    """What is lost when the model is worse."""
+    point_worth_per_year: InterviewRange
+    """What 0.01 of the measure is worth in a year."""
+    client: InterviewClient
+    results: list[InterviewResult]
+    answers: list[InterviewAnswer]
+    doubts: list[str]
+    """Questions about results that are unlikely."""
 
 
 def output(title: str, model: type[BaseModel]) -> Schema:

@@ -11,12 +11,14 @@ from jsonschema import Draft4Validator, ValidationError, validators
 from typer.testing import CliRunner
 
 from fedaccord.cli import app
+from fedaccord.cli.options import flag_of
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import build_consortium, example_text
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.ledger.chain import Entry
 from fedaccord.protocol.terms import Terms
 from tests.flower.stories import SUSPENDING, TERMS, told
+from tests.interviews.organisations import HOSPITAL, LEAST
 from tests.schemas import DRAFT_4, FOLDER, schemas, text_of
 
 SCHEMAS = schemas()
@@ -131,6 +133,16 @@ def test_solve(name: str) -> None:
     del solution["agreement"]["kind"]
     with pytest.raises(ValidationError):
         check("solve", solution)
+
+
+@pytest.mark.parametrize("answers", [HOSPITAL, LEAST, LEAST | {"point_worth": 1}])
+def test_interview(answers: dict[str, Any]) -> None:
+    words = [word for key, value in answers.items() for word in (flag_of(key), str(value))]
+    record = printed("interview", *words)
+    check("interview", record)
+    del record["results"][0]["steps"][0]["formula"]
+    with pytest.raises(ValidationError):
+        check("interview", record)
 
 
 def test_every_form_of_a_profile() -> None:

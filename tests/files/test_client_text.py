@@ -1,10 +1,14 @@
 """One client more in a file, or other numbers for one; everything else stays."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fedaccord as fa
+from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
 from fedaccord.files.client_text import Entry, new_file, with_client
 from fedaccord.files.consortium import example_text
@@ -122,3 +126,40 @@ def test_clients_that_are_not_tables(tmp_path: Path) -> None:
     path.write_text(f"rounds = 50\ndiscount_factor = 0.5\nclients = [{row}]\n")
     with pytest.raises(InvalidInput, match=r"write them as \[\[clients\]\] tables"):
         with_client(path, "A", ENTRIES, SHARED)
+
+
+HEAD = "rounds = 50\ndiscount_factor = 0.5\n"
+BODY = 'name = " A "\nvaluation = 1  # v\nsamples = 5\ncost_per_sample = 1\n'
+CPU = "[clients.cpu]  # machine\nchip = 1  # old\nhertz = 1\ncycles_per_sample = 1\n# tail\n"
+FORMS = {
+    "spaces in the header": f"{HEAD}[[ clients ]]\n{BODY}",
+    "a quoted header": f'{HEAD}[["clients"]]\n{BODY}',
+    "indented": f"{HEAD}\n  [[clients]]\n  " + BODY.replace("\n", "\n  ").rstrip() + "\n  # end\n",
+    "no line end": f"{HEAD}[[clients]]\n{BODY}".rstrip(),
+    "quoted rounds": f"{HEAD}[[clients]]\n{BODY}".replace("rounds", '"rounds"'),
+    "a byte order mark": f"\ufeff{HEAD}[[clients]]\n{BODY}",
+    "a table of a machine": f"{HEAD}[[clients]]\n{BODY}".replace("cost_per_sample = 1\n", CPU),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["A", "Nobody yet"])
+def test_other_forms_of_a_file(tmp_path: Path, form: str, name: str) -> None:
+    path = tmp_path / "consortium.toml"
+    path.write_text(FORMS[form], encoding="utf-8")
+    after = changed(path, name)
+    assert after.names == (("A",) if name == "A" else ("A", name))
+    assert 'slot = "3 months"' in path.read_text(encoding="utf-8")
+
+
+@given(st.text(min_size=1).filter(lambda name: name.strip() and name.isprintable()))
+def test_any_name(name: str) -> None:
+    name = normalised(name.strip())
+    text = new_file(name, ENTRIES, {"rounds": 50})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "c.toml")
+        path.write_text(text, encoding="utf-8")
+        assert fa.load_consortium(path).names == (name,)
+        other = with_client(path, f"{name}{name}", ENTRIES, {"rounds": 50})
+        path.write_text(other, encoding="utf-8")
+        assert fa.load_consortium(path).names == (name, f"{name}{name}")

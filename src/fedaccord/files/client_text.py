@@ -19,7 +19,6 @@ from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.consortium import build_consortium, load_consortium
 from fedaccord.files.reading import TOML_LIMIT, load_toml, parse_toml, read_text
-from fedaccord.game.consortium import Consortium
 from fedaccord.game.slot import slots_per_year
 
 
@@ -65,32 +64,40 @@ def with_client(path: str | Path, name: str, entries: Entries, shared: Shared) -
         InvalidInput: if the file is wrong, or shares something else.
     """
     path = Path(path)
-    consortium = check_has_tables(path)
+    consortium = load_consortium(path)
+    document = _parsed(path)
     before = load_toml(path)
     _check_shared(before, shared, path)
-    text = read_text(path, TOML_LIMIT)
     try:
-        document = tomlkit.parse(text)
-        listed: Any = document["clients"]
         if normalised(name) in consortium.names:
+            listed: Any = document["clients"]
             n = consortium.index(name)
             listed[n] = _with_entries(listed[n], entries)
             changed = tomlkit.dumps(document)
         else:
             changed = _with_another(document, client_text(name, entries))
     except TOMLKitError as error:
-        raise InvalidInput(f"cannot be rewritten: {error}", str(path)) from None
+        raise _cannot_be_rewritten(error, path) from None
     changed = _with_shared(changed, {key: shared[key] for key in shared if key not in before})
-    if "\r\n" in text:
+    if "\r\n" in read_text(path, TOML_LIMIT):
         changed = re.sub(r"(?<!\r)\n", "\r\n", changed)
     _check_others(before, parse_toml(changed, str(path)), normalised(name), path)
     return changed
 
 
-def check_has_tables(path: Path) -> Consortium:
-    """The consortium in the file at `path`, whose clients must be tables."""
-    consortium = load_consortium(path)
-    clients = tomlkit.parse(read_text(path, TOML_LIMIT))["clients"]
+def check_has_tables(path: Path) -> None:
+    """Refuse a consortium file to which no client could be added."""
+    load_consortium(path)
+    _parsed(path)
+
+
+def _parsed(path: Path) -> tomlkit.TOMLDocument:
+    """The document of a file without mistakes, whose clients must be tables."""
+    try:
+        document = tomlkit.parse(read_text(path, TOML_LIMIT))
+    except TOMLKitError as error:
+        raise _cannot_be_rewritten(error, path) from None
+    clients = document["clients"]
     if isinstance(clients, str):
         raise InvalidInput(f"takes its clients from {clients}; add the numbers there", str(path))
     if not isinstance(clients, AoT):
@@ -99,7 +106,11 @@ def check_has_tables(path: Path) -> Consortium:
             "can have a comment",
             str(path),
         )
-    return consortium
+    return document
+
+
+def _cannot_be_rewritten(error: TOMLKitError, path: Path) -> InvalidInput:
+    return InvalidInput(f"cannot be rewritten: {error}", str(path))
 
 
 def _check_shared(data: Mapping[str, Any], shared: Shared, path: Path) -> None:
@@ -117,55 +128,59 @@ def _check_shared(data: Mapping[str, Any], shared: Shared, path: Path) -> None:
 def _with_entries(client: Table, entries: Entries) -> Table:
     """A client's table with these numbers, each where it was, and new ones after its last key."""
     left = dict(entries)
-    body = [(key, item) for key, item in client.value.body]
+    body = list(client.value.body)
     last = max(n for n, (key, _) in enumerate(body) if key is not None)
     table = tomlkit.table()
     for n, (key, item) in enumerate(body):
+        # the cost takes the place of the figures of a machine
         field = "" if key is None else key.key.partition(".")[0]
-        if key is None:
-            table.append(None, item)  # a comment or an empty line
-        elif field in left:
-            _append(table, field, left.pop(field), item)
-        elif field == "cpu" and "cost_per_sample" in entries:
-            if "cost_per_sample" in left:
-                _append(table, "cost_per_sample", left.pop("cost_per_sample"), item)
+        field = "cost_per_sample" if field == "cpu" and "cost_per_sample" in entries else field
+        if field not in entries:
+            table.append(key, item)  # without a key it is a comment or an empty line
         else:
-            table.append(key, item)
+            _append_comments(table, item)
+            if field in left:
+                _append(table, field, left.pop(field))
         if n == last:
             for other, entry in left.items():
-                _append(table, other, entry, None)
+                _append(table, other, entry)
     return table
 
 
-def _append(table: Table, field: str, entry: Entry, old: Item | None) -> None:
-    """Append a number with its comment, and before it the comment that the old number had."""
-    said = old.trivia.comment if old is not None else ""
-    if said and not said.lstrip("# ").startswith(_OURS):
-        table.add(tomlkit.comment(said.lstrip("# ")))
+def _append(table: Table, field: str, entry: Entry) -> None:
+    """Append a number with its comment."""
     number = tomlkit.value(_text(entry.value))
     number.comment(entry.comment)
     number.trivia.comment_ws = "  "
     table.append(field, number)
 
 
+def _append_comments(table: Table, old: Item) -> None:
+    """Append the comments on numbers that are replaced, each on a line of its own."""
+    for said in re.findall(r"#[ \t]*([^\r\n]*)", f"{old.trivia.comment}\n{old.as_string()}"):
+        if not said.startswith(_OURS):
+            table.add(tomlkit.comment(said))
+
+
 def _with_another(document: tomlkit.TOMLDocument, client: str) -> str:
     """The document with one more table after the last client."""
     listed: Any = document["clients"]
-    mark = f"fedaccord-{len(listed)}"
-    listed.append(tomlkit.item({"name": mark}))
+    mark = f'name = "client {len(listed)} is to follow"'
+    listed.append(tomlkit.parse(mark))
     marked = tomlkit.dumps(document)
-    start = marked.index(f'[[clients]]\nname = "{mark}"\n')
-    end = marked.index("\n", marked.index(mark)) + 1
-    before, after = marked[:start].rstrip("\r\n"), marked[end:].lstrip("\r\n")
+    start = marked.rindex("[[", 0, marked.index(mark))
+    before, after = marked[:start].rstrip(), marked[marked.index(mark) + len(mark) :].lstrip()
     return f"{before}\n\n{client}" + (f"\n{after}" if after else "")
 
 
 def _with_shared(text: str, missing: Shared) -> str:
-    """The text with these keys after the line that says how many rounds there are."""
+    """The text with these keys after the line that says how many rounds there are, or on top."""
     if not missing:
         return text
     lines = "".join(f"{key} = {_text(value)}  # {_NOTES[key]}\n" for key, value in missing.items())
-    return re.sub(r"(?m)^([ \t]*rounds[ \t]*=.*\n)", lambda found: found[1] + lines, text, count=1)
+    rounds = re.search(r"(?m)^[ \t]*rounds[ \t]*=.*\n", text)
+    place = rounds.end() if rounds else 0
+    return text[:place] + lines + text[place:]
 
 
 def _check_others(before: dict[str, Any], after: dict[str, Any], name: str, path: Path) -> None:
@@ -173,7 +188,7 @@ def _check_others(before: dict[str, Any], after: dict[str, Any], name: str, path
     build_consortium(after, path)
 
     def others(data: dict[str, Any]) -> list[Any]:
-        return [each for each in data["clients"] if normalised(each["name"]) != name]
+        return [each for each in data["clients"] if normalised(each["name"].strip()) != name]
 
     same = {key: after.get(key) for key in before} | {"clients": None} == before | {"clients": None}
     if not same or others(before) != others(after):

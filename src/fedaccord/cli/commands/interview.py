@@ -155,7 +155,7 @@ def _interview(given: dict[str, Any], path: Path | None) -> "Interview":
 def _show(result: "Interview") -> None:
     """Every number with its range and steps, what was assumed, and what to look at again."""
     console, currency = output(), result.currency
-    console.print(f"{escaped(result.name)}: per slot of {escaped(result.slot)}, in {currency}\n")
+    console.print(f"{escaped(result.name)}: in {currency}, for one slot ({escaped(result.slot)})\n")
     for estimate in result.estimates.values():
         console.print(f"{estimate.field} = {_with_range(estimate.value)}", style="bold")
         for step in estimate.steps:
