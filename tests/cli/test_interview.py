@@ -70,7 +70,7 @@ def test_mistakes_going_back_and_needed_answers(run: Run) -> None:
 @pytest.mark.parametrize("number", range(len(REPLIES) + 1))
 def test_stopping_leaves_nothing(run: Run, number: int) -> None:
     stopped = typed([*REPLIES[:number], "stop"], "new.toml")
-    assert (stopped.exit_code, list(Path().iterdir())) == (2, [])
+    assert (stopped.exit_code, list(Path().iterdir())) == (130, [])
     assert stopped.stdout.endswith("Stopped; nothing was written.\n")
     ended = typed(REPLIES[:number], "new.toml")
     assert (ended.exit_code, list(Path().iterdir())) == (2, [])

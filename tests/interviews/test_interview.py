@@ -2,9 +2,12 @@
 
 import json
 import random
+import tomllib
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.errors import InvalidInput
@@ -137,6 +140,8 @@ def test_doubts_about_a_wrong_case(answers: dict[str, Any], words: str) -> None:
         (LEAST | {"measure": "f1"}, "measure: must be one of 'error', 'loss'"),
         (LEAST | {"gpu_price": 0}, "gpu_price: must be more than 0"),
         (LEAST | {"gpu_price": float("nan")}, "gpu_price: must be finite"),
+        (LEAST | {"gpu_price": 1e-320}, "gpu_price: must be from 1e-12 to 1e+12"),
+        (LEAST | {"gpu_price": "1e300"}, "gpu_price: must be from 1e-12 to 1e+12"),
         (LEAST | {"interest": "3"}, "did you mean 3 %?"),
         (LEAST | {"interest": 0, "ending": 0}, "interest and the chance of ending must not both"),
         (LEAST | {"interest": [0, 0.1], "ending": 0}, "must not both be 0, not even at their"),
@@ -195,3 +200,32 @@ def test_every_question_is_asked_in_words() -> None:
         assert question.spoken or question.default
         if question.default:
             question.read(question.default)
+
+
+ANSWER = (
+    st.sampled_from([0, 1e-12, 1e12, 1, 0.5, "5-8", "5-8 %", "about 600", "1e9", "99 %", [0, 1]])
+    | st.floats(0, 1)
+    | st.floats(1e-12, 1e12)
+)
+TIMES = st.sampled_from(["3 months", "0.000001 days", "999999 years", "weekly"])
+
+
+@given(
+    st.fixed_dictionaries(
+        {"name": st.just("A"), "rounds": st.sampled_from([1, 50, 2**53]), "slot": TIMES},
+        optional={
+            question.key: ANSWER for question in QUESTIONS if question.kind in ("amount", "share")
+        },
+    )
+)
+@settings(max_examples=300)
+def test_any_numbers_give_a_client_or_are_refused(answers: dict[str, Any]) -> None:
+    try:
+        found = fa.interview(LEAST | answers)
+    except InvalidInput:
+        return
+    json.dumps(found.to_dict(), allow_nan=False)
+    for estimate in found.estimates.values():
+        assert estimate.value.low <= estimate.value.likely <= estimate.value.high
+    data = tomllib.loads(found.written_into("no such file.toml"))
+    fa.Consortium.of([fa.Client(**client) for client in data["clients"]], rounds=data["rounds"])

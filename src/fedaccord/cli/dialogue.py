@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fedaccord.cli.console import CANNOT, escaped
+from fedaccord.cli.console import INTERRUPTED, escaped
 from fedaccord.errors import FedaccordError, InvalidInput
 
 if TYPE_CHECKING:
@@ -96,5 +96,5 @@ def reply_to(prompt: str) -> str:
         ) from None
     if reply.lower() == "stop":
         typer.echo(_STOPPED)
-        raise typer.Exit(CANNOT)
+        raise typer.Exit(INTERRUPTED)
     return "back" if reply.lower() == "back" else reply

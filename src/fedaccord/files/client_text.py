@@ -199,5 +199,5 @@ def _text(value: Any) -> str:
     """A value in TOML; a number as the shortest text that reads back as the same."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # printable: JSON's escapes will do
-    whole = float(value).is_integer() and abs(value) < 1e15
+    whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1e15)
     return f"{int(value):_}" if whole else repr(float(value))

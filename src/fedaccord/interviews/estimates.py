@@ -63,7 +63,7 @@ def brief(value: float) -> str:
     >>> brief(1191000), brief(0.06666666), brief(158.8)
     ('1,191,000', '0.06667', '158.8')
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.4g}"
 
 
 def percent(value: float) -> str:

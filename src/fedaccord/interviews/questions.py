@@ -16,6 +16,8 @@ from fedaccord.interviews.ranges import Range, as_range
 Given: TypeAlias = Mapping[str, Any]
 """Answers as they were given, by question."""
 
+_LARGEST = 1e12
+"""Of an answer; no product of answers is then beyond what a number can hold."""
 MEASURES = ("error", "loss", "1 - AUC", "1 - concordance")
 """What can be lost: error is 1 - accuracy."""
 
@@ -97,6 +99,8 @@ def _whole(given: Any, _: Question) -> int:
 
 def _amount(given: Any, question: Question) -> Range:
     found = as_range(given)
+    if found.high > _LARGEST or 0 < found.low < 1 / _LARGEST:
+        raise InvalidInput(f"must be from {1 / _LARGEST:g} to {_LARGEST:g}, got {shown(given)}")
     if found.low < 0 or (question.positive and found.low == 0):
         least = "more than 0" if question.positive else "0 or more"
         raise InvalidInput(f"must be {least}, got {shown(given)}")
