@@ -111,5 +111,3 @@ def a_little_different(law: Law, clients: int, rng: np.random.Generator) -> list
         )
         for _ in range(clients)
     ]
-
-

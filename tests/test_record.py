@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fedaccord.training.calibration import Losses
 from typer.testing import CliRunner
 
 import fedaccord as fa
@@ -23,7 +24,6 @@ from fedaccord.repeated.deviators import deviator_of
 from fedaccord.repeated.match import play
 from fedaccord.repeated.strategies import DeviateOnce
 from fedaccord.repeated.tolerance import find_tolerance
-from fedaccord.training.calibration import Losses
 from fedaccord.training.comparison import Comparison, ProfileScore, estimate
 from fedaccord.training.course import Course, Score, SlotRecord, TrainingRun, train
 from fedaccord.training.task import Model, find_task

@@ -36,7 +36,9 @@ def most_to_gain(agreement: fa.Agreement) -> tuple[float, float]:
         for size in range(1, consortium.size + 1):
             for group in itertools.combinations(range(consortium.size), size):
                 if min(room[n] for n in group) >= 0:
-                    best = max(best, (total, sum(room[n] for n in group) - total), key=lambda b: b[1])
+                    best = max(
+                        best, (total, sum(room[n] for n in group) - total), key=lambda b: b[1]
+                    )
     return best
 
 

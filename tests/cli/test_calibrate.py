@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fedaccord.training.calibration import Losses
 
 import fedaccord as fa
-from fedaccord.training.calibration import Losses
 from tests.cli.conftest import Run
 
 QUICK = ("--rounds", "6", "--seeds", "1")

@@ -13,9 +13,7 @@ from fedaccord.cli import app
 from fedaccord.cli.options import flag_of
 from fedaccord.interviews.questions import QUESTIONS
 from tests.cli.conftest import Run
-from tests.interviews.organisations import HOSPITAL, LEAST, _slots_in_files  # noqa: F401
-
-pytestmark = pytest.mark.usefixtures("_slots_in_files")
+from tests.interviews.organisations import HOSPITAL, LEAST
 
 
 def options(answers: dict[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from fedaccord.training.law import fit_law
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,7 +18,6 @@ from fedaccord.experiments.standard import half_width
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.paper import paper_consortium
 from fedaccord.mechanisms.simple import OracleDetection
-from fedaccord.training.law import fit_law
 from tests.experiments.presets_for_tests import small_training
 
 pytest.importorskip("torch")

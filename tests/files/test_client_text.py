@@ -13,9 +13,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.files.client_text import Entry, new_file, with_client
 from fedaccord.files.consortium import example_text
 from tests.files.test_consortium_text import EVERY_FORM
-from tests.interviews.organisations import _slots_in_files  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("_slots_in_files")
 FIELDS = ("valuation", "cost_per_sample", "samples", "discount_factor", "communication_cost")
 ENTRIES = {
     "valuation": Entry(600_000.0, "interview, 400,000 to 900,000: first"),

@@ -1,9 +1,4 @@
-"""Organisations to interview, and a loader that knows the keys that an interview writes."""
-
-import pytest
-from pydantic import create_model
-
-import fedaccord.files.consortium as loader
+"""Organisations to interview."""
 
 HOSPITAL = {
     "name": "University Hospital",
@@ -30,12 +25,3 @@ LEAST = {
     "point_worth": 500,
 }
 """Everything else has a default."""
-
-
-@pytest.fixture
-def _slots_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets consortium files have `slot` and `currency`, if they cannot have them yet."""
-    if "slot" not in loader._Shared.model_fields:
-        fields = {"slot": (str | None, None), "currency": (str | None, None)}
-        wider = create_model("_Shared", __base__=loader._Shared, **fields)  # type: ignore[call-overload]
-        monkeypatch.setattr(loader, "_Shared", wider)

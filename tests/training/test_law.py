@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from fedaccord.training.calibration import measure_losses, measure_speed
+from fedaccord.training.law import fit_law
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
@@ -14,10 +16,8 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.training import calibration
-from fedaccord.training.calibration import measure_losses, measure_speed
 from fedaccord.training.course import Course, train
 from fedaccord.training.engine import GradientStep, LocalEpochs
-from fedaccord.training.law import fit_law
 from fedaccord.training.task import Model, find_task
 
 TOTALS, TURNS = (

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from fedaccord.training.calibration import Losses
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
@@ -10,7 +11,6 @@ import fedaccord as fa
 from fedaccord import plots, report
 from fedaccord.data.partition import SkewedPartition
 from fedaccord.summaries import training as summaries
-from fedaccord.training.calibration import Losses
 from fedaccord.training.course import Score, SlotRecord, TrainingRun
 from fedaccord.trials.profiles import PlayedProfile
 from fedaccord.trials.trial import Trial

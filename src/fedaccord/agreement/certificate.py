@@ -81,7 +81,9 @@ class Certificate(Record):
         laws, evidence = self.agreement.laws, self.agreement.consortium.law.evidence
         if laws is None and evidence is not None:
             laws = evidence.resampled
-        return None if laws is None or not self.agreement.exists else held_under(self.agreement, laws)
+        return (
+            None if laws is None or not self.agreement.exists else held_under(self.agreement, laws)
+        )
 
     @cached_property
     def under_fresh_laws(self) -> HeldUnder | None:
@@ -262,7 +264,9 @@ def certify(agreement: Agreement) -> Certificate:
         threat=threat,
         cost_agreement=cost_of(consortium, profile, total),
         cost_deviation=cost_of(
-            consortium, deviation, np.maximum(total + consortium.quality * (deviation - profile), 0.0)
+            consortium,
+            deviation,
+            np.maximum(total + consortium.quality * (deviation - profile), 0.0),
         ),
         deviation=deviation,
         gain=gain,

@@ -6,16 +6,16 @@ holds on [0, u_n(T)]: for h_n < T,
     (1 - delta) gain(x) + delta x - delta stake_n(T) <= 0,
 
 where the stake is what a client that contributes nothing saves against the punishment:
-x*_n + a_n (L(S) - L(T)) under reversion, V_n - a_n L(T) under suspension. The left side is concave in x with a derivative of at least delta, so Newton's method converges to its only
-root u_n from the left. A client with h_n >= T prefers to contribute all it has: u_n = D_n. An
-agreement of total T exists if and only if the u_n add up to T or more. For positive discount
+x*_n + a_n (L(S) - L(T)) under reversion, V_n - a_n L(T) under suspension. The left side is concave
+in x with a derivative of at least delta, so Newton's method converges to its only root u_n from the
+left. A client with h_n >= T prefers to contribute all it has: u_n = D_n. An agreement of total T exists if and only if the u_n add up to T or more. For positive discount
 factors the u_n are continuous in T, so at the largest such T every client is at its bound; a client
 with a discount factor of 0 contributes all it has up to h_n and nothing above, so that the total
 may have to stop at h_n although the bounds would allow more. Where nobody may be worse off than at
 the equilibrium, u_n is at most the client's lead, x*_n + a_n (L(S) - L(T)).
 
-A client is *small* if L'' falls by no more than a factor 1 - delta over its samples, from Z on: Z is
-the largest of h_n and the least total that a slip can leave, S under reversion and S - D_n under
+A client is *small* if L'' falls by no more than a factor 1 - delta over its samples, from Z on: Z
+is the largest of h_n and the least total that a slip can leave, S under reversion and S - D_n under
 suspension. Its u_n is concave and increasing in T, because L'' is log-convex. If all clients are
 small, Newton's method on sum u_n(T) - T, started from the sum of all samples, never steps over the
 largest root. Otherwise intervals of T are bounded, and discarded or halved, from the top.
@@ -201,9 +201,9 @@ def smallest_common_discount_factor(game: ScaledGame) -> float:
 
     Just above S, client n takes up to a share s_n of what is added, and no larger share further
     up; so an agreement exists if the shares of all clients with samples left add up to more than 1.
-    With b_n, what a sample is worth to it at S, the share is delta b / (1 - (1 - delta) b) under reversion. Under
-    suspension it has no limit for delta > 0, but it is b where nobody may be worse off than at the
-    equilibrium. NaN: there is none.
+    With b_n, what a sample is worth to it at S, the share is delta b / (1 - (1 - delta) b) under
+    reversion. Under suspension it has no limit for delta > 0, but it is b where nobody may be worse
+    off than at the equilibrium. NaN: there is none.
     """
     left = game.equilibrium < game.samples
     worth = np.minimum(game.worth[left], 1.0)
@@ -279,8 +279,8 @@ def largest_profile_for_all(game: ScaledGame) -> FloatArray:
     each of them, so the same search works. The equilibrium of the first row if there is none.
     """
     if len(game.pull) == 1:
-        return largest_profiles(game)[0]
-    return _by_halving(game)[0]
+        return np.asarray(largest_profiles(game)[0])
+    return np.asarray(_by_halving(game)[0])
 
 
 def least_bounds(game: ScaledGame, total: float) -> FloatArray:

@@ -20,7 +20,7 @@ from fedaccord.agreement.search import best_alone, best_deviation, lost_by, tota
 from fedaccord.agreement.threats import TOLERANCE, worth_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.filling import fill
-from fedaccord.game.law import Law
+from fedaccord.game.law import ARRAYS, Law
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Record
 
@@ -81,20 +81,21 @@ def held_under(agreement: Agreement, laws: Law) -> HeldUnder:
     can_leave = (profile > 0) | (not isinstance(agreement.punishment, Reversion))
     keeps = (deterred | (profile == 0)) & ~((saving < -allowed) & can_leave) & proper
     slack = _slack(agreement, stacked, gain, saving)
-    rows = [values.reshape(height, width) for values in (keeps, slack, more)]
-    return HeldUnder(agreement, *rows)
+    shape = (height, width)
+    return HeldUnder(agreement, keeps.reshape(shape), slack.reshape(shape), more.reshape(shape))
 
 
 def _stacked(consortium: Consortium, laws: Law) -> Consortium:
     """Every client once for each law, as one long consortium in which each has its own law."""
     height, width = laws.value.shape[1], consortium.size
-    arrays = [
-        np.repeat(values[:, :, 0], width, axis=1)
-        for values in (laws.value, laws.unit, laws.shift, laws.exponent)
-    ]
-    law = Law(*arrays, np.repeat(laws.floor[:, 0], width), kind="personal")
+    arrays: dict[str, Any] = {
+        name: np.repeat(getattr(laws, name)[:, :, 0], width, axis=1) for name in ARRAYS
+    }
+    law = Law(**arrays, floor=np.repeat(laws.floor[:, 0], width), kind="personal")
     columns = ("valuation", "cost_per_sample", "samples", "discount_factor", "communication_cost")
-    tiled = {name: np.tile(getattr(consortium, name), height) for name in (*columns, "quality")}
+    tiled: dict[str, Any] = {
+        name: np.tile(getattr(consortium, name), height) for name in (*columns, "quality")
+    }
     fee = consortium.server_fee
     return Consortium(**tiled, rounds=consortium.rounds, server_fee=fee, law=law)
 

@@ -169,7 +169,7 @@ class Rung:
         """Where m(T) = (1 - delta) m(T - x), for a client that contributes x at any level.
 
         With one term it is x / (1 - k) - shift, k = (1 - delta)^(1 / (exponent + 1)). With several,
-        m(T) / m(T - x) increases with T, so that halving the totals on a logarithmic scale finds it.
+        m(T) / m(T - x) increases with T, so halving the totals on a logarithmic scale finds it.
         """
         game, kept, law = self.game, self.kept, self.game.law
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,7 +16,6 @@ as one: it helps everybody.
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.enforcement import ScaledGame, effective_patience, scale
@@ -64,26 +63,18 @@ def solve_for_all(
 
     The first row is the fitted law.
     """
-    chosen, agreement = [0], solve(game_of(_some(laws, np.array([0]))))
+    chosen, agreement = [0], solve(game_of(laws.some_rows(np.array([0]))))
     for _ in range(_MOST_CUTS):
         found = _cuts(agreement.profile, game_of, laws) if agreement.exists else []
         added = [law for law in found if law not in chosen]
         if not added:
             return agreement
         chosen += added
-        agreement = solve(game_of(_some(laws, np.array(chosen))))
+        agreement = solve(game_of(laws.some_rows(np.array(chosen))))
     raise NotConverged(f"no agreement was found that holds for all {laws.value.shape[1]} laws")
 
 
-def _some(laws: Law, chosen: npt.NDArray[np.int64]) -> Law:
-    """Some rows of the laws."""
-    arrays = [v[:, chosen] for v in (laws.value, laws.unit, laws.shift, laws.exponent)]
-    return Law(*arrays, laws.floor[chosen], kind=laws.kind, measure=laws.measure)
-
-
-def _cuts(
-    profile: FloatArray, game_of: Callable[[Law], ScaledGame], laws: Law
-) -> list[int]:
+def _cuts(profile: FloatArray, game_of: Callable[[Law], ScaledGame], laws: Law) -> list[int]:
     """For each client that would slip under some law, the worst one; and the largest S."""
     height, width = laws.value.shape[1], profile.size
     at_once = max(1, _TOGETHER // width)
@@ -91,7 +82,7 @@ def _cuts(
     worst, by_how_much = np.full(width, -1), np.full(width, -np.inf)
     largest, most = 0, -np.inf
     for n in range(0, height, at_once):
-        game = game_of(_some(laws, np.arange(n, min(n + at_once, height))))
+        game = game_of(laws.some_rows(np.arange(n, min(n + at_once, height))))
         slips = game.slips(amounts, total)
         excess = np.where(slips, game.excess(amounts, total), -np.inf)
         row = np.argmax(excess, axis=0)

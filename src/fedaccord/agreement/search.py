@@ -34,7 +34,7 @@ _Term: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 def is_in_class(law: Law) -> bool:
-    """Whether the law is a floor and powers that fall: then it is convex, which a search rests on."""
+    """Whether the law is a floor and powers that fall, so that it is convex: searches rest on it."""
     positive = (law.unit > 0).all() and (law.exponent > 0).all()
     not_negative = (law.value >= 0).all() and (law.shift >= 0).all()
     numbers = (law.value, law.unit, law.shift, law.exponent, law.floor)
@@ -45,8 +45,8 @@ def _terms_of(law: Law, part: slice = slice(None)) -> list[_Term]:
     """Value, unit, shift and exponent of each term, for some of the clients."""
 
     def row(values: FloatArray, j: int) -> FloatArray:
-        one = values[min(j, len(values) - 1)]
-        return one if one.ndim == 0 or one.size == 1 else one[part]
+        one = np.asarray(values[min(j, len(values) - 1)])
+        return one if one.size == 1 else np.asarray(one[part])
 
     given = (law.value, law.unit, law.shift, law.exponent)
     value, unit, shift, exponent = given

@@ -128,9 +128,10 @@ def smallest_common_discount_factor(
 ) -> FloatArray:
     """The discount factor above which a uniform agreement exists if all clients have it.
 
-    At a level just above 0, client n's threshold is (1 - b_n) / ((c - 1) b_n). It increases with the level as long as the client has more than that, so
-    with equal data there is no agreement below it; with unequal data there may be. Under suspension
-    any patience will do, if there is somebody to convert. NaN: there is none.
+    At a level just above 0, client n's threshold is (1 - b_n) / ((c - 1) b_n). It increases with
+    the level as long as the client has more than that, so with equal data there is no agreement
+    below it; with unequal data there may be. Under suspension any patience will do, if there is
+    somebody to convert. NaN: there is none.
     """
     order, count, worth = _ranked_free_riders(game)
     if not game.reverts:
@@ -312,7 +313,10 @@ def _gaining_without_caps(one: ScaledGame, count: npt.NDArray[np.int64]) -> Floa
     level = pull * law.loss(start)
     for _ in range(_MOST_STEPS):
         gap = count * level
-        value, slope = level - pull * law.fall(start, gap), 1.0 - pull * count * law.slope(start + gap)
+        value, slope = (
+            level - pull * law.fall(start, gap),
+            1.0 - pull * count * law.slope(start + gap),
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(slope > 0, np.clip(value / slope, 0.0, level), level)
         level = level - step

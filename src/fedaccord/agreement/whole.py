@@ -125,9 +125,10 @@ def _cut(
 class _Ceilings:
     """Upper limits on one row's bounds, rounded down, over intervals of totals.
 
-    Some clients' bounds are known to increase with T. For the others see `individual`: under reversion a free rider's grows at most in proportion to
-    T - S, that of a client that contributes all it has at the equilibrium decreases and then
-    increases, and that of one in between grows at most at its steepest rate.
+    Some clients' bounds are known to increase with T. For the others see `individual`: under
+    reversion a free rider's grows at most in proportion to T - S, that of a client that contributes
+    all it has at the equilibrium decreases and then increases, and that of one in between grows at
+    most at its steepest rate.
     """
 
     def __init__(self, game: ScaledGame) -> None:

@@ -22,6 +22,7 @@ from fedaccord.game.consortium import (
     broken_rules,
     broken_shared_rules,
     extreme_together,
+    wrong_slot,
 )
 from fedaccord.game.cost import cost_per_sample_of_cpu
 from fedaccord.numbers import FloatArray, as_text
@@ -168,6 +169,9 @@ def _check_shared(data: dict[str, Any], mistakes: Mistakes) -> None:
         text = data.get(field)
         if isinstance(text, str) and not text.isprintable():
             mistakes.add(Problem(field, "must be one line of printable text"))
+        elif field == "slot" and isinstance(text, str):
+            for problem in wrong_slot(text.strip()):
+                mistakes.add(problem)
 
 
 def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:

@@ -105,7 +105,7 @@ def load_law(path: str | Path, rounds: int = 1) -> Law:
     file = Path(path)
     if file.suffix.lower() == ".csv":
         return _measured({"measure": "error", "curve": file.name}, file)
-    table = load_toml(file).get("law")
+    table: Any = load_toml(file).get("law")
     mistakes = Mistakes(str(file))
     if not _has_shape(table):
         raise InvalidInput("has no [law] table that says which kind of law it is", str(file))

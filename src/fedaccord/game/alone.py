@@ -1,8 +1,8 @@
 """What a client does and pays outside the consortium, with a model that it trains by itself.
 
 Alone, client n trains on m_n = min(h_n / q_n, D_n) of its samples: up to its satiation point, or on
-all it has. A slot then costs it V_n = rho_n A(q_n m_n) + E_n m_n + C_n + p. No client can be made to pay
-more than that, whatever the others do, and none pays more at the equilibrium.
+all it has. A slot then costs it V_n = rho_n A(q_n m_n) + E_n m_n + C_n + p. No client can be made
+to pay more than that, whatever the others do, and none pays more at the equilibrium.
 
 >>> from fedaccord.game.equilibrium import solve_equilibrium
 >>> from fedaccord.game.paper import paper_consortium

@@ -36,6 +36,7 @@ from fedaccord.checks import (
 )
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
+from fedaccord.game.slot import slots_per_year
 from fedaccord.numbers import FloatArray, as_text, read_only
 from fedaccord.record import Columns, Record, Tables
 
@@ -262,6 +263,11 @@ class Consortium(Record):
         return self._with(**changed)
 
     @property
+    def slots_per_year(self) -> float | None:
+        """How many slots a year has; None if it was not said how long one is."""
+        return slots_per_year(self.slot) if self.slot else None
+
+    @property
     def equal_samples(self) -> bool:
         """Whether all clients have the same number of samples, as the paper assumes (D_n = D)."""
         return bool((self.samples == self.samples[0]).all())
@@ -324,6 +330,7 @@ class Consortium(Record):
 
     def _shared_problems(self) -> Iterator[Problem]:
         yield from broken_shared_rules(self.rounds, self.server_fee)
+        yield from wrong_slot(self.slot)
         if self.size == 0:
             yield Problem("clients", "a consortium needs at least one client")
 
@@ -381,6 +388,16 @@ def broken_shared_rules(rounds: object, server_fee: object) -> Iterator[Problem]
         yield Problem("rounds", wrong)
     if wrong := wrong_number(server_fee, least=0):
         yield Problem("server_fee", wrong)
+
+
+def wrong_slot(text: str) -> tuple[Problem, ...]:
+    """What is wrong with the length of a slot; nothing with none."""
+    try:
+        if text:
+            slots_per_year(text)
+    except InvalidInput as error:
+        return error.problems
+    return ()
 
 
 def broken_rules(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:

@@ -50,7 +50,10 @@ class Dynamics(Record):
         return {"name": self.consortium.names, "contribution": self.profile}
 
     def _path(self) -> Columns:
-        return {"sweep": np.arange(len(self.path)), "total": (self.path * self.consortium.quality).sum(axis=1)}
+        return {
+            "sweep": np.arange(len(self.path)),
+            "total": (self.path * self.consortium.quality).sum(axis=1),
+        }
 
 
 def run_dynamics(

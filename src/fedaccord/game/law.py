@@ -25,12 +25,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput
+from fedaccord.game.term import Term, term_of
 from fedaccord.numbers import FloatArray, as_text
 from fedaccord.record import Record
 
@@ -38,72 +39,13 @@ if TYPE_CHECKING:
     from fedaccord.game.measured import Evidence
 
 Kind = Literal["paper", "power", "mixture", "measured", "personal"]
-Form = Literal["root", "power 1", "power 2", "any"]
 
+ARRAYS = ("value", "unit", "shift", "exponent")
+"""The numbers of the terms."""
 _MOST_STEPS = 100
 """Far more than Newton's method takes for a satiation point."""
 _SETTLED = 4e-15
 """Relative: a step of Newton's method below this is rounding."""
-
-
-class Term(NamedTuple):
-    """One term of a law: value (unit / (X + shift))^exponent."""
-
-    form: Form
-    value: FloatArray
-    unit: FloatArray
-    shift: FloatArray
-    exponent: FloatArray
-
-    def loss(self, total: FloatArray) -> FloatArray:
-        """The term itself."""
-        if self.form == "root":
-            return np.asarray(self.value / np.sqrt(total))
-        ratio = self.unit / (total + self.shift)
-        if self.form == "power 1":
-            return np.asarray(self.value * ratio)
-        if self.form == "power 2":
-            return np.asarray(self.value * (ratio * ratio))
-        return np.asarray(self.value * ratio**self.exponent)
-
-    def slope(self, total: FloatArray) -> FloatArray:
-        """Minus its derivative."""
-        if self.form == "root":
-            return np.asarray(0.5 * self.value / (total * np.sqrt(total)))
-        return np.asarray(self.exponent * self.loss(total) / (total + self.shift))
-
-    def bend(self, total: FloatArray) -> FloatArray:
-        """Its second derivative."""
-        return np.asarray((self.exponent + 1.0) * self.slope(total) / (total + self.shift))
-
-    def fall(self, total: FloatArray, gap: FloatArray, after: FloatArray) -> FloatArray:
-        """Its value at `total` less that at `after` = total + gap, without cancellation."""
-        if self.form == "root":
-            low, high = np.sqrt(total), np.sqrt(after)
-            return np.asarray(self.value * gap / (low * high * (low + high)))
-        low, high = total + self.shift, after + self.shift
-        if self.form == "power 1":
-            return np.asarray(self.value * self.unit * (gap / (low * high)))
-        if self.form == "power 2":
-            ratio = self.unit / low / high
-            return np.asarray(self.value * gap * (low + high) * (ratio * ratio))
-        lost = -np.expm1(-self.exponent * np.log1p(gap / low))
-        return np.asarray(self.loss(total) * lost)
-
-    def stop(self, ratio: FloatArray) -> FloatArray:
-        """Where its slope is 1 / ratio, computed so that no ratio overflows; may be negative."""
-        if self.form == "root":
-            root = np.cbrt(ratio)
-            return np.asarray(root * root / np.cbrt(4.0 / (self.value * self.value)))
-        power = 1.0 / (self.exponent + 1.0)
-        steep = (self.value * self.exponent / self.unit) ** power
-        return np.asarray(self.unit * (steep * np.asarray(ratio) ** power) - self.shift)
-
-    def reach(self, loss: FloatArray) -> FloatArray:
-        """Where the term has this value; may be negative."""
-        if self.form == "root":
-            return np.asarray((self.value / loss) ** 2)
-        return np.asarray(self.unit * (self.value / loss) ** (1.0 / self.exponent) - self.shift)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +66,7 @@ class Law(Record):
 
     def __post_init__(self) -> None:
         """Check that it is a law of this class."""
-        for name in ("value", "unit", "shift", "exponent", "floor"):
+        for name in (*ARRAYS, "floor"):
             array = np.asarray(getattr(self, name), dtype=np.float64)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -169,7 +111,8 @@ class Law(Record):
         measure: str = "loss",
     ) -> Law:
         """scale (X + shift)^-exponent + floor."""
-        law = cls.of_weights([scale], [shift], [exponent], floor, measure=measure)
+        weight, moved, power = (np.asarray(one)[np.newaxis] for one in (scale, shift, exponent))
+        law = cls.of_weights(weight, moved, power, floor, measure=measure)
         return replace(law, kind="power")
 
     @classmethod
@@ -235,25 +178,9 @@ class Law(Record):
         """The terms one by one."""
         given = (self.value, self.unit, self.shift, self.exponent)
         return tuple(
-            self._term(*(values[min(j, len(values) - 1)] for values in given))
+            term_of(*(values[min(j, len(values) - 1)] for values in given))
             for j in range(max(map(len, given)))
         )
-
-    @staticmethod
-    def _term(*numbers: FloatArray) -> Term:
-        """A term, and which formula is quickest for it."""
-        # with numbers that are the same for all clients every operation is quicker
-        value, unit, shift, exponent = (
-            one.flat[0] if one.size == 1 else one for one in map(np.asarray, numbers)
-        )
-        form: Form = "any"
-        if np.all(exponent == 0.5) and np.all(shift == 0.0) and np.all(unit == 1.0):
-            form = "root"
-        elif np.all(exponent == 1.0):
-            form = "power 1"
-        elif np.all(exponent == 2.0):
-            form = "power 2"
-        return Term(form, value, unit, shift, exponent)
 
     def loss(self, total: npt.ArrayLike) -> FloatArray:
         """A(X); infinite at X = 0 without shifts."""
@@ -346,9 +273,12 @@ class Law(Record):
         """
         if len(self.value) > 1:
             return np.ones(()), self
-        one = np.ones((1,))
-        same = [v.ravel()[:1] if v.size == 1 else v for v in (self.unit, self.shift, self.exponent)]
-        return self.value[0], Law(one, *same, kind=self.kind)
+
+        def simple(values: FloatArray) -> FloatArray:
+            return values.ravel() if values.size == 1 else values
+
+        shape = self._changed(simple, floor=np.zeros(()))
+        return self.value[0], replace(shape, value=np.ones(1))
 
     def each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], shape: Any) -> Law:
         """The law with its arrays, spread to `shape` (rows, clients), changed in the same way.
@@ -363,22 +293,27 @@ class Law(Record):
                 return values
             return np.array([change(np.broadcast_to(row, shape)) for row in values])
 
-        arrays = [changed(getattr(self, n)) for n in ("value", "unit", "shift", "exponent")]
         floor = self.floor if self.floor.ndim == 0 else change(np.broadcast_to(self.floor, shape))
-        return Law(*arrays, floor, kind=self.kind, measure=self.measure)
+        return self._changed(changed, floor)
+
+    def _changed(self, change: Callable[[FloatArray], FloatArray], floor: FloatArray) -> Law:
+        """The law with the arrays of its terms changed, and another floor."""
+        arrays: dict[str, Any] = {name: change(getattr(self, name)) for name in ARRAYS}
+        return replace(self, floor=floor, evidence=None, **arrays)
 
     def of(self, client: int) -> Law:
         """The law of one client; the common one if they do not differ."""
         if not self.is_personal:
             return self
-        arrays = [
-            v if v.ndim == 1 else np.array([np.ravel(row)[min(client, row.size - 1)] for row in v])
-            for v in (self.value, self.unit, self.shift, self.exponent)
-        ]
-        floor = self.floor if self.floor.ndim == 0 else self.floor[client]
-        kept = np.broadcast_to(arrays[0], arrays[2].shape) > 0
-        arrays = [np.broadcast_to(one, kept.shape)[kept] for one in arrays]
-        return Law(*arrays, np.asarray(floor), measure=self.measure)
+
+        def own(values: FloatArray) -> FloatArray:
+            return values if values.ndim == 1 else np.array([row[client] for row in values])
+
+        value = own(self.value)
+        kept = value > 0  # terms that only other clients have are dropped
+        floor = np.asarray(self.floor if self.floor.ndim == 0 else self.floor[client])
+        law = self._changed(lambda values: np.broadcast_to(own(values), kept.shape)[kept], floor)
+        return replace(law, kind="mixture")
 
     def rows(self) -> Law:
         """The law as rows of laws, each with its own terms in the first places and no others.
@@ -395,10 +330,12 @@ class Law(Record):
         value = spread(self.value)
         order = np.argsort(value == 0, axis=0, kind="stable")
         order = order[: int((value > 0).sum(axis=0).max())]
-        given = (value, *map(spread, (self.unit, self.shift, self.exponent)))
-        arrays = [np.take_along_axis(values, order, axis=0) for values in given]
         floor = np.broadcast_to(self.floor, (height, 1))
-        return Law(*arrays, floor, kind=self.kind, measure=self.measure)
+        return self._changed(lambda v: np.take_along_axis(spread(v), order, axis=0), floor)
+
+    def some_rows(self, chosen: npt.NDArray[np.int64]) -> Law:
+        """Only the chosen ones of rows of laws (see `rows`)."""
+        return self._changed(lambda values: values[:, chosen], self.floor[chosen])
 
     @classmethod
     def stacked(cls, laws: Sequence[Law]) -> Law:
@@ -433,13 +370,16 @@ class Law(Record):
             return replace(self, value=self.value * scale, floor=self.floor * scale, evidence=None)
         shape = (len(self.value), weight.size)
         value = np.broadcast_to(self.value, shape) * weight
-        others = (self.unit, self.shift, self.exponent)
         floor = np.asarray((self.floor * weight).sum())
-        if all(v.ndim == 1 for v in others):
-            return Law(value.sum(axis=1), *others, floor, measure=self.measure)
-        rows = [np.broadcast_to(v if v.ndim > 1 else v[:, np.newaxis], shape) for v in others]
+        if all(values.ndim == 1 for values in (self.unit, self.shift, self.exponent)):
+            return replace(self, value=value.sum(axis=1), floor=floor, evidence=None)
         kept = value > 0
-        return Law(value[kept], *(row[kept] for row in rows), floor, measure=self.measure)
+
+        def each(values: FloatArray) -> FloatArray:
+            column = values if values.ndim > 1 else values[:, np.newaxis]
+            return np.broadcast_to(column, shape)[kept]
+
+        return replace(self._changed(each, floor), value=value[kept])
 
     def _avoidable(self, total: FloatArray) -> FloatArray:
         """The loss above the floor."""
@@ -448,8 +388,6 @@ class Law(Record):
     def _sum(self, part: Callable[[Term], FloatArray]) -> FloatArray:
         first, *rest = self.terms
         result = part(first)
-        if rest and not result.flags.writeable:
-            result = result.copy()
         for term in rest:
             result = result + part(term)
         return np.asarray(result)

@@ -21,7 +21,7 @@ from fedaccord.numbers import FloatArray
 if TYPE_CHECKING:
     from fedaccord.training.course import Course
     from fedaccord.training.engine import GradientStep, LocalEpochs
-    from fedaccord.training.task import Model, Task
+    from fedaccord.training.task import Task
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with the steps done so far, the number of steps (0: not known), and what is being done."""
