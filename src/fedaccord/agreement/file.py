@@ -19,6 +19,7 @@ from fedaccord.files.reading import Mistakes, load_json
 from fedaccord.files.tables import finite_number, load_profile
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
+from fedaccord.game.law import Law
 
 _WORDS = {
     "kind": get_args(Kind),
@@ -26,7 +27,7 @@ _WORDS = {
     "first_converted_by": (None, *get_args(FirstConverted)),
 }
 _NUMBERS = ("level", "largest_level", "margin")
-_FLAGS = ("exists", "whole_samples", "nobody_worse")
+_FLAGS = ("exists", "whole_samples", "nobody_worse", "robust")
 _FIELDS = (*_WORDS, *_NUMBERS, *_FLAGS, "reason", "first_converted")
 
 
@@ -55,6 +56,7 @@ def load_agreement(
         return agreement_on(consortium, profile, wanted or "reversion")
     fields = _checked(agreed, path)
     agreed_on = fields["punishment"]
+    fields["laws"] = _laws(consortium.law, path, robust=fields.pop("robust"))
     if wanted not in (None, agreed_on):
         raise InvalidInput(
             f"its agreement punishes a slip by {agreed_on}, and not by {wanted}: "
@@ -62,6 +64,16 @@ def load_agreement(
             str(path),
         )
     return Agreement(equilibrium=solve_equilibrium(consortium), profile=profile, **fields)
+
+
+def _laws(law: Law, path: Path, *, robust: bool) -> Law | None:
+    """The laws that an agreement was made for: those that resampling gives, if it is robust."""
+    if not robust:
+        return None
+    if law.evidence is None:
+        wrong = "its agreement was made for a measured law of the loss, which the consortium lacks"
+        raise InvalidInput(wrong, str(path))
+    return Law.stacked([law, law.evidence.resampled])
 
 
 def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:

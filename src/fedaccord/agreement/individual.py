@@ -8,11 +8,12 @@ holds on [0, u_n(T)]: for h_n < T,
 where the stake is what a client that contributes nothing saves against the punishment:
 x*_n + a_n (L(S) - L(T)) under reversion, V_n - a_n L(T) under suspension. The left side is concave
 in x with a derivative of at least delta, so Newton's method converges to its only root u_n from the
-left. A client with h_n >= T prefers to contribute all it has: u_n = D_n. An agreement of total T exists if and only if the u_n add up to T or more. For positive discount
-factors the u_n are continuous in T, so at the largest such T every client is at its bound; a client
-with a discount factor of 0 contributes all it has up to h_n and nothing above, so that the total
-may have to stop at h_n although the bounds would allow more. Where nobody may be worse off than at
-the equilibrium, u_n is at most the client's lead, x*_n + a_n (L(S) - L(T)).
+left. A client with h_n >= T prefers to contribute all it has: u_n = D_n. An agreement of total T
+exists if and only if the u_n add up to T or more. For positive discount factors the u_n are
+continuous in T, so at the largest such T every client is at its bound; a client with a discount
+factor of 0 contributes all it has up to h_n and nothing above, so that the total may have to stop
+at h_n although the bounds would allow more. Where nobody may be worse off than at the equilibrium,
+u_n is at most the client's lead, x*_n + a_n (L(S) - L(T)).
 
 A client is *small* if L'' falls by no more than a factor 1 - delta over its samples, from Z on: Z
 is the largest of h_n and the least total that a slip can leave, S under reversion and S - D_n under

@@ -34,7 +34,7 @@ _Term: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 def is_in_class(law: Law) -> bool:
-    """Whether the law is a floor and powers that fall, so that it is convex: searches rest on it."""
+    """Whether the law is a floor and powers that fall: convex, as the searches need it."""
     positive = (law.unit > 0).all() and (law.exponent > 0).all()
     not_negative = (law.value >= 0).all() and (law.shift >= 0).all()
     numbers = (law.value, law.unit, law.shift, law.exponent, law.floor)
