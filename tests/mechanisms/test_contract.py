@@ -7,9 +7,11 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.game.law import Law
 from fedaccord.mechanisms.contract.contract import design_menu
 from fedaccord.mechanisms.contract.model import ContractModel, Information, Menu, MenuKind
 from fedaccord.numbers import BoolArray, FloatArray
+from tests.laws import LAWS, loss_by_hand
 from tests.mechanisms.models import random_model
 
 Costed = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -301,3 +303,88 @@ def test_all_or_nothing_requires_finite_data_sizes() -> None:
         design_menu(model, kind="all-or-nothing")
     with pytest.raises(InvalidInput, match="information: must be one of 'complete'"):
         design_menu(model, "some")  # type: ignore[arg-type]
+
+
+def descended(model: ContractModel, in_time: BoolArray, virtual: FloatArray) -> float:
+    """The lowest cost if a sample of each type has this price, by many random descents."""
+    top = np.minimum(model.samples, 2.0 * model.law.stop(model.valuation / virtual.min()) + 1e-9)
+    top, number, price = top[in_time], model.clients[in_time], virtual[in_time]
+
+    def cost(share: FloatArray) -> float:
+        bought = share * top * number
+        return float(model.valuation * loss_by_hand(model.law, bought.sum()) + price @ bought)
+
+    unit = cost(np.full(top.size, 0.5))
+    found = [
+        minimize(
+            lambda share: cost(share) / unit,
+            np.full(top.size, start),
+            method="L-BFGS-B",
+            bounds=[(1e-12, 1.0)] * top.size,
+            options={"ftol": 1e-15, "gtol": 1e-10},
+        ).fun
+        for start in (0.9, 0.3, 0.02)
+    ]
+    return float(min(found)) * unit
+
+
+@pytest.mark.parametrize("capped", [False, True])
+@pytest.mark.parametrize("name", LAWS)
+def test_complete_information_for_any_law(name: str, capped: bool) -> None:
+    rng = np.random.default_rng([31, capped])
+    for _ in range(4):
+        model = random_model(rng, capped=capped, law=LAWS[name])
+        menu = design_menu(model, "complete")
+        costs = [
+            descended(model, model.delay <= t, model.cost_per_sample) + model.delay_price * t
+            for t in np.unique(model.delay).tolist()
+        ]
+        nobody = model.valuation * float(loss_by_hand(model.law, 0.0))
+        found = min(*costs, nobody)
+        assert menu.expected_cost <= found * (1 + 1e-9)
+        assert menu.expected_cost >= found * (1 - 1e-4)
+        weak = design_menu(model, "weak")
+        assert weak.expected_cost >= menu.expected_cost * (1 - 1e-12)
+
+
+def test_a_server_that_can_do_without_data_buys_nothing_that_is_not_worth_the_delay() -> None:
+    law = Law.power(100.0, 1.0, 100.0)
+    for information in SETTINGS:
+        model = ContractModel(
+            cost_per_sample=[1.0, 2.0],
+            delay=[1.0, 1.0],
+            clients=[3.0, 2.0],
+            samples=50.0,
+            rounds=50,
+            valuation=120.0,
+            delay_price=1e6,
+            law=law,
+        )
+        menu = design_menu(model, information)
+        assert menu.total == 0.0
+        assert menu.deadline is None
+        own = model.own_samples if information == "strong" else 0.0
+        assert menu.expected_cost == pytest.approx(120.0 * 100.0 / (100.0 + own))
+
+
+def test_a_law_for_each_client_is_not_one_of_the_server() -> None:
+    with pytest.raises(InvalidInput, match="law: must be one law"):
+        ContractModel(
+            cost_per_sample=1.0,
+            delay=[1.0, 1.0],
+            clients=1.0,
+            rounds=5,
+            valuation=1.0,
+            delay_price=0.0,
+            law=Law.personal([LAWS["power"], LAWS["shifted"]]),
+        )
+    with pytest.raises(InvalidInput, match="too large for a floating-point number"):
+        ContractModel(
+            cost_per_sample=1.0,
+            delay=[1.0, 1.0],
+            clients=1.0,
+            rounds=5,
+            valuation=1.0,
+            delay_price=0.0,
+            law=Law([1.0], [1e4], [0.0], [200.0]),
+        )

@@ -8,9 +8,12 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 from fedaccord.errors import InvalidInput
+from fedaccord.game.law import Law
 from fedaccord.mechanisms.contract.contract import design_menu
+from fedaccord.mechanisms.contract.exponentials import exponential_mixture
 from fedaccord.mechanisms.contract.model import ContractModel
 from fedaccord.numbers import BoolArray, FloatArray
+from tests.laws import LAWS, loss_by_hand, some_law
 from tests.mechanisms.models import random_model
 
 
@@ -33,8 +36,7 @@ def expected_cost(model: ContractModel, amounts: FloatArray, rewards: FloatArray
     """The server's expected cost without the delay, outcome by outcome."""
     counts, chance = multinomial(round(model.all_clients), model.clients / model.all_clients)
     assert chance.sum() == pytest.approx(1.0)
-    total = counts @ amounts + model.own_samples
-    loss = 1.0 / np.sqrt(model.rounds * total) + 1.0 / model.rounds
+    loss = loss_by_hand(model.law, counts @ amounts + model.own_samples)
     return float(chance @ (model.valuation * loss + counts @ rewards))
 
 
@@ -57,10 +59,8 @@ def best_by_slsqp(model: ContractModel, in_time: BoolArray, start: float) -> flo
     counts, chance = multinomial(round(model.all_clients), model.clients / model.all_clients)
     at = np.flatnonzero(in_time)
     order = at[np.lexsort((model.cost_per_sample[at], model.samples[at]))]
-    enough = (model.valuation / (2 * model.cost_per_sample.min() * np.sqrt(model.rounds))) ** (
-        2 / 3
-    )
-    top = np.minimum(model.samples, enough)
+    enough = model.law.stop(model.valuation / model.cost_per_sample.min())
+    top = np.minimum(model.samples, np.maximum(enough, 1e-9))
 
     def spread(share: FloatArray) -> tuple[FloatArray, FloatArray]:
         amounts, rewards = np.zeros(model.size), np.zeros(model.size)
@@ -76,7 +76,7 @@ def best_by_slsqp(model: ContractModel, in_time: BoolArray, start: float) -> flo
 
     def cost(share: FloatArray) -> float:
         amounts, rewards = spread(np.clip(share, 0.0, 1.0))
-        loss = (model.rounds * (counts @ amounts + model.own_samples)) ** -0.5
+        loss = loss_by_hand(model.law, counts @ amounts + model.own_samples) - model.law.floor
         return float(chance @ (model.valuation * loss + counts @ rewards))
 
     def scaled(share: FloatArray) -> float:
@@ -123,6 +123,55 @@ def test_the_best_amounts_against_another_optimiser() -> None:
         )
         assert menu.expected_cost - fixed <= found * (1 + 1e-7)
         assert menu.expected_cost - fixed >= found * (1 - 1e-4)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_expected_cost_is_exact_for_any_law(name: str) -> None:
+    rng = np.random.default_rng([12, len(name)])
+    for _ in range(12):
+        model = random_model(rng, capped=bool(rng.integers(2)), most_types=3, law=LAWS[name])
+        menu = design_menu(model, "strong")
+        delay = model.delay_price * (menu.deadline or 0.0)
+        counted = expected_cost(model, menu.amounts, menu.rewards) + delay
+        assert menu.expected_cost == pytest.approx(counted, rel=1e-11)
+
+
+def test_the_best_amounts_for_any_law_against_another_optimiser() -> None:
+    rng = np.random.default_rng(14)
+    for _ in range(15):
+        law = some_law(rng)
+        model = random_model(rng, capped=bool(rng.integers(2)), most_types=3, law=law)
+        menu = design_menu(model, "strong")
+        fixed = model.valuation * float(law.floor)
+        nobody = model.valuation * float(loss_by_hand(law, model.own_samples)) - fixed
+        found = min(
+            nobody,
+            *(
+                best_by_slsqp(model, model.delay <= t, start) + model.delay_price * t
+                for t in np.unique(model.delay).tolist()
+                for start in (0.5, 0.05)
+            ),
+        )
+        assert menu.expected_cost - fixed <= found * (1 + 1e-7)
+        assert menu.expected_cost - fixed >= found * (1 - 1e-3)
+
+
+def test_a_law_as_a_sum_of_exponentials() -> None:
+    """Whatever its terms: exponents from a hundredth to fifty, shifts from none to a million."""
+    rng = np.random.default_rng(15)
+    for _ in range(60):
+        terms = int(rng.integers(1, 5))
+        shift = np.where(rng.random(terms) < 0.3, 0.0, 10.0 ** rng.uniform(-2, 6, terms))
+        unit, exponent = (
+            shift + 10.0 ** rng.uniform(0, 3, terms),
+            10.0 ** rng.uniform(-2, 1.7, terms),
+        )
+        law = Law(10.0 ** rng.uniform(-3, 1, terms), unit, shift, exponent)
+        own, largest = 10.0 ** rng.uniform(-1, 3), 10.0 ** rng.uniform(1, 7)
+        mixture = exponential_mixture(law, own, largest)
+        at = np.append(0.0, 10.0 ** np.linspace(-2, np.log10(largest), 30))
+        summed = np.exp(-np.outer(at, mixture.rate)) @ mixture.weight
+        np.testing.assert_allclose(summed, loss_by_hand(law, at + own), rtol=1e-11)
 
 
 def test_uncertainty_costs_the_server_money() -> None:

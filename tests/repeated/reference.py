@@ -7,6 +7,7 @@ strategy: what each of them does is written down again.
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf, sqrt
 from typing import Any
 
@@ -63,9 +64,25 @@ class Record:
     slipped: list[bool] = field(default_factory=list)
 
 
+@cache
+def terms_of(consortium: fa.Consortium, n: int) -> tuple[float, list[tuple[float, ...]]]:
+    """The floor and the terms (value, unit, shift, exponent) of the law of client n."""
+    law = consortium.law.of(n)
+    columns = (law.value, law.unit, law.shift, law.exponent)
+    return float(law.floor), list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def loss_of(consortium: fa.Consortium, n: int, total: float) -> float:
+    """A(X) for client n."""
+    floor, terms = terms_of(consortium, n)
+    if total == 0 and any(shift == 0 for _, _, shift, _ in terms):
+        return inf
+    return floor + sum(v * (u / (total + s)) ** p for v, u, s, p in terms)
+
+
 def stage_cost(consortium: fa.Consortium, n: int, own: float, total: float) -> float:
     """F_n (eq. 5)."""
-    loss = inf if total == 0 else 1.0 / sqrt(total * consortium.rounds) + 1.0 / consortium.rounds
+    loss = loss_of(consortium, n, total)
     return float(
         consortium.valuation[n] * loss
         + consortium.cost_per_sample[n] * own
@@ -76,10 +93,17 @@ def stage_cost(consortium: fa.Consortium, n: int, own: float, total: float) -> f
 
 def best_response(consortium: fa.Consortium, n: int, others: float) -> float:
     """Lemma 1: where the derivative of F_n is 0, or as close to that as possible."""
-    ratio = consortium.valuation[n] / consortium.cost_per_sample[n]
-    wanted = (ratio / (2.0 * sqrt(consortium.rounds))) ** (2.0 / 3.0)
+    wanted = float(consortium.satiation[n])
+    if consortium.law.kind == "paper":
+        ratio = consortium.quality[n] * consortium.valuation[n] / consortium.cost_per_sample[n]
+        wanted = (ratio / (2.0 * sqrt(consortium.rounds))) ** (2.0 / 3.0)
     missing = wanted - others if wanted - others > 1e-12 * wanted else 0.0
-    return float(min(missing, consortium.samples[n]))
+    return float(min(missing / consortium.quality[n], consortium.samples[n]))
+
+
+def counted(consortium: fa.Consortium, amounts: list[float]) -> float:
+    """X: the sum of all amounts, by their quality."""
+    return sum(float(q) * x for q, x in zip(consortium.quality, amounts, strict=True))
 
 
 def suspends(agreement: fa.Agreement) -> bool:
@@ -92,9 +116,9 @@ def cost_alone(agreement: fa.Agreement, n: int) -> float:
     consortium, terms = agreement.consortium, agreement.punishment
     assert isinstance(terms, fa.Suspension)
     own = best_response(consortium, n, 0.0)
-    paid = stage_cost(consortium, n, own, own)
+    paid = stage_cost(consortium, n, own, float(consortium.quality[n]) * own)
     if terms.model_keeps > 0:
-        old = terms.model_keeps * sum(float(x) for x in agreement.profile)
+        old = terms.model_keeps * counted(consortium, agreement.profile.tolist())
         paid = min(paid, stage_cost(consortium, n, 0.0, old))
     if terms.fees_saved:
         paid -= float(consortium.communication_cost[n]) + consortium.server_fee
@@ -107,7 +131,7 @@ def costs(
     """What a slot costs each client; `kept` is the total behind the model of the slot before."""
     gone = [out[n] or away[n] for n in range(len(meant))]
     profile = [0.0 if gone[n] else meant[n] for n in range(len(meant))]
-    total = sum(profile)
+    total = counted(agreement.consortium, profile)
     if suspends(agreement):
         no_model = [gone[n] or total == 0 for n in range(len(meant))]
         return [
@@ -144,12 +168,13 @@ def amount(
     """What a client intends to contribute, from the definition of each strategy."""
     consortium = agreement.consortium
     others = [m for m in range(consortium.size) if m != n and not out[m]]
+    quality = consortium.quality
     agreed, equilibrium = float(agreement.profile[n]), float(agreement.equilibrium.profile[n])
     match strategy:
         case DeviateOnce() if slot == strategy.slot:
             if strategy.amount is not None:
                 return strategy.amount
-            agreed_by_others = sum(float(agreement.profile[m]) for m in others)
+            agreed_by_others = sum(float(quality[m] * agreement.profile[m]) for m in others)
             return equilibrium if punishing else best_response(consortium, n, agreed_by_others)
         case DeviateOnce():
             usual = strategy.otherwise
@@ -165,7 +190,7 @@ def amount(
         case Myopic():
             if last is None:
                 return agreed
-            return best_response(consortium, n, sum(last[m] for m in others))
+            return best_response(consortium, n, sum(float(quality[m]) * last[m] for m in others))
         case _:
             return 0.97 * agreed
 
@@ -257,7 +282,7 @@ def play_slowly(
             record.missed_deviations += sum(unseen)
             record.slipped = [a or b for a, b in zip(record.slipped, slips, strict=True)]
         if sum(gave) > 0:
-            last_total = sum(gave)
+            last_total = counted(consortium, gave)
         if not alarm:
             continue
         nobody_slipped = not any(a and b for a, b in zip(short, really, strict=True))

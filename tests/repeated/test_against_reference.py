@@ -37,7 +37,8 @@ def compare(match: Match, record: Record) -> None:
         "atol": 1e-12 * match.agreement.consortium.samples.sum(),
     }
     np.testing.assert_allclose(known(match.contributions), record.contributions, **close)
-    np.testing.assert_allclose(match.totals, np.sum(record.contributions, axis=1), **close)
+    counted = np.array(record.contributions) * match.agreement.consortium.quality
+    np.testing.assert_allclose(match.totals, counted.sum(axis=1), **close)
     np.testing.assert_allclose(known(match.observed), record.observed, **close)
     np.testing.assert_array_equal(match.client_punishing, record.punishing)
     np.testing.assert_array_equal(match.suspended, record.suspended)
