@@ -88,14 +88,14 @@ def counted_by_quality(consortium: Consortium) -> Consortium:
     )
 
 
-def nobody_trains() -> Consortium:
+def nobody_trains(discount_factor: float = 0.8) -> Consortium:
     """Ten clients whose first sample is worth half of what it costs."""
     return Consortium(
         valuation=50.0,
         cost_per_sample=1.0,
         samples=np.full(10, 100.0),
         rounds=50,
-        discount_factor=0.8,
+        discount_factor=discount_factor,
         law=Law.power(100.0, 1.0, 100.0),
     )
 

@@ -17,6 +17,7 @@ from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import DeviateOnce, FreeRide
 from fedaccord.repeated.tolerance import find_tolerance
 from fedaccord.summaries.match import account_of
+from tests.laws import nobody_trains
 
 
 def some_consortium(size: int) -> fa.Consortium:
@@ -257,3 +258,15 @@ def test_several_panels_take_several_axes() -> None:
     assert plots.plot_mechanisms(comparison, ax=part.subplots(1, 3)) is whole
     with pytest.raises(fa.InvalidInput, match="ax: must be 2 axes, got 1"):
         plots.plot_slip(DEVIATOR, ax=[above])
+
+
+def test_where_nobody_trains_there_is_still_a_picture() -> None:
+    for discount_factor in (0.8, 0.01):  # with an agreement, and without
+        agreement = fa.solve_agreement(nobody_trains(discount_factor))
+        assert agreement.equilibrium.total == 0.0
+        for figure in (
+            plots.plot_contributions(agreement),
+            plots.plot_costs(agreement),
+            plots.plot_totals(play(agreement, slots=3)),
+        ):
+            figure.savefig(io.BytesIO(), format="png", dpi=40)

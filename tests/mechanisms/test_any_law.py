@@ -245,8 +245,9 @@ def test_every_mechanism_where_nobody_trains() -> None:
     assert comparison.equilibrium.total == 0.0
     assert comparison["equilibrium"].self_enforcing
     assert comparison["equilibrium"].total_cost == pytest.approx(500.0)
-    assert comparison["individual"].outcome.total == pytest.approx(302.685, abs=5e-4)
-    assert comparison["individual"].self_enforcing
+    for name in ("uniform", "individual"):
+        assert comparison[name].outcome.total == pytest.approx(302.685, abs=5e-4)
+        assert comparison[name].self_enforcing
     best = np.sqrt(50_000.0) - 100.0  # 500 * 100 / (X + 100)^2 = 1
     assert comparison["social optimum"].outcome.total == pytest.approx(best)
     assert comparison["transfers"].outcome.total == pytest.approx(best)

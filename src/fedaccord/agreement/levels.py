@@ -56,13 +56,14 @@ class Ladder:
     count: npt.NDArray[np.int64]
     """How many are converted, as a column."""
     caps: FloatArray
-    """The converted clients' samples, ascending, after a 0 for each of the others."""
+    """The converted clients' samples, ascending, after a 0 and one more for each of the others."""
     total_at_caps: FloatArray
 
     @classmethod
     def build(cls, game: ScaledGame, converted: BoolArray, kept: FloatArray) -> "Ladder":
         """Sort the converted clients by their samples and add up the total at each."""
-        caps = np.sort(np.where(converted, game.samples, 0.0), axis=-1)
+        samples = np.where(converted, game.samples, 0.0)
+        caps = np.concatenate([np.zeros_like(samples[:, :1]), np.sort(samples, axis=-1)], axis=-1)
         going_on = np.arange(caps.shape[-1] - 1, 0, -1)  # how many have more than the last cap
         risen = np.zeros_like(caps)
         np.cumsum(np.diff(caps, axis=-1) * going_on, axis=-1, out=risen[:, 1:])
@@ -130,7 +131,7 @@ class Ladder:
         itself the client keeps to the agreement, in floating point, too.
         """
         end = np.where(rung.converted, np.minimum(level, rung.game.samples), level)
-        low = self.caps.shape[-1] - 1 - self.count  # a cap of 0: someone always contributes
+        low = self.caps.shape[-1] - 1 - self.count  # a cap of 0
         high = (self.caps < end).sum(axis=-1, keepdims=True)
         while (high - low > 1).any():
             middle = (low + high) // 2

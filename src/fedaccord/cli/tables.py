@@ -116,7 +116,8 @@ def print_comparison(
     headings = headings or [_heading(agreement.kind) for agreement in agreements]
     table = plain_table("", ["Equilibrium", *headings])
     table.add_row("Samples trained on in a slot", *write([side.total for side in sides]))
-    table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
+    if equilibrium.total > 0:
+        table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
     table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
     costs = np.array([side.cost.sum() for side in sides])
     table.add_row("Cost of a slot to all together", *write(costs, digits=6))

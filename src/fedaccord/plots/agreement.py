@@ -49,7 +49,7 @@ def plot_contributions(agreement: Agreement, *, ax: Axes | None = None) -> Figur
     before = canvas.take(agreement.equilibrium.profile)
     if agreement.exists:
         canvas.outline(before, "without an agreement (equilibrium)")
-    largest = float(max(before.max(), after.max()))
+    largest = float(max(before.max(), after.max())) or 1.0  # nobody may train
     return canvas.finish("Contribution (samples in a slot)", (0.0, 1.05 * largest))
 
 

@@ -60,7 +60,7 @@ def plot_totals(match: Match, *, ax: Axes | None = None) -> Figure:
     style: dict[str, Any] = {"baseline": None, "color": "#0072B2", "linewidth": 2.0}
     legend.append(axes.stairs(match.totals[::step], edges, label=label, **style))
     largest = max(agreement.total, agreement.equilibrium.total, float(match.totals.max()))
-    axes.set(ylim=(0.0, 1.08 * largest), ylabel="Samples trained on in the slot")
+    axes.set(ylim=(0.0, 1.08 * largest or 1.0), ylabel="Samples trained on in the slot")
     axes.set_xlim(0.5, match.slots + 0.5)
     return finish_slots([axes], ax, legend)
 

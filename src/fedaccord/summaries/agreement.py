@@ -35,6 +35,8 @@ def title(certificate: Certificate) -> str:
         return none_exists(agreement)
     if not certificate.holds:
         return "This profile would not hold"
+    if agreement.equilibrium.total == 0:
+        return "An agreement that holds, where nobody would train without one"
     return f"An agreement that holds, with {agreement.ratio:,.2f} times the data"
 
 
@@ -44,16 +46,16 @@ def summary(certificate: Certificate, noun: Noun = "client") -> str:
     equilibrium, size = agreement.equilibrium, agreement.consortium.size
     before, after = write([equilibrium.total, agreement.total])
     selfish = f"Left to themselves, they would train on {before} samples in a slot"
-    if equilibrium.free_riders:
+    if equilibrium.total == 0:
+        selfish = "Left to themselves, nobody would train at all"
+    elif equilibrium.free_riders:
         riders = so_many(equilibrium.free_riders, size, noun)
         selfish += f", and {riders} would contribute nothing"
     if not agreement.exists:
         return f"{selfish}. {none_exists(agreement)}: {agreement.reason}."
     contributing = so_many(size - agreement.free_riders, size, noun)
-    agreed = (
-        f"Here {contributing} contribute, "
-        f"and together they train on {after} samples, {agreement.ratio:,.2f} times as many."
-    )
+    times = f", {agreement.ratio:,.2f} times as many" if equilibrium.total > 0 else ""
+    agreed = f"Here {contributing} contribute, and together they train on {after} samples{times}."
     if not certificate.holds:
         return f"{selfish}. {agreed} But {_who_does_not_keep(certificate, noun)}."
     better = so_many(int((agreement.saving > 0).sum()), size, noun).capitalize()
