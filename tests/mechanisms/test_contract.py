@@ -315,9 +315,13 @@ def descended(model: ContractModel, in_time: BoolArray, virtual: FloatArray) -> 
         return float(model.valuation * loss_by_hand(model.law, bought.sum()) + price @ bought)
 
     unit = cost(np.full(top.size, 0.5))
+
+    def scaled(share: FloatArray) -> float:
+        return cost(share) / unit
+
     found = [
         minimize(
-            lambda share: cost(share) / unit,
+            scaled,
             np.full(top.size, start),
             method="L-BFGS-B",
             bounds=[(1e-12, 1.0)] * top.size,
@@ -386,5 +390,5 @@ def test_a_law_for_each_client_is_not_one_of_the_server() -> None:
             rounds=5,
             valuation=1.0,
             delay_price=0.0,
-            law=Law([1.0], [1e4], [0.0], [200.0]),
+            law=Law.of_weights([1e290], [0.0], [1.0]),
         )

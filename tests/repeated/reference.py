@@ -77,7 +77,7 @@ def loss_of(consortium: fa.Consortium, n: int, total: float) -> float:
     floor, terms = terms_of(consortium, n)
     if total == 0 and any(shift == 0 for _, _, shift, _ in terms):
         return inf
-    return floor + sum(v * (u / (total + s)) ** p for v, u, s, p in terms)
+    return floor + float(sum(v * (u / (total + s)) ** p for v, u, s, p in terms))
 
 
 def stage_cost(consortium: fa.Consortium, n: int, own: float, total: float) -> float:

@@ -26,7 +26,12 @@ from tests.laws import (
 )
 from tests.repeated.test_against_reference import both, compare
 
-PUNISHMENTS = [fa.Reversion(3), fa.Reversion(), fa.Suspension(2), fa.Suspension(model_keeps=0.4)]
+PUNISHMENTS: list[fa.Reversion | fa.Suspension] = [
+    fa.Reversion(3),
+    fa.Reversion(),
+    fa.Suspension(2),
+    fa.Suspension(model_keeps=0.4),
+]
 
 
 def agreements_with(name: str, seed: int) -> list[fa.Agreement]:

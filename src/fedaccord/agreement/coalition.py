@@ -150,7 +150,7 @@ class _Groups:
     def at(self, gained: FloatArray) -> FloatArray:
         """The X of an edge, no larger than all samples."""
         reached = self.law.reach(self.law.loss(self.total) - gained)
-        return np.minimum(reached, self.most.sum())
+        return np.asarray(np.minimum(reached, self.most.sum()))
 
     def best_alike(self) -> _Best:
         """One law for all: between edges the sum is fixed + steep * (A(T) - A(X))."""
@@ -169,8 +169,8 @@ class _Groups:
 
     def best_personal(self) -> _Best:
         """A law for each client: edge by edge, and in between wherever tangents leave room."""
-        ends = [self.at(self.enter), self.at(self.leave), [self.most.sum()]]
-        edges = np.unique(np.concatenate(ends))
+        ends = self.at(self.enter), self.at(self.leave), np.array([self.most.sum()])
+        edges: FloatArray = np.unique(np.concatenate(ends))
         edges = edges[edges > 0]
         gains = np.array([self.gain(edge) for edge in edges.tolist()])
         n = int(np.argmax(gains))

@@ -2,9 +2,9 @@
 
 A level rises from 0, and every client that is still in trains on that much. Samples count by their
 quality: client n has q_n D_n of them, each of which costs it E_n / q_n. In units of that, it pays
-a_n A_n(Y) + y_n, with a_n = q_n rho_n / E_n and its law A_n; stop(a) is the total at which the slope
-of the law is 1 / a, so that stop(a_n) is its satiation point h_n. With the paper's law stop(a k) is
-stop(a) k^(2/3).
+a_n A_n(Y) + y_n, with a_n = q_n rho_n / E_n and its law A_n; stop(a) is the total at which the
+slope of the law is 1 / a, so that stop(a_n) is its satiation point h_n. With the paper's law
+stop(a k) is stop(a) k^(2/3).
 
 *Clock* (Moulin 1994): the level is a share phi of everyone's data W = sum of q_n D_n, and the first
 client to stop, stops all. The cost a_n A_n(phi W) + phi q_n D_n has a single minimum, at
@@ -17,9 +17,9 @@ client that would train on less than the clock's total alone. One that would tra
 better off alone.
 
 *Serial clock*: who stops keeps its share and gets a model trained on what everyone has given so
-far; the others go on. With W_in the data of those still in, another step costs q_n D_n and adds W_in
-samples, so a client stops when Y >= stop(a_n W_in / (q_n D_n)), or at 1. With one law for all, those
-with the smallest rho_n / (E_n D_n) stop first: one sort.
+far; the others go on. With W_in the data of those still in, another step costs q_n D_n and adds
+W_in samples, so a client stops when Y >= stop(a_n W_in / (q_n D_n)), or at 1. With one law for all,
+those with the smallest rho_n / (E_n D_n) stop first: one sort.
 
 *Fair exchange* (Hakim, Papadimitriou, Yannakakis 2026): the same with levels in samples. A client
 stops at its last sample, or when Y >= stop(a_n k) with k clients still in.

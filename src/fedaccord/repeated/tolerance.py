@@ -277,5 +277,6 @@ class _WatchBySuspension(_Watch):
         """What each client loses by its own law, summed over all that may be out."""
         law, result = self.agreement.consortium.law, np.zeros_like(rest)
         for left, often in zip(rest.tolist(), seen.tolist(), strict=True):
-            result += self._shares(np.float64(often), self.delta) * law.fall(left, total - left)
+            shares = self._shares(np.asarray(often), self.delta)
+            result += shares * law.fall(left, total - left)
         return result

@@ -123,8 +123,9 @@ class ContractModel:
         return np.asarray(self.delay <= deadline)
 
     def worth_up_to(self, price: npt.ArrayLike) -> FloatArray:
-        """The total up to which a sample is worth its price; (gamma / (2 price sqrt(G)))^(2/3) in
-        the paper.
+        """The total up to which a sample is worth its price.
+
+        (gamma / (2 price sqrt(G)))^(2/3) in the paper.
         """
         return self.law.stop(self.valuation / np.asarray(price, dtype=np.float64))
 
