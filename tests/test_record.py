@@ -16,6 +16,10 @@ import fedaccord as fa
 from fedaccord.cli import app
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
+from fedaccord.game.candidates import compare_laws
+from fedaccord.game.curve import Curve
+from fedaccord.game.measured import fit_law
+from fedaccord.game.next_measurement import next_measurement
 from fedaccord.mechanisms.comparison import compare
 from fedaccord.mechanisms.contract.contract import design_menu
 from fedaccord.mechanisms.contract.model import ContractModel
@@ -52,10 +56,10 @@ def training() -> Comparison:
     return Comparison("two", course, "vectorised", tuple(runs))
 
 
-def losses() -> Losses:
-    totals, turns = np.array([10, 100, 1000]), np.array([1, 5, 25])
-    mean = 1.0 / np.sqrt(totals[:, np.newaxis] * turns) + 1.0 / turns
-    return Losses(totals, turns, mean)
+def curve() -> Curve:
+    sizes = np.geomspace(10, 1000, 8)
+    noise = np.random.default_rng(0).normal(0, 0.01, (8, 3))
+    return Curve(sizes, range(3), (2 / np.sqrt(sizes))[:, np.newaxis] + noise)
 
 
 RECORDS: dict[str, Callable[[], Record]] = {
@@ -103,8 +107,11 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {}),
     "training": training,
     "score": lambda: ProfileScore("agreement", 5.0, *[estimate([0.5])] * 3),
-    "losses": losses,
-    "law": lambda: losses().law(),
+    "curve": curve,
+    "law": lambda: fit_law(curve(), resamples=20),
+    "evidence": lambda: fit_law(curve(), resamples=20).evidence or pytest.fail("none"),
+    "candidate": lambda: compare_laws(curve())[0],
+    "next measurement": lambda: next_measurement(fit_law(curve()), 400.0, 900.0),
 }
 
 

@@ -51,9 +51,11 @@ NOW_IN = {
     "report.mechanisms": "summaries.mechanisms",
     "report.page": "report",
     "report.training": "summaries.training",
+    "training.calibration": "training.learning_curve",
     "training.chain": "training.vectorised",
     "training.general": "training.vectorised",
     "training.groups": "training.vectorised",
+    "training.law": "game.measured",
     "training.plain": "training.engine",
     "training.union": "training.vectorised",
 } | {f"experiments.fig{number}": "experiments.figures" for number in range(3, 24)}

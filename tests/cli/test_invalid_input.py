@@ -241,7 +241,7 @@ OVER_INPUTS = {
     ],
     "the types": ["compare", "c.toml", "--contract-types", "p.csv", "--csv", "p.csv"],
     "the file to calibrate": [
-        *("calibrate", "c.toml", "--value-of-loss", "1", "--out", "clients.csv"),
+        *("calibrate", "c.toml", "--out", "clients.csv"),
     ],
 }
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from fedaccord.experiments.figure_data import FigureData, read_figure_data
 from fedaccord.experiments.figures import accuracy, law, training_kind
+from fedaccord.experiments.figures.paper_law import fit_paper_law
 from fedaccord.experiments.pictures import Width, save
 from fedaccord.experiments.presets import TrainingPreset
 from fedaccord.experiments.standard import half_width
@@ -186,7 +187,7 @@ def test_why_the_law_fails_is_computed() -> None:
     fails = made_up(lambda X, G: 1 / G + np.where(G == 1, 0.1, -0.1) * (np.log10(X) + (X == 1e4)))
     [fit, matters, helps] = law.claims(fails, LAW)
     assert fit.why == "; ".join(
-        fit_law(*(fails[c] for c in ("samples", "rounds", "loss"))).objections
+        fit_paper_law(*(fails[c] for c in ("samples", "rounds", "loss"))).objections
     )
     assert matters.why == "the difference grows"
     assert matters.ours.endswith(": +0.60 ± 0.00")  # from -0.3 to 0.3

@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
-from fedaccord.training.calibration import Losses
+import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 import fedaccord as fa
 from fedaccord import plots, report
 from fedaccord.data.partition import SkewedPartition
+from fedaccord.game.curve import Curve
+from fedaccord.game.law import Law
+from fedaccord.game.measured import fit_law
 from fedaccord.summaries import training as summaries
 from fedaccord.training.course import Score, SlotRecord, TrainingRun
 from fedaccord.trials.profiles import PlayedProfile
@@ -108,11 +111,21 @@ def test_bands_are_not_cut_off() -> None:
 
 
 def test_the_law_with_marks_and_lines() -> None:
-    totals, turns = np.array([10, 100, 1000, 2000]), np.array([1, 5, 25])
-    mean = 2 / np.sqrt(totals[:, None] * turns) + 1 / turns
-    figure = plots.plot_law(Losses(totals, turns, mean))
-    assert labels(figure) == ["G = 1", "G = 5", "G = 25", "law at G = 25 alone"]
-    assert "fits" in figure.axes[0].get_title(loc="left")
+    sizes = np.geomspace(10, 1000, 8)
+    noise = np.random.default_rng(0).normal(0, 0.01, (8, 3))
+    law = fit_law(Curve(sizes, range(3), (2 / np.sqrt(sizes))[:, None] + noise), resamples=50)
+    figure = plots.plot_law(law)
+    assert labels(figure) == [
+        "measured law",
+        "90 % of 50 resampled laws",
+        "beyond what was measured",
+        "a single power, fitted",
+        "the paper's law, fitted",
+        "a run (3 seeds)",
+        "mean",
+    ]
+    with pytest.raises(fa.InvalidInput, match="law: must be a measured law"):
+        plots.plot_law(Law.paper(50))
 
 
 def test_the_sentences() -> None:

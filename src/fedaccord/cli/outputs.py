@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fedaccord.trials.trial import Trial
 
 
-_CLIENTS_FILE = re.compile(r"""^[ \t]*clients[ \t]*=[ \t]*["']([^"'\n]+)""", re.MULTILINE)
+_NAMED_FILE = re.compile(r"""^[ \t]*(?:clients|curve)[ \t]*=[ \t]*["']([^"'\n]+)""", re.MULTILINE)
 
 
 def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) -> None:
@@ -97,7 +97,7 @@ def _real(path: Path) -> Path:
 
 
 def _named_in(path: Path) -> list[Path]:
-    """The client table that a consortium file names, if it names one."""
+    """The client table and the curves that a consortium file names."""
     if path.suffix != ".toml":
         return []
     try:
@@ -107,7 +107,7 @@ def _named_in(path: Path) -> list[Path]:
         text = path.read_text("utf-8", errors="replace")
     except OSError:
         return []  # reported when it is loaded
-    return [path.parent / name for name in _CLIENTS_FILE.findall(text)]
+    return [path.parent / name for name in _NAMED_FILE.findall(text)]
 
 
 def _cannot_write(path: Path, error: OSError) -> FedaccordError:

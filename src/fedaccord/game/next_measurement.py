@@ -49,10 +49,11 @@ class NextMeasurement(Record):
         """What to do next."""
         if self.more_examples < self.narrowed:
             kept = 1 - self.more_examples / self.width
-            return f"Twice as many test examples would narrow the band most, by {kept:.0%}."
+            return f"Twice as many test examples would narrow the band most, by {100 * kept:.0f} %."
+        gained = 100 * (1 - self.narrowed / self.width)
         return (
             f"Training on {self.samples:,.0f} samples with {count(self.seeds, 'more seed')} would "
-            f"narrow the band most, by {1 - self.narrowed / self.width:.0%}."
+            f"narrow the band most, by {gained:.0f} %."
         )
 
     def _facts(self) -> dict[str, Any]:

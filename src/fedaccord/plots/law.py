@@ -58,7 +58,7 @@ def _band(axes: Axes, law: Law, evidence: Evidence) -> list[Any]:
         inside = shade > 0.2
         band = axes.fill_between(totals, lower, upper, color="#0072B2", alpha=shade, linewidth=0)
         band.set_label(
-            f"{LEVEL:.0%} of {evidence.resamples:,} resampled laws"
+            f"{100 * LEVEL:.0f} % of {evidence.resamples:,} resampled laws"
             if inside
             else "beyond what was measured"
         )

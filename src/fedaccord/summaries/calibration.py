@@ -61,7 +61,7 @@ def law_sentence(calibration: "Calibration") -> str:
     return (
         f"The {calibration.measure} falls from {_number(law.loss(half))} to "
         f"{_number(law.loss(end))} when {half:,.0f} samples become {end:,.0f}: by {low:.2g} to "
-        f"{high:.2g} in {LEVEL:.0%} of the resampled laws.{fits}"
+        f"{high:.2g} in {100 * LEVEL:.0f} % of the resampled laws.{fits}"
     )
 
 
@@ -69,8 +69,8 @@ def _candidate(one: "Candidate") -> str:
     """How far a law is off at sizes that it was not fitted to."""
     chi2 = f"{one.chi2:,.1f}" if one.chi2 < _HUGE else f"{one.chi2:.1e}"
     return (
-        f"{_FAMILIES[one.family]}: chi^2 {chi2}; off by {one.between:.0%} at sizes in between that "
-        f"it was not fitted to, and by {one.beyond:+.0%} at the largest."
+        f"{_FAMILIES[one.family]}: chi^2 {chi2}; off by {100 * one.between:.0f} % at sizes in between that "
+        f"it was not fitted to, and by {100 * one.beyond:+.0f} % at the largest."
     )
 
 

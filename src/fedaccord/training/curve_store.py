@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -38,11 +39,11 @@ class CurveFile:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as content:
+            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as content:
                 arrays = {name: content[name] for name in content.files}
             known = json.loads(str(arrays.pop("identity")))
             state = CurveState(*(_group(arrays, name) for name in _GROUPS))
-        except (OSError, ValueError, KeyError, EOFError, TypeError):
+        except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
             raise FedaccordError(f"{self.path}: is not a measurement to resume from") from None
         for setting, value in self.identity.items():
             if known.get(setting) != value:

@@ -19,7 +19,7 @@ from fedaccord.checks import check_choice, check_installed, check_whole
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.inputs import is_one_source
 from fedaccord.data.own import OwnPartition, read_data
-from fedaccord.data.partition import Partition, RandomPartition
+from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.consortium_text import with_law
 from fedaccord.game.candidates import Candidate, compare_laws
@@ -33,8 +33,6 @@ from fedaccord.record import Columns, Record, Tables, jsonable
 from fedaccord.trials.setting import Progress, find_dataset, find_task_of, local_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fedaccord.training.course import Course
     from fedaccord.training.engine import GradientStep, LocalEpochs
     from fedaccord.training.learning_curve import LearningCurves, Measure
@@ -245,7 +243,9 @@ def calibrate(
     check_whole("seeds", seeds, least=1)
     if smallest is not None:
         check_whole("smallest", smallest, least=1)
-    course, own = _course(dataset, data, consortium, task, local, rounds, progress)
+    source = _source(dataset, data, consortium, progress)
+    own = isinstance(source, OwnPartition)
+    course = _course(source, consortium, task, local_steps(local), rounds)
     largest = sum(len(share) for share in course.partition(0).draw(1))
     sizes = spread_sizes(largest, **({} if smallest is None else {"smallest": smallest}))
     store = None
@@ -266,42 +266,57 @@ def calibrate(
     return found
 
 
-def _course(
+def _source(
     dataset: "str | Dataset | None",
     data: Any,
     consortium: Consortium | None,
-    task: "str | Task",
-    local: "GradientStep | LocalEpochs | None",
-    rounds: int | None,
     progress: "Progress | None",
-) -> "tuple[Course, bool]":
-    """What is trained, and whether each client has examples of its own."""
+) -> OwnPartition | Dataset:
+    """Data of each client's own, or one dataset for all."""
+    if data is None:
+        return find_dataset(dataset, progress)
+    if dataset is not None:
+        raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
+    if isinstance(data, OwnPartition | Dataset):
+        return data
+    if progress is not None:
+        progress(0, 0, "Reading")
+    names = _names_in(data) if consortium is None else consortium.names
+    if not names and callable(data) and not hasattr(data, "__getitem__"):
+        raise InvalidInput("a function of a client's name needs a consortium", field="data")
+    return read_data(data, names)
+
+
+def _course(
+    source: OwnPartition | Dataset,
+    consortium: Consortium | None,
+    task: "str | Task",
+    local: "GradientStep | LocalEpochs",
+    rounds: int | None,
+) -> "Course":
+    """What is trained, by whom: a dataset is dealt out in proportion to everyone's samples."""
     from fedaccord.training.course import Course
     from fedaccord.training.task import Model
 
-    if dataset is not None and data is not None:
-        raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
     if rounds is not None:
         check_whole("rounds", rounds, least=1)
-    source = find_dataset(dataset, progress) if data is None else _read(data, consortium, progress)
-    names = consortium.names if consortium is not None else _names_in(data)
-    partition: Callable[[int], Partition]
+    slot = rounds or (_ROUNDS if consortium is None else int(consortium.rounds))
     if isinstance(source, OwnPartition):
-        held, scale, partition = source.dataset, 1.0, source.reordered
-    else:
-        held = source
-        samples = consortium.samples if consortium is not None else _evenly(source.size)
-        scale = min(1.0, source.size / float(samples.sum()))
-        sizes = [int(size) for size in np.floor(samples * scale)]
-        names = names or tuple(f"client-{n}" for n in range(1, len(sizes) + 1))
-
-        def partition(seed: int) -> Partition:
-            return RandomPartition(held, sizes, seed)
-
-    slot = rounds or (int(consortium.rounds) if consortium is not None else _ROUNDS)
-    model = Model(find_task_of(task), held)
-    course = Course(model, partition, slot, local_steps(local), scale, names)
-    return course, isinstance(source, OwnPartition)
+        model = Model(find_task_of(task), source.dataset)
+        return Course(model, source.reordered, slot, local, names=source.names)
+    held = source
+    samples = _evenly(held.size) if consortium is None else consortium.samples
+    scale = min(1.0, held.size / float(samples.sum()))
+    sizes = [int(size) for size in np.floor(samples * scale)]
+    names = [f"client-{n + 1}" for n in range(len(sizes))]
+    return Course(
+        model=Model(find_task_of(task), held),
+        partition=lambda seed: RandomPartition(held, sizes, seed),
+        rounds=slot,
+        local=local,
+        scale=scale,
+        names=names if consortium is None else consortium.names,
+    )
 
 
 def _evenly(size: int) -> FloatArray:
@@ -309,24 +324,9 @@ def _evenly(size: int) -> FloatArray:
     return np.array([len(part) for part in parts], dtype=np.float64)
 
 
-def _read(
-    data: Any, consortium: Consortium | None, progress: "Progress | None"
-) -> OwnPartition | Dataset:
-    if isinstance(data, OwnPartition | Dataset):
-        return data
-    if progress is not None:
-        progress(0, 0, "Reading")
-    names = consortium.names if consortium is not None else _names_in(data)
-    if not names and callable(data) and not hasattr(data, "__getitem__"):
-        raise InvalidInput("a function of a client's name needs a consortium", field="data")
-    return read_data(data, names)
-
-
 def _names_in(data: Any) -> tuple[str, ...]:
     """The clients that a folder or a mapping has examples of; none if it is one dataset."""
     found: Iterable[str] = ()
-    if isinstance(data, OwnPartition):
-        return tuple(data.names)
     if isinstance(data, str | Path) and Path(data).is_dir():
         files = (path for path in sorted(Path(data).iterdir()) if path.suffix in (".npz", ".csv"))
         found = dict.fromkeys(path.stem for path in files)
