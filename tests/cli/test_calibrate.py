@@ -1,4 +1,4 @@
-"""`fedaccord calibrate`: measured numbers as text, as JSON and in a file."""
+"""`fedaccord calibrate`: the law as text, as JSON, as a picture and in a file."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fedaccord.training.calibration import Losses
 
 import fedaccord as fa
+from fedaccord.files.curve import load_curve
+from fedaccord.training import learning_curve
 from tests.cli.conftest import Run
 
-QUICK = ("--rounds", "6", "--seeds", "1")
+QUICK = ("--rounds", "6", "--seeds", "2", "--smallest", "200", "--measure", "loss")
+
+
+def example(run: Run, name: str = "mine.toml") -> fa.Consortium:
+    """A consortium file with few rounds."""
+    run("init", name)
+    text = Path(name).read_text(encoding="utf-8").replace("rounds = 50", "rounds = 6")
+    Path(name).write_text(text, encoding="utf-8")
+    return fa.load_consortium(name)
+
+
+WITH_FILE = ("--seeds", "2", "--smallest", "200", "--measure", "loss")
 
 
 def calibrate_json(run: Run, *words: str) -> dict[str, Any]:
@@ -21,16 +33,14 @@ def calibrate_json(run: Run, *words: str) -> dict[str, Any]:
 
 
 def test_the_record(run: Run) -> None:
-    answer = calibrate_json(
-        run, *QUICK, "--price-per-second", "2", "--value-of-loss", "10", "--dataset", "digits"
-    )
+    answer = calibrate_json(run, *QUICK, "--price-per-second", "2", "--dataset", "digits")
     assert (answer["dataset"], answer["task"], answer["rounds"]) == ("digits", "softmax", 6)
     assert answer["cost_per_sample"] == pytest.approx(2 * 6 * answer["seconds_per_sample"])
-    assert answer["valuation"] == pytest.approx(10 * answer["law_at_the_end"]["data"])
-    assert isinstance(answer["law"]["fits"], bool)
-    assert answer["law"]["fits"] == (not answer["law"]["objections"])
-    assert len({point["total"] for point in answer["losses"]}) == 6
-    assert max(point["round"] for point in answer["losses"]) == 6
+    assert (answer["measure"], answer["seeds"], answer["test_examples"]) == ("loss", 2, 359)
+    assert (answer["law"]["kind"], answer["law"]["measure"]) == ("measured", "loss")
+    assert answer["law"]["evidence"]["range"] == [254.0, 1438.0]
+    assert [point["samples"] for point in answer["curve"]] == [254, 359, 508, 719, 1017, 1438]
+    assert answer["alone"] == []
 
 
 def test_equation_4(run: Run) -> None:
@@ -38,108 +48,143 @@ def test_equation_4(run: Run) -> None:
     answer = calibrate_json(run, *QUICK, "--chip", "2e-28", "--hertz", "2e9")
     cycles = 6 * answer["seconds_per_sample"] * 2e9
     assert answer["cost_per_sample"] == pytest.approx(2e-28 / 2 * cycles * 2e9**2)
-    assert answer["valuation"] is None
 
 
-def test_numbers_are_written_into_a_file(run: Run) -> None:
-    run("init", "mine.toml")
-    Path("few.toml").write_text(
-        Path("mine.toml").read_text(encoding="utf-8").replace("rounds = 50", "rounds = 6"),
-        encoding="utf-8",
-    )
-    words = ("--seeds", "1", "--price-per-second", "1", "--value-of-loss", "10")
-    one = ("--client", "St Mary", "--out", "new.toml")
-    result = run("calibrate", "few.toml", *words, *one)
+def test_the_law_is_written_into_a_file_and_nothing_else_changes(run: Run) -> None:
+    before = example(run)
+    text = Path("mine.toml").read_text(encoding="utf-8")
+    result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml")
     assert result.exit_code == 0, result.output
-    before, after = fa.load_consortium("few.toml"), fa.load_consortium("new.toml")
-    n = before.index("St Mary")
+    assert "The curve is in curve.csv, the law in mine.toml." in result.stdout
+    assert "One example stands for 80." in result.stdout
+    written = Path("mine.toml").read_text(encoding="utf-8")
+    assert written.startswith("# Measured with softmax on digits: the loss after 6 rounds, at 6")
+    assert set(text.splitlines()) <= set(written.splitlines())
+    after = fa.load_consortium("mine.toml")
+    for field in ("valuation", "cost_per_sample", "samples", "discount_factor"):
+        assert np.array_equal(getattr(before, field), getattr(after, field))
+    assert after.law.kind == "measured"
+    assert after.law.evidence is not None
+    assert after.law.evidence.curve.largest == pytest.approx(116_000, rel=0.01)
+    assert not Path("curve.csv.part").exists()
+    again = run("calibrate", "mine.toml", *WITH_FILE, "--task", "mlp", "--out", "mine.toml")
+    assert again.exit_code == 0, again.output
+    written = Path("mine.toml").read_text(encoding="utf-8")
+    assert written.count("# Measured with") == 1
+    assert "# Measured with mlp" in written
+
+
+def test_a_cost_is_written_for_the_clients_whose_machine_this_is(run: Run) -> None:
+    before = example(run)
+    words = ("--price-per-second", "1", "--client", "Riverside", "--out", "new.toml")
+    result = run("calibrate", "mine.toml", *WITH_FILE, *words)
+    assert result.exit_code == 0, result.output
+    after = fa.load_consortium("new.toml")
     changed = (before.cost_per_sample != after.cost_per_sample).nonzero()[0].tolist()
-    assert changed == [n]
-    assert (before.valuation != after.valuation).nonzero()[0].tolist() == [n]
-    assert (before.samples == after.samples).all()
-    written = Path("new.toml").read_text(encoding="utf-8")
-    assert written.startswith("# Measured with softmax on digits")
-    for line in Path("few.toml").read_text(encoding="utf-8").splitlines():
-        if "#" in line:
-            assert line.partition("#")[2] in written  # the user's comments are kept
-    assert run("calibrate", "few.toml", *words, "--out", "few.toml").exit_code == 0
-    assert len(set(fa.load_consortium("few.toml").cost_per_sample.tolist())) == 1
+    assert changed == [before.index("Riverside")]
+    assert np.array_equal(before.valuation, after.valuation)
+    assert after.law.kind == "measured"
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_text_and_picture(run: Run, suffix: str) -> None:
+def test_a_curve_elsewhere(run: Run) -> None:
+    example(run)
+    Path("data").mkdir()
+    words = ("--curve", "data/ours.csv", "--out", "new.toml")
+    result = run("calibrate", "mine.toml", *WITH_FILE, *words)
+    assert result.exit_code == 0, result.output
+    assert 'curve = "data/ours.csv"' in Path("new.toml").read_text(encoding="utf-8")
+    assert load_curve("data/ours.csv", "loss").examples == 359
+
+
+def test_a_killed_run_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedaccord.training.curve_store._SECONDS_BETWEEN", 0.0)
+    trained, left = learning_curve._train, iter(range(7))
+
+    def some(*arguments: Any) -> Any:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return trained(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learning_curve, "_train", some)
+        assert run("calibrate", *QUICK, "--curve", "c.csv").exit_code == 130
+    assert Path("c.csv.part").exists()
+    assert not Path("c.csv").exists()
+    other = run("calibrate", *QUICK, "--task", "mlp", "--curve", "c.csv")
+    assert other.exit_code == 2
+    assert "c.csv.part: belongs to another measurement (task: softmax, now mlp)" in other.stderr
+    assert run("calibrate", *QUICK, "--curve", "c.csv").exit_code == 0
+    assert not Path("c.csv.part").exists()
+    assert run("calibrate", *QUICK, "--curve", "whole.csv").exit_code == 0
+    assert Path("c.csv").read_bytes() == Path("whole.csv").read_bytes()
+
+
+def test_a_curve_that_no_law_fits_is_kept_and_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter(range(1000))
+
+    def worse(course: Any, *_: Any) -> Any:
+        values = np.full(359, 1.0 + next(calls) % 6)
+        return {"error": values, "loss": values}
+
+    monkeypatch.setattr(learning_curve, "_train", worse)
+    example(run)
+    result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "new.toml")
+    assert result.exit_code == 2
+    assert "more data made it worse" in result.stderr
+    assert Path("curve.csv").exists()
+    assert not Path("new.toml").exists()
+
+
+def test_members_with_their_own_data(run: Run) -> None:
+    rng = np.random.default_rng(0)
+    Path("data").mkdir()
+    for name, size in (("North", 300), ("South", 200), ("test", 300)):
+        inputs = rng.normal(size=(size, 4)).astype(np.float32)
+        labels = (inputs.sum(axis=1) + rng.normal(size=size) > 0).astype(np.int64)
+        np.savez(Path("data") / f"{name}.npz", inputs=inputs, labels=labels)
+    words = ("--rounds", "5", "--seeds", "3", "--measure", "loss", "--smallest", "60")
+    answer = calibrate_json(run, "--data", "data", *words)
+    assert [one["name"] for one in answer["alone"]] == ["North", "South"]
+    assert (answer["scale"], answer["curve"][-1]["samples"]) == (1.0, 500)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture(run: Run, suffix: str) -> None:
     result = run("calibrate", *QUICK, "--picture", f"law.{suffix}")
-    assert result.exit_code == 0
-    assert "seconds per sample in a round" in result.stdout
-    assert "The law" in result.stdout
+    assert result.exit_code == 0, result.output
+    assert "A single power: chi^2" in result.stdout
     assert "To turn seconds into a cost, give --price-per-second" in result.stdout
-    assert "To turn a into a valuation, give --value-of-loss" in result.stdout
-    assert Path(f"law.{suffix}").stat().st_size > 1000
+    assert "To keep the curve, give --curve" in result.stdout
+    start = Path(f"law.{suffix}").read_bytes()[:5]
+    assert start in (b"\x89PNG\r", b"<?xml", b"%PDF-")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--out", "new.toml"), "need a FILE to put the numbers into"),
-        (("--client", "St Mary"), "need a FILE to put the numbers into"),
         (("--chip", "1"), "--hertz: must be given together with chip"),
-        (
-            ("--chip", "1", "--hertz", "1", "--price-per-second", "1"),
-            "--price-per-second: must be given alone",
-        ),
-        (("--price-per-second", "0"), "--price-per-second: must be more than 0 and finite, got 0"),
-        (("--price-per-second", "inf"), "must be more than 0 and finite, got inf"),
-        (("--chip", "-1", "--hertz", "-1e9"), "--chip: must be more than 0 and finite, got -1"),
-        (("--chip", "1", "--hertz", "-1e9"), "--hertz: must be more than 0 and finite, got -1e+09"),
+        (("--price-per-second", "-1"), "--price-per-second: must be more than 0 and finite"),
+        (("--price-per-second", "inf"), "--price-per-second: must be more than 0 and finite"),
         (
             ("--chip", "1", "--hertz", "1e200"),
             "what a second costs: must be more than 0 and finite",
         ),
-        (("--value-of-loss", "-1"), "--value-of-loss: must be more than 0"),
         (("--picture", "law.doc"), "must end in .png, .svg or .pdf"),
         (("--dataset", "cifar"), "no dataset called 'cifar'"),
-        (("--rounds", "3"), "must be 4 or more to fit the law"),
-        (("--rounds", "9" * 400), "9,007,199,254,740,992 or less"),
+        (("--dataset", "digits", "--data", "."), "--dataset: cannot be combined with data"),
+        (("--measure", "accuracy"), "'accuracy' is not one of 'error', 'loss'"),
+        (("--smallest", "1400"), "--data: 1,438 examples from 1,400 on make 1 sizes"),
+        (("--out", "new.toml"), "--out and --client: need a FILE to put the law into"),
         (("--rate", "1e300"), "rate: must be more than 0 and fit 32 bits, got 1e+300"),
     ],
 )
 def test_rejected(run: Run, words: tuple[str, ...], message: str) -> None:
     result = run("calibrate", *words)
     assert result.exit_code == 2
-    assert message in result.stderr
+    assert message in " ".join(result.stderr.split())
     assert not Path("new.toml").exists()
-
-
-def test_an_infinite_valuation(run: Run) -> None:
-    result = run("calibrate", *QUICK, "--value-of-loss", "1e308", "--format", "json")
-    assert result.exit_code == 2
-    assert "the valuation: must be more than 0 and finite, got inf" in result.stderr
-
-
-def test_nothing_to_write(run: Run) -> None:
-    """Neither a price nor a value: the new file would have none of the measured numbers."""
-    run("init", "mine.toml")
-    result = run("calibrate", "mine.toml", "--out", "new.toml")
-    assert result.exit_code == 2
-    assert "--out: there would be no number to write into the file: give a price" in result.stderr
-    assert not Path("new.toml").exists()
-
-
-def test_no_valuation_is_written_if_data_does_not_help(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The loss rises with data, so there is no valuation, and no price was given."""
-    totals, turns = np.array([10, 100, 1000, 2000]), np.array([1, 50])
-    rising = Losses(totals, turns, np.log(totals)[:, None] * np.ones(2))
-    monkeypatch.setattr("fedaccord.training.calibration.measure_losses", lambda *_, **__: rising)
-    run("init", "mine.toml")
-    words = ("calibrate", "mine.toml", "--value-of-loss", "5", "--out", "new.toml")
-    result = run(*words)
-    assert result.exit_code == 2
-    assert "there is no number to write: more data does not lower the loss at all" in result.stderr
-    assert not Path("new.toml").exists()
-    assert run(*words, "--price-per-second", "1").exit_code == 0
-    assert Path("new.toml").exists()
 
 
 def test_rejected_with_a_file(run: Run) -> None:
@@ -147,23 +192,34 @@ def test_rejected_with_a_file(run: Run) -> None:
     result = run("calibrate", "mine.toml", "--client", "St Mark")
     assert result.exit_code == 2
     assert "no client called 'St Mark'" in result.stderr
-    result = run("calibrate", "mine.toml", "--client", "St Mary")
+    result = run("calibrate", "mine.toml", "--client", "St Mary", "--out", "new.toml")
     assert result.exit_code == 2
-    assert "--client: goes with --out only" in result.stderr
+    assert "--client: goes with --out and a price" in result.stderr
     result = run("calibrate", "mine.toml", "--rounds", "6")
     assert result.exit_code == 2
     assert "--rounds: mine.toml says 50" in result.stderr
 
 
+def test_the_curve_of_the_old_file_is_not_overwritten_for_a_new_one(run: Run) -> None:
+    example(run)
+    assert run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml").exit_code == 0
+    result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "new.toml")
+    assert result.exit_code == 2
+    assert "curve.csv: is an input of this command and is not overwritten" in result.stderr
+
+
 def test_clients_in_a_csv_file(run: Run) -> None:
-    """The CSV file is unchanged: the new file lists the clients itself, and a note says so."""
+    """The CSV file is unchanged; with a cost, the new file lists the clients itself."""
     table = "name,valuation,cost_per_sample,samples\nNorth,1,2,400\nSouth,2,3,400\n"
     Path("clients.csv").write_text(table, encoding="utf-8")
     Path("mine.toml").write_text(
         '# ours\nrounds = 6\ndiscount_factor = 0.5\nclients = "clients.csv"\n', encoding="utf-8"
     )
-    words = ("--seeds", "1", "--price-per-second", "1", "--client", "North", "--out", "new.toml")
-    result = run("calibrate", "mine.toml", *words)
+    result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "law.toml")
+    assert result.exit_code == 0, result.output
+    assert 'clients = "clients.csv"' in Path("law.toml").read_text(encoding="utf-8")
+    words = ("--price-per-second", "1", "--client", "North", "--out", "new.toml")
+    result = run("calibrate", "mine.toml", *WITH_FILE, *words)
     assert result.exit_code == 0, result.output
     assert "clients.csv is unchanged; new.toml lists the clients itself" in result.stderr
     assert Path("clients.csv").read_text(encoding="utf-8") == table

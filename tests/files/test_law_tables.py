@@ -143,11 +143,15 @@ def test_a_law_is_written_and_comments_stay(tmp_path: Path) -> None:
     after = load_consortium(file)
     assert after.law.kind == "measured"
     assert np.array_equal(before.valuation, after.valuation)
-    noted = text.replace('kind = "measured"\nmeasure', 'kind = "measured" # ours\nmeasure')
+    ours = 'kind = "measured" # ours\nresamples = 50\nmeasure'
+    noted = text.replace('kind = "measured"\nmeasure', ours)
     file.write_text(noted, encoding="utf-8")
     again = with_law(file, table | {"measure": "loss"}, ["Measured with mlp."])
     assert again.count("[law]\nkind") == 1
-    assert 'kind = "measured" # ours' in again
+    assert 'kind = "measured" # ours\nresamples = 50\n' in again
+    power = with_law(file, {"kind": "power", "scale": 1.0, "exponent": 0.5})
+    assert "resamples" not in power
+    assert 'curve = "curve.csv"\n' not in power.partition("\n[law]\n")[2]
     assert 'measure = "loss"' in again
     assert "softmax" not in again
 

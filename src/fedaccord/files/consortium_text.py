@@ -55,14 +55,15 @@ def with_numbers(
 def with_law(path: str | Path, law: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
     """The text of the consortium file at `path` with this `[law]` table, and all else as it was.
 
-    Comments inside a table that is there already stay. Those that are given go to the top, as with
-    `with_numbers`.
+    In a table that is there already, comments stay, and so do resamples and seed if both laws are
+    measured. The comments that are given go to the top, as with `with_numbers`.
     """
     text, document = _parsed(Path(path))
     table: Any = document.get("law")
     if table is None:
         table = tomlkit.table()
-    for key in [key for key in table if key not in law]:
+    stays = ("resamples", "seed") if table.get("kind") == law["kind"] == "measured" else ()
+    for key in [key for key in table if key not in law and key not in stays]:
         del table[key]
     for key, value in law.items():
         table[key] = value
