@@ -22,7 +22,7 @@ def calibration_sentences(calibration: "Calibration") -> list[str]:
     lines = [measured_sentence(calibration), law_sentence(calibration)]
     evidence = calibration.law.evidence
     if evidence is not None and evidence.objections:
-        lines.append(f"Do not rely on it: {'; '.join(evidence.objections)}.")
+        lines.append(f"What speaks against relying on it: {'; '.join(evidence.objections)}.")
     lines += [_candidate(one) for one in calibration.candidates]
     lines.append(calibration.next.sentence)
     if calibration.course.scale != 1:
@@ -30,7 +30,8 @@ def calibration_sentences(calibration: "Calibration") -> list[str]:
             f"One example stands for {1 / calibration.course.scale:,.4g} samples, because the "
             "dataset is smaller than the consortium: this is an illustration."
         )
-    lines += [_alone(score, calibration.measure) for score in calibration.alone]
+    together = float(calibration.law.loss(calibration.curve.largest))
+    lines += [_alone(score, calibration.measure, together) for score in calibration.alone]
     lines.append(speed_sentence(calibration))
     if calibration.cost_per_sample is not None:
         lines.append(f"cost_per_sample = {calibration.cost_per_sample:.4g}")
@@ -74,13 +75,14 @@ def _candidate(one: "Candidate") -> str:
     )
 
 
-def _alone(score: "AloneScore", measure: str) -> str:
+def _alone(score: "AloneScore", measure: str, together: float) -> str:
+    """What a member reaches alone, beside the law and what all reach together."""
     told = f"{score.name} alone, with its {score.samples:,.0f} samples: {measure} "
     told += _number(score.value)
     if np.isfinite(score.error):
         told += f" ± {score.error:.2g}"
-    if not np.isfinite(score.worth):
-        return f"{told}; the law never gets that low."
+    if score.value <= together:
+        return f"{told}, no worse than with all members' data ({_number(together)})."
     if abs(score.worth - 1) <= _WORTH_NOTING:
         return f"{told}, as the law says ({_number(score.by_law)})."
     return (
