@@ -187,6 +187,7 @@ _EXTRAS = {
     "alembic": ("Alembic", "flower"),
     "cryptography": ("cryptography", "flower"),
     "pyod": ("PyOD", "detection"),
+    "openpyxl": ("openpyxl", "spreadsheets"),
 }
 """Modules that need not be installed: what each is called, and the extra that installs it."""
 

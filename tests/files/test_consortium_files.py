@@ -126,7 +126,7 @@ MISTAKES = {
     ),
     "clients that are no list": (
         HEAD + "clients = 3\n",
-        ["clients: must be a list or the name of a CSV file, got 3"],
+        ["clients: must be a list or the name of a CSV or XLSX file, got 3"],
     ),
     "a client that is no table": (
         HEAD + "clients = [3]\n",

@@ -4,7 +4,6 @@ pydantic checks the shape (keys, types), the Consortium's own rules check the nu
 problem is noted with its place, so that all of them are reported together.
 """
 
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fedaccord.checks import normalised, shown, unknown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import Problem
+from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
-from fedaccord.files.reading import Mistakes, load_toml, parse_toml
-from fedaccord.files.tables import ClientTable, check_names, finite_number, read_csv
-from fedaccord.game.consortium import (
-    Consortium,
-    broken_rules,
-    broken_shared_rules,
-    extreme_together,
-    wrong_slot,
-)
-from fedaccord.game.cost import cost_per_sample_of_cpu
-from fedaccord.numbers import FloatArray, as_text
+from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
+from fedaccord.files.tables import ClientTable, finite_number
+from fedaccord.game.consortium import Consortium, broken_shared_rules, wrong_slot
+from fedaccord.numbers import FloatArray
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-_CPU_FIELDS = ("chip", "cycles_per_sample", "hertz")
-_ALWAYS = ("valuation", "samples")
-_SOMETIMES = ("cost_per_sample", *_CPU_FIELDS, "communication_cost", "discount_factor", "quality")
 
 
 class _Cpu(BaseModel):
@@ -90,7 +80,7 @@ class _Shared(BaseModel):
     law: LawTable | None = None
     """How the loss falls with data; the paper's law if left out."""
     clients: Any
-    """The clients: a list of tables, or the name of a CSV file."""
+    """The clients: a list of tables, or the name of a CSV or XLSX file."""
 
 
 _INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
@@ -105,13 +95,12 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         mistakes.add(Problem(place, message))
     _check_shared(data, mistakes)
     clients = _clients(data.get("clients"), path, mistakes)
-    check_names(clients, mistakes)
-    _check_numbers(clients, mistakes)
-    cost_per_sample = _cost_per_sample(clients, mistakes)
+    cost_per_sample = check_clients(clients, mistakes)
     discount_factor = _discount_factor(clients, data, mistakes)
     law = read_laws(data, path, mistakes)
     if mistakes:
         raise mistakes.error()
+    tell(clients.notes, path.parent / str(data["clients"]))
     quality = clients.numbers["quality"]
     return Consortium(
         valuation=clients.numbers["valuation"],
@@ -178,30 +167,12 @@ def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:
     if given is None and "clients" in mistakes:
         raise mistakes.error()
     if isinstance(given, str):
-        return _clients_from_csv(given, path, mistakes)
+        return load_clients(path.parent / given, mistakes)
     if not isinstance(given, list):
-        wrong = f"must be a list or the name of a CSV file, got {shown(given)}"
+        wrong = f"must be a list or the name of a CSV or XLSX file, got {shown(given)}"
         mistakes.add(Problem("clients", wrong))
         raise mistakes.error()
     return _clients_from_tables(given, mistakes)
-
-
-def _clients_from_csv(name: str, path: Path, mistakes: Mistakes) -> ClientTable:
-    called = Path(name).name
-    try:
-        table = read_csv(path.parent / name, mistakes, _ALWAYS, _SOMETIMES, called)
-        if not {"cost_per_sample", *_CPU_FIELDS} & table.numbers.keys():
-            missing = "column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
-            raise InvalidInput(Problem("cost_per_sample", missing, "line 1"))
-        if not table.names:
-            raise InvalidInput("has no clients; a consortium needs at least one")
-    except InvalidInput as error:
-        for problem in error.problems:
-            mistakes.add(problem.inside(called))
-        raise mistakes.error() from None
-    absent = np.full(len(table.names), np.nan)
-    table.numbers.update({field: absent for field in _SOMETIMES if field not in table.numbers})
-    return table
 
 
 def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
@@ -213,8 +184,8 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
     names = [_name(row.get("name")) for row in rows]
     numbers = {
         field: np.array([finite_number(row.get(field)) for row in source], dtype=np.float64)
-        for field in (*_ALWAYS, *_SOMETIMES)
-        for source in [cpus if field in _CPU_FIELDS else rows]
+        for field in FIELDS
+        for source in [cpus if field in CPU_FIELDS else rows]
     }
     clients = ClientTable(names, numbers, _toml_place, lambda n: f"clients[{n}]")
     for error in _errors(TypeAdapter(list[_Client]), tables):
@@ -234,57 +205,15 @@ def _name(given: Any) -> str | None:
 
 
 def _toml_place(n: int, field: str) -> str:
-    inner = f"cpu.{field}" if field in _CPU_FIELDS else field
+    inner = f"cpu.{field}" if field in CPU_FIELDS else field
     return f"clients[{n}]" + (f".{inner}" if inner else "")
-
-
-def _check_numbers(clients: ClientTable, mistakes: Mistakes) -> None:
-    for field in (*_ALWAYS, *_SOMETIMES):
-        for n, message in _breaks(field, clients.numbers[field]):
-            clients.add(mistakes, n, field, message)
-    samples = clients.numbers["samples"]
-    for n in np.flatnonzero(samples > np.floor(samples)).tolist():
-        if clients.place(n, "samples") not in mistakes:
-            message = f"must be a whole number, got {as_text(samples[n])}"
-            clients.add(mistakes, n, "samples", message)
-
-
-def _cost_per_sample(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
-    """E_n as given, or from the CPU's figures (eq. 4): each client must have one or the other."""
-    given = clients.numbers["cost_per_sample"]
-    figures = np.array([clients.numbers[field] for field in _CPU_FIELDS])
-    has_given = ~np.isnan(given)
-    has_figure = ~np.isnan(figures)
-    has_some, has_all = has_figure.any(axis=0), has_figure.all(axis=0)
-    for n in np.flatnonzero((has_given == has_all) | (has_some & ~has_all)).tolist():
-        noted = (clients.place(n, field) for field in ("", "cpu", "cost_per_sample", *_CPU_FIELDS))
-        if any(place in mistakes for place in noted):
-            continue
-        if has_given[n]:
-            clients.add(mistakes, n, "", "has a cost_per_sample and figures of a cpu; give one")
-        elif has_some[n]:
-            for field in _CPU_FIELDS:
-                if np.isnan(clients.numbers[field][n]):
-                    clients.add(mistakes, n, field, "is missing")
-        else:
-            clients.add(mistakes, n, "cost_per_sample", "is missing (or the figures of a cpu)")
-    with np.errstate(over="ignore", under="ignore"):
-        worked_out = np.asarray(cost_per_sample_of_cpu(*figures))
-    for n, message in _breaks("cost_per_sample", np.where(has_given, np.nan, worked_out)):
-        if not any(clients.place(n, field) in mistakes for field in _CPU_FIELDS):
-            clients.add(mistakes, n, "", f"cost_per_sample from its cpu {message}")
-    result: FloatArray = np.where(has_given, given, worked_out)
-    valuation, samples = clients.numbers["valuation"], clients.numbers["samples"]
-    for n, message in extreme_together(valuation, result, samples):
-        clients.add(mistakes, n, "", message)
-    return result
 
 
 def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mistakes) -> FloatArray:
     """delta_n: the client's own, or the consortium's."""
     own = clients.numbers["discount_factor"]
     shared = finite_number(data.get("discount_factor"))
-    for _, message in _breaks("discount_factor", np.array([shared])):
+    for _, message in broken("discount_factor", np.array([shared])):
         mistakes.add(Problem("discount_factor", message))
     without = np.flatnonzero(np.isnan(own)).tolist()
     if "discount_factor" not in data and len(without) == own.size > 0:
@@ -298,20 +227,11 @@ def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mista
     return result
 
 
-def _breaks(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
-    """Positions of numbers that break the field's rule, and how; missing ones (NaN) do not."""
-    present = np.flatnonzero(~np.isnan(values))
-    # each figure of a CPU obeys the rule of the cost that they make up together
-    rule = "cost_per_sample" if field in _CPU_FIELDS else field
-    for k, message in broken_rules(rule, values[present]):
-        yield int(present[k]), message
-
-
 def load_consortium(path: str | Path) -> Consortium:
     """The consortium that a TOML file describes.
 
     Args:
-        path: The TOML file; its clients may be in a CSV file beside it.
+        path: The TOML file; its clients may be in a CSV or XLSX file beside it.
 
     Raises:
         InvalidInput: with every problem found in the files, each with its place.

@@ -8,13 +8,30 @@ refused before it is parsed.
 import json
 import re
 import tomllib
+import warnings
+from collections.abc import Iterable
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedaccord.checks import in_brief, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.numerals import unambiguous
 
 MEGABYTE = 1_000_000
+
+
+class FileNote(UserWarning):
+    """What to know about how a file was read, though nothing is wrong with it.
+
+    A warning, so that it reaches everyone who loads a file; the command line prints it on stderr.
+    """
+
+
+def tell(notes: Iterable[str], source: str | Path) -> None:
+    """Warn of the notes on a file."""
+    for note in notes:
+        warnings.warn(f"{source}: {_printable(note)}", FileNote, stacklevel=3)
 
 
 class Mistakes:
@@ -55,8 +72,8 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
-def read_text(path: Path, limit: int) -> str:
-    """The text of a UTF-8 file (with or without a byte order mark) of at most `limit` bytes."""
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The content of a file of at most `limit` bytes."""
     try:
         if path.is_dir():
             raise InvalidInput("is a directory, not a file", str(path))
@@ -71,6 +88,12 @@ def read_text(path: Path, limit: int) -> str:
         raise InvalidInput(f"cannot be read: {why}", str(path)) from None
     if len(data) > limit:
         raise InvalidInput(_too_large(len(data), limit), str(path))
+    return data
+
+
+def read_text(path: Path, limit: int) -> str:
+    """The text of a UTF-8 file (with or without a byte order mark) of at most `limit` bytes."""
+    data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -86,7 +109,7 @@ def _too_large(size: int, limit: int) -> str:
 
 TOML_LIMIT = 10 * MEGABYTE
 TABLE_LIMIT = 64 * MEGABYTE
-"""For CSV and JSON."""
+"""For CSV, XLSX and JSON."""
 _MOST_PARTS = 20
 """Parts of a dotted key; ours have up to 3."""
 _LONGEST_WORD = 100
@@ -162,10 +185,14 @@ Cell = TypeVar("Cell")
 
 
 def guarded(cell: Cell) -> Cell | str:
-    """A cell as it is written to CSV: an apostrophe keeps spreadsheets from running a formula.
+    """A cell as it is written to CSV, so that nothing can take it for something else.
 
-    Text that already begins with apostrophes before a formula gets one more.
+    An apostrophe keeps spreadsheets from running text as a formula; text that already begins with
+    apostrophes before a formula gets one more. A number never looks like one with a thousands
+    separator.
     """
+    if isinstance(cell, float) and isfinite(cell):
+        return unambiguous(repr(float(cell)))
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 

@@ -1,11 +1,10 @@
-"""Tables of clients in CSV and JSON files, and the profiles among them."""
+"""Tables of clients in CSV, XLSX and JSON files, and the profiles among them."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import isfinite, nan
 from pathlib import Path
@@ -14,9 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import no_such_client, normalised, shown, unknown, unusable_names
+from fedaccord.checks import no_such_client, normalised, shown, unusable_names
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.reading import TABLE_LIMIT, Mistakes, load_json, read_text, unguarded
+from fedaccord.files.columns import NumberColumns
+from fedaccord.files.headings import Layout, read_heading, read_layout
+from fedaccord.files.reading import (
+    TABLE_LIMIT,
+    Mistakes,
+    load_json,
+    read_bytes,
+    tell,
+    unguarded,
+)
+from fedaccord.files.spreadsheet import Broken, Cell, Row, as_written, is_blank, read_sheet
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_text
 
@@ -35,6 +44,14 @@ class ClientTable:
     """Where client n's field is in the file; with an empty field, where the client is."""
     other: Callable[[int], str]
     """How to refer to client n in a problem of another one."""
+    extra: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    """Columns that mean nothing to fedaccord, as text by heading."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """How the table was read, where that is not obvious."""
+    headings: str = ""
+    """Where its headings are."""
+    currency: str = ""
+    """The currency of its amounts, if it names one."""
 
     def add(self, mistakes: Mistakes, n: int, field: str, message: str) -> None:
         """Note a problem of client n, with its name unless the place shows it already."""
@@ -43,122 +60,99 @@ class ClientTable:
         mistakes.add(Problem(field, message, place), n, None if known else name)
 
 
-def read_csv(
+def load_table(
     path: Path,
     mistakes: Mistakes,
     required: Sequence[str],
     optional: Sequence[str] = (),
     called: str = "",
 ) -> ClientTable:
-    """The table in a CSV file with a column `name` and columns of numbers, in any order.
+    """The table in a CSV or XLSX file; see `read_table`."""
+    return read_table(read_bytes(path, TABLE_LIMIT), mistakes, required, optional, called)
 
-    `called` is the file's name in the places of problems, if another file is their source.
-    A file that cannot be read as such a table at all raises at once.
+
+def read_table(
+    data: bytes | str,
+    mistakes: Mistakes,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    called: str = "",
+) -> ClientTable:
+    """The table in the content of a CSV or XLSX file, with a column of names and others of numbers.
+
+    The columns can be in any order. `called` is the file's name in the places of problems, if
+    another file is their source. A file that cannot be read as such a table at all raises at once.
     """
-    reader = csv.reader(io.StringIO(read_text(path, TABLE_LIMIT), newline=""), strict=True)
-    rows = _rows(reader)
-    header = [cell.strip() for cell in next(rows, (0, [""]))[1]]
-    if wrong_header := list(_header_problems(header, ["name", *required], optional)):
-        raise InvalidInput(wrong_header)
-
-    lines: list[int] = []
+    known = ["name", *required, *optional]
+    sheet = read_sheet(data, lambda text: bool(read_heading(text, known).field))
+    layout = read_layout(sheet, ["name", *required], known)
+    rows: list[int] = []
     names: list[str | None] = []
     lead = f"{called} " if called else ""
 
     def place(n: int, field: str) -> str:
-        return f"{lead}line {lines[n]}" + (f", {field}" if field else "")
+        at = f"{lead}{sheet.place(rows[n], layout.columns.get(field))}"
+        return at + (f", {field}" if field else "")
 
-    table = ClientTable(names, {}, place, lambda n: f"the client on line {lines[n]}")
-    numbers: dict[str, list[FloatArray]] = {field: [] for field in header if field != "name"}
-    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-        first = len(lines)
-        lines.extend(line for line, _ in chunk)
-        cells = [
-            row if len(row) == len(header) else _misfit(row, header, table, n, mistakes)
-            for n, (_, row) in enumerate(chunk, first)
-        ]
-        columns = dict(zip(header, zip(*cells, strict=True), strict=True))
-        names.extend(map(_name, columns["name"]))
-        for field, parts in numbers.items():
-            values, wrongs = _numbers(columns[field], field in required)
-            parts.append(values)
-            for k, wrong in wrongs:
-                table.add(mistakes, first + k, field, wrong)
-    table.numbers.update({f: np.concatenate([*parts, []]) for f, parts in numbers.items()})
-    return table
+    def other(n: int) -> str:
+        return f"the client on {sheet.place(rows[n], None)}"
 
-
-def _name(cell: str | None) -> str | None:
-    return None if cell is None else normalised(unguarded(cell.strip()))
-
-
-def _rows(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with its line number."""
-    try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row  # type: ignore[attr-defined]
-    except csv.Error as error:
-        line = reader.line_num  # type: ignore[attr-defined]
-        raise InvalidInput(Problem("", f"is not CSV: {error}", f"line {line}")) from None
+    extra: dict[str, list[str]] = {text: [] for text in layout.extra}
+    table = ClientTable(names, {}, place, other, extra, sheet.notes, layout.place)
+    numbers = NumberColumns(layout.units, place)
+    parts: dict[str, list[FloatArray]] = {f: [] for f in layout.columns if f != "name"}
+    while chunk := list(islice(sheet.rows, _ROWS_AT_ONCE)):
+        first = len(rows)
+        rows.extend(number for number, _ in chunk)
+        columns = list(zip(*_fitted(chunk, layout, table, first, mistakes), strict=True))
+        for n, cell in enumerate(columns[layout.columns["name"]], first):
+            names.append(_name(cell))
+            if isinstance(cell, Broken):
+                mistakes.add(Problem("name", cell.why, place(n, "name")), n)
+        for text, k in layout.extra.items():
+            extra[text].extend("" if cell is None else as_written(cell) for cell in columns[k])
+        for field, values in parts.items():
+            cells = columns[layout.columns[field]]
+            read, wrongs = numbers.read(field, cells, first, field in required)
+            values.append(read)
+            for wrong in wrongs:
+                table.add(mistakes, *wrong)
+    table.numbers.update({f: np.concatenate([*values, []]) for f, values in parts.items()})
+    _settle(numbers, table, mistakes, called)
+    return replace(table, currency=numbers.currency)
 
 
-def _header_problems(
-    header: list[str], required: Sequence[str], optional: Sequence[str]
-) -> Iterator[Problem]:
-    if header == [""]:
-        yield Problem("", "is empty; its first line must name the columns")
-        return
-    known = [*required, *optional]
-    for n, field in enumerate(header):
-        if field not in known:
-            wrong = f"unknown column {shown(field)}; {unknown(field, known)}"
-            yield Problem(field, wrong, "line 1")
-        elif field in header[:n]:
-            yield Problem(field, f"there are two columns {field!r}", "line 1")
-    for field in required:
-        if field not in header:
-            yield Problem(field, f"column {field!r} is missing", "line 1")
+def _settle(numbers: NumberColumns, table: ClientTable, mistakes: Mistakes, called: str) -> None:
+    """What only the file as a whole shows."""
+    for wrong in numbers.settle(table.numbers, table.notes):
+        table.add(mistakes, *wrong)
+    for message in numbers.contradictions():
+        mistakes.add(Problem("", message, called))
 
 
-def _misfit(
-    row: list[str], header: list[str], table: ClientTable, n: int, mistakes: Mistakes
-) -> Sequence[str | None]:
-    """Empty cells for a row of too few or too many: which is in which column is unknown."""
-    wrong = f"has {len(row)} cells, the first line has {len(header)}"
-    mistakes.add(Problem("", wrong, table.place(n, "")), n)
-    return [None] * len(header)
+def _fitted(
+    chunk: Sequence[Row], layout: Layout, table: ClientTable, first: int, mistakes: Mistakes
+) -> Iterator[Sequence[Cell | None]]:
+    """The rows, each with a cell for every column.
+
+    A row of CSV that has too few or too many cells has None in all: which is which is unknown.
+    """
+    width = layout.width
+    for n, (_, row) in enumerate(chunk, first):
+        if len(row) == width:
+            yield row
+        elif len(row) > width and all(map(is_blank, row[width:])):
+            yield row[:width]
+        else:
+            wrong = f"has {len(row)} cells, the first line has {width}"
+            mistakes.add(Problem("", wrong, table.place(n, "")), n)
+            yield [None] * width
 
 
-def _numbers(
-    cells: Sequence[str | None], required: bool
-) -> tuple[FloatArray, list[tuple[int, str]]]:
-    """A column's numbers, and what is wrong; cell by cell only if something is."""
-    try:
-        values = np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]
-        if np.isfinite(values).all():
-            return values, []
-    except (TypeError, ValueError):
-        values = np.empty(len(cells))
-    wrongs = []
-    for k, cell in enumerate(cells):
-        values[k], wrong = _number(cell, required)
-        if wrong:
-            wrongs.append((k, wrong))
-    return values, wrongs
-
-
-def _number(cell: str | None, required: bool) -> tuple[float, str | None]:
-    """The number in a cell (NaN if none), and what is wrong with it, if anything."""
-    if cell is None:
-        return nan, None
-    if not cell.strip():
-        return nan, "is missing" if required else None
-    try:
-        value = float(cell)
-    except ValueError:
-        return nan, f"must be a number, got {shown(cell)}"
-    return (value, None) if isfinite(value) else (nan, f"must be a finite number, got {value}")
+def _name(cell: Cell | None) -> str | None:
+    if cell is None or isinstance(cell, Broken):
+        return None
+    return normalised(unguarded(as_written(cell).strip()))
 
 
 def finite_number(value: Any) -> float:
@@ -258,8 +252,8 @@ def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
     """The contributions in a file, in the order of the consortium's clients.
 
     Args:
-        path: CSV with the columns name and contribution; or JSON: a list of objects with the keys
-            name and contribution, an object {name: contribution}, or the JSON that
+        path: CSV or XLSX with the columns name and contribution; or JSON: a list of objects with
+            the keys name and contribution, an object {name: contribution}, or the JSON that
             `fedaccord solve` prints.
         consortium: The clients, each of which must have exactly one contribution in the file.
 
@@ -272,7 +266,9 @@ def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
         if path.suffix.lower() == ".json":
             given = read_entries(load_json(path), mistakes)
         else:
-            given = read_csv(path, mistakes, ["contribution"])
+            given = load_table(path, mistakes, ["contribution"])
     except InvalidInput as error:
         raise InvalidInput(error.problems, str(path)) from None
-    return in_order(given, consortium, mistakes)
+    profile = in_order(given, consortium, mistakes)
+    tell(given.notes, path)
+    return profile

@@ -406,8 +406,14 @@ def broken_rules(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
     for rule in _RULES[field]:
         fails = ~wrong & ~(rule.holds(values, rule.bound) & np.isfinite(values))
         for n in np.flatnonzero(fails).tolist():
-            yield n, f"must be {rule.words}, got {as_text(values[n])}"
+            meant = _percentage(values[n]) if field == "discount_factor" else ""
+            yield n, f"must be {rule.words}, got {as_text(values[n])}{meant}"
         wrong |= fails
+
+
+def _percentage(value: float) -> str:
+    """The question to ask about a discount factor that looks like a percentage."""
+    return f"; did you mean {as_text(value / 100)}?" if 10 <= value < 100 else ""
 
 
 def extreme_together(

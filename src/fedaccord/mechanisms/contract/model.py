@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from fedaccord.checks import is_number, shown
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
-from fedaccord.files.reading import Mistakes
-from fedaccord.files.tables import read_csv, rows_in_order
+from fedaccord.files.reading import Mistakes, tell
+from fedaccord.files.tables import load_table, rows_in_order
 from fedaccord.game.consortium import LARGEST_AMOUNT, Consortium, broken_shared_rules
 from fedaccord.game.law import Law
 from fedaccord.numbers import BoolArray, FloatArray, as_text
@@ -292,7 +292,7 @@ _RULES = {"delay": "0 or more", "cost_per_sample": "more than 0"}
 
 
 def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[float, ...]]:
-    """The columns `delay` and `cost_per_sample` of a CSV file, in the order of the clients.
+    """The columns `delay` and `cost_per_sample` of a CSV or XLSX file, in the order of the clients.
 
     Besides `name` the file has one of them or both. The result has only the columns of the file,
     so `Contract(**load_types(...))` uses its default for the other.
@@ -300,7 +300,7 @@ def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[floa
     path = Path(path)
     mistakes = Mistakes(str(path))
     try:
-        given = read_csv(path, mistakes, [], list(_RULES))
+        given = load_table(path, mistakes, [], list(_RULES))
         if not given.numbers:
             missing = "column 'delay' or 'cost_per_sample' is missing"
             raise InvalidInput(Problem("delay", missing, "line 1"))
@@ -315,4 +315,5 @@ def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[floa
     rows = rows_in_order(given, consortium, mistakes, "line")
     if mistakes:
         raise mistakes.error()
+    tell(given.notes, path)
     return {field: tuple(values[rows].tolist()) for field, values in given.numbers.items()}

@@ -1,0 +1,137 @@
+"""The clients of a consortium in a spreadsheet, and the rules for the numbers of any client."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_bytes
+from fedaccord.files.tables import ClientTable, check_names, read_table
+from fedaccord.game.consortium import broken_rules, extreme_together
+from fedaccord.game.cost import cost_per_sample_of_cpu
+from fedaccord.numbers import FloatArray, as_text
+
+CPU_FIELDS = ("chip", "cycles_per_sample", "hertz")
+_ALWAYS = ("valuation", "samples")
+_SOMETIMES = ("cost_per_sample", *CPU_FIELDS, "communication_cost", "discount_factor", "quality")
+FIELDS = (*_ALWAYS, *_SOMETIMES)
+"""The numbers of a client."""
+
+
+@dataclass(frozen=True)
+class ClientsRead:
+    """What a spreadsheet says about clients, right or wrong."""
+
+    table: ClientTable | None
+    """The clients, with NaN for numbers that are missing or wrong; None if it is not a table."""
+    problems: tuple[Problem, ...]
+    """All that is wrong with it, each with its place."""
+    notes: tuple[str, ...]
+    """How it was read, where that is not obvious."""
+
+
+def read_clients(data: bytes | str, filename: str = "") -> ClientsRead:
+    r"""The clients in the content of a CSV or XLSX file, or in text pasted from a spreadsheet.
+
+    Unlike `load_consortium` it raises nothing for a wrong file, so that a form can show what was
+    understood beside what is wrong. The kind of file follows from its content; `filename` only
+    appears in the places of problems.
+
+    >>> read = read_clients("Hospital;Cases;Value;Cost per case\nNorth;20 000;700 000 €;0,0042 €\n")
+    >>> read.table.names, read.table.numbers["cost_per_sample"].tolist(), read.table.currency
+    (['North'], [0.0042], 'EUR')
+    >>> [str(problem) for problem in read.problems], read.notes
+    ([], ())
+    """
+    mistakes = Mistakes(filename)
+    table = None
+    try:
+        table = _read(data, filename, mistakes)
+        check_clients(table, mistakes)
+    except InvalidInput as error:
+        for problem in error.problems:
+            mistakes.add(problem.inside(filename) if filename else problem)
+    problems = mistakes.error().problems if mistakes else ()
+    return ClientsRead(table, problems, tuple(table.notes) if table else ())
+
+
+def load_clients(path: Path, mistakes: Mistakes) -> ClientTable:
+    """The clients in a CSV or XLSX file that another file names; not yet checked."""
+    try:
+        return _read(read_bytes(path, TABLE_LIMIT), path.name, mistakes)
+    except InvalidInput as error:
+        for problem in error.problems:
+            mistakes.add(problem.inside(path.name))
+        raise mistakes.error() from None
+
+
+def _read(data: bytes | str, called: str, mistakes: Mistakes) -> ClientTable:
+    table = read_table(data, mistakes, _ALWAYS, _SOMETIMES, called)
+    if not {"cost_per_sample", *CPU_FIELDS} & table.numbers.keys():
+        missing = "column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
+        raise InvalidInput(Problem("cost_per_sample", missing, table.headings))
+    if not table.names:
+        raise InvalidInput("has no clients; a consortium needs at least one")
+    absent = np.full(len(table.names), np.nan)
+    table.numbers.update({field: absent for field in _SOMETIMES if field not in table.numbers})
+    return table
+
+
+def check_clients(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
+    """Note what is wrong with names and numbers; return each client's cost per sample."""
+    check_names(clients, mistakes)
+    _check_numbers(clients, mistakes)
+    return _cost_per_sample(clients, mistakes)
+
+
+def _check_numbers(clients: ClientTable, mistakes: Mistakes) -> None:
+    for field in FIELDS:
+        for n, message in broken(field, clients.numbers[field]):
+            clients.add(mistakes, n, field, message)
+    samples = clients.numbers["samples"]
+    for n in np.flatnonzero(samples > np.floor(samples)).tolist():
+        if clients.place(n, "samples") not in mistakes:
+            message = f"must be a whole number, got {as_text(samples[n])}"
+            clients.add(mistakes, n, "samples", message)
+
+
+def _cost_per_sample(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
+    """E_n as given, or from the CPU's figures (eq. 4): each client must have one or the other."""
+    given = clients.numbers["cost_per_sample"]
+    figures = np.array([clients.numbers[field] for field in CPU_FIELDS])
+    has_given = ~np.isnan(given)
+    has_figure = ~np.isnan(figures)
+    has_some, has_all = has_figure.any(axis=0), has_figure.all(axis=0)
+    for n in np.flatnonzero((has_given == has_all) | (has_some & ~has_all)).tolist():
+        noted = (clients.place(n, field) for field in ("", "cpu", "cost_per_sample", *CPU_FIELDS))
+        if any(place in mistakes for place in noted):
+            continue
+        if has_given[n]:
+            clients.add(mistakes, n, "", "has a cost_per_sample and figures of a cpu; give one")
+        elif has_some[n]:
+            for field in CPU_FIELDS:
+                if np.isnan(clients.numbers[field][n]):
+                    clients.add(mistakes, n, field, "is missing")
+        else:
+            clients.add(mistakes, n, "cost_per_sample", "is missing (or the figures of a cpu)")
+    with np.errstate(over="ignore", under="ignore"):
+        worked_out = np.asarray(cost_per_sample_of_cpu(*figures))
+    for n, message in broken("cost_per_sample", np.where(has_given, np.nan, worked_out)):
+        if not any(clients.place(n, field) in mistakes for field in CPU_FIELDS):
+            clients.add(mistakes, n, "", f"cost_per_sample from its cpu {message}")
+    result: FloatArray = np.where(has_given, given, worked_out)
+    valuation, samples = clients.numbers["valuation"], clients.numbers["samples"]
+    for n, message in extreme_together(valuation, result, samples):
+        clients.add(mistakes, n, "", message)
+    return result
+
+
+def broken(field: str, values: FloatArray) -> Iterator[tuple[int, str]]:
+    """Positions of numbers that break the field's rule, and how; missing ones (NaN) do not."""
+    present = np.flatnonzero(~np.isnan(values))
+    # each figure of a CPU obeys the rule of the cost that they make up together
+    rule = "cost_per_sample" if field in CPU_FIELDS else field
+    for k, message in broken_rules(rule, values[present]):
+        yield int(present[k]), message

@@ -1,0 +1,188 @@
+"""The numbers of a table, of which each may be evidence of how the others are to be read.
+
+A numeral like `42.000` has two readings. If other numerals of the file show which decimal mark its
+writer uses, that settles it, and a note says so. Otherwise it is refused with both readings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite, nan
+from typing import NamedTuple
+
+import numpy as np
+
+from fedaccord.checks import shown
+from fedaccord.files.headings import wrong_unit
+from fedaccord.files.numerals import Numeral, read_numeral, unambiguous
+from fedaccord.files.spreadsheet import Broken, Cell, Stored, is_blank
+from fedaccord.numbers import FloatArray, as_text, count
+
+_PLAIN = (
+    r"[+-]?(?![1-9][0-9]{0,2}\.[0-9]{3}(?:\n|\Z))"
+    r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]{1,4})?"
+)
+_PLAIN_COLUMN = re.compile(rf"{_PLAIN}(?:\n{_PLAIN})*+", re.IGNORECASE)
+"""Numerals that Python reads as everyone does, one a line."""
+_MARKS = {".": "decimal points", ",": "decimal commas"}
+
+Wrong = tuple[int, str, str]
+"""The row of a number, its field, and what is wrong with it."""
+
+
+class _Written(NamedTuple):
+    """A numeral and where it is."""
+
+    row: int
+    field: str
+    text: str
+    numeral: Numeral
+
+
+class NumberColumns:
+    """Reads the columns of a table part by part, and what could not be settled at the end."""
+
+    def __init__(self, units: Mapping[str, str], place: Callable[[int, str], str]) -> None:
+        """Start with the units in the headings, by field; `place` says where a number is."""
+        self._units = units
+        self._place = place
+        self._marks: dict[str, _Written] = {}
+        self._unsettled: list[_Written] = []
+        self._currencies = {
+            unit: f"the heading of {field}"
+            for field, unit in units.items()
+            if unit not in ("", "%")
+        }
+
+    def read(
+        self, field: str, cells: Sequence[Cell | None], first: int, required: bool
+    ) -> tuple[FloatArray, list[Wrong]]:
+        """The numbers of a part of a column, which starts in row `first`, and what is wrong.
+
+        NaN stands for a number that is missing, wrong, or not settled yet.
+        """
+        if (values := self._plain(field, cells, first)) is not None:
+            return values, []
+        values = np.full(len(cells), nan)
+        wrongs: list[Wrong] = []
+        for k, cell in enumerate(cells):
+            number = self._number(field, cell, first + k, required)
+            if isinstance(number, str):
+                wrongs.append((first + k, field, number))
+            else:
+                values[k] = number
+        return values, wrongs
+
+    def _plain(self, field: str, cells: Sequence[Cell | None], first: int) -> FloatArray | None:
+        """The numbers, if nothing about them needs a closer look."""
+        try:
+            text = "\n".join(cells)  # type: ignore[arg-type]
+        except TypeError:  # not all are text
+            return None
+        if self._units.get(field) == "%" or not _PLAIN_COLUMN.fullmatch(text):
+            return None
+        values = np.fromiter(map(float, text.split("\n")), np.float64)
+        if len(values) != len(cells) or not np.isfinite(values).all():
+            return None
+        if "." not in self._marks and "." in text:
+            k = next(k for k, cell in enumerate(cells) if "." in cell)  # type: ignore[operator]
+            self._marks["."] = _Written(first + k, field, str(cells[k]), Numeral(nan, nan))
+        return values
+
+    def _number(self, field: str, cell: Cell | None, row: int, required: bool) -> float | str:
+        """The number in a cell, NaN if there is none or not yet; or what is wrong."""
+        if cell is None:
+            return nan
+        if isinstance(cell, Broken):
+            return cell.why
+        if is_blank(cell):
+            return "is missing" if required else nan
+        numeral = _numeral(cell)
+        text = cell if isinstance(cell, str) else as_text(cell.value)
+        if numeral is None:
+            return _not_a_number(text)
+        if wrong := wrong_unit(field, numeral.unit):
+            return f"{wrong}, got {shown(text)}"
+        if self._units.get(field) == "%" and not numeral.unit:
+            numeral = _numeral(f"{text} %")
+            if numeral is None or 0 < abs(numeral.point) <= 0.01:
+                return f"{shown(text)} under a heading with % could be a share; write it with a %"
+        return self._noted(_Written(row, field, text.strip(), numeral))
+
+    def _noted(self, written: _Written) -> float | str:
+        """The number, and what it shows about others remembered."""
+        numeral = written.numeral
+        if numeral.unit not in ("", "%"):
+            self._currencies.setdefault(numeral.unit, self._place(written.row, written.field))
+        if numeral.is_ambiguous:
+            self._unsettled.append(written)
+            return nan
+        if numeral.mark:
+            self._marks.setdefault(numeral.mark, written)
+        if not isfinite(numeral.point):
+            return f"must be a finite number, got {numeral.point}"
+        return numeral.point
+
+    def settle(self, columns: Mapping[str, FloatArray], notes: list[str]) -> Iterator[Wrong]:
+        """Put the numbers in that are settled by others; yield what is wrong with the rest."""
+        if len(self._marks) == 1 and self._unsettled:
+            [(mark, witness)] = self._marks.items()
+            for row, field, _, numeral in self._unsettled:
+                columns[field][row] = numeral.under(mark)
+            notes.append(self._settled_note(mark, witness))
+            return
+        for row, field, text, numeral in self._unsettled:
+            yield row, field, _either(text, numeral)
+
+    def _settled_note(self, mark: str, witness: _Written) -> str:
+        row, field, text, numeral = self._unsettled[0]
+        others = len(self._unsettled) - 1
+        like = f" and {count(others, 'number')} like it" if others else ""
+        return (
+            f"{self._place(row, field)}: {shown(text)} was read as {as_text(numeral.under(mark))}"
+            f"{like}, because {shown(witness.text)} ({self._place(witness.row, witness.field)}) "
+            f"shows that the file has {_MARKS[mark]}"
+        )
+
+    def contradictions(self) -> Iterator[str]:
+        """What is wrong with the file as a whole: two decimal marks, or two currencies."""
+        if len(self._marks) > 1:
+            shows = " and ".join(
+                f"{_MARKS[mark]} ({shown(seen.text)}, {self._place(seen.row, seen.field)})"
+                for mark, seen in sorted(self._marks.items(), reverse=True)
+            )
+            yield f"has {shows}; use one of them"
+        if len(self._currencies) > 1:
+            shows = " and ".join(f"{each} ({at})" for each, at in self._currencies.items())
+            yield f"has amounts in {shows}; give all in one currency"
+
+    @property
+    def currency(self) -> str:
+        """The currency of the amounts; empty if the file names none."""
+        return next(iter(self._currencies), "")
+
+
+def _numeral(cell: Cell) -> Numeral | None:
+    if isinstance(cell, Stored):
+        return Numeral(cell.value, cell.value, unit=cell.unit)
+    return read_numeral(cell) if isinstance(cell, str) else None
+
+
+def _not_a_number(text: str) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if isfinite(number):
+        return f"must be a number, got {shown(text)}"
+    return f"must be a finite number, got {number}"
+
+
+def _either(text: str, numeral: Numeral) -> str:
+    """Both readings, each as it can be written instead."""
+    small, large = sorted((numeral.point, numeral.comma), key=abs)
+    return (
+        f"{shown(text)} is either {unambiguous(as_text(small))} or {unambiguous(as_text(large))}; "
+        "write the one that is meant"
+    )

@@ -1,0 +1,191 @@
+"""The headings of a table of clients: which column is which, however people call it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fedaccord.checks import closest, shown
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.numerals import currency
+from fedaccord.files.spreadsheet import Sheet, as_written
+from fedaccord.numbers import count
+
+OTHER_WORDS = {
+    "name": (
+        *("client", "client name", "member", "member name", "hospital", "clinic", "site"),
+        *("organisation", "organization", "institution", "partner"),
+    ),
+    "valuation": ("value", "rho", "ρ"),
+    "cost_per_sample": ("sample cost", "cost per case", "cost per example", "cost per record"),
+    "samples": (
+        *("number of samples", "no of samples", "sample count", "cases", "number of cases"),
+        *("examples", "number of examples", "records", "number of records"),
+    ),
+    "communication_cost": ("communication", "cost of communication"),
+    "discount_factor": ("discount", "delta", "δ"),
+    "cycles_per_sample": ("cpu cycles per sample",),
+    "hertz": ("hz", "cycles per second"),
+    "contribution": ("contributions", "samples agreed", "agreed samples"),
+}
+"""What else people call a column, without regard to case, spaces, hyphens and underscores."""
+
+MONEY = ("valuation", "cost_per_sample", "communication_cost")
+"""Columns whose numbers may have a currency."""
+SHARES = ("discount_factor",)
+"""Columns whose numbers may be percentages."""
+
+_LISTED = 5
+"""Columns that are not used and named in the note that says so."""
+_NOT_A_FACTOR = ("discount rate", "interest rate", "interest")
+_BRACKETS = re.compile(r"(.*?)[(\[]([^()\[\]]*)[)\]]\s*")
+_IN_UNIT = re.compile(r"(.*\S)(?:\s+in)?\s+(\S+)", re.IGNORECASE)
+_BESIDE_A_UNIT = {"in", "per", "slot", "sample", "client"}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a heading says."""
+
+    field: str
+    """The field that it means; empty if none."""
+    unit: str = ""
+    """The currency or % in it, as in "cost per sample (EUR)"."""
+    unknown_unit: str = ""
+    """What stands in its brackets, if that is no unit that we know."""
+
+
+def read_heading(text: str, fields: Sequence[str]) -> Heading:
+    """Which of the fields a heading means, and in which unit.
+
+    >>> fields = ["name", "samples", "cost_per_sample"]
+    >>> read_heading("Cost-per-Sample (EUR)", fields), read_heading("Hospital", fields).field
+    (Heading(field='cost_per_sample', unit='EUR', unknown_unit=''), 'name')
+    >>> read_heading("samples (thousands)", fields).unknown_unit
+    'thousands'
+    """
+    known = {word: each for each in fields for word in (_words(each), *OTHER_WORDS.get(each, ()))}
+    if (field := known.get(_words(text))) is not None:
+        return Heading(field)
+    if brackets := _BRACKETS.fullmatch(text):
+        field, inner = known.get(_words(brackets[1]), ""), brackets[2].strip()
+        if not field or known.get(_words(inner)) == field:
+            return Heading(field)
+        unit = _unit(inner)
+        return Heading(field, unit or "", "" if unit is not None else inner)
+    last = _IN_UNIT.fullmatch(text.strip())
+    unit = _unit(last[2]) if last else None
+    return Heading(known.get(_words(last[1]), ""), unit) if last and unit else Heading("")
+
+
+def _words(text: str) -> str:
+    """A heading in one spelling."""
+    spelled = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(re.sub(r"[\s_\-./:*()\[\]]+", " ", spelled).split())
+
+
+def _unit(text: str) -> str | None:
+    """The unit that a text like "EUR per slot" names, empty if it names none, None if unknown."""
+    words = [word for word in re.split(r"[\s/]+", text) if word.casefold() not in _BESIDE_A_UNIT]
+    if len(words) != 1:
+        return None if words else ""
+    return "%" if words[0] in ("%", "percent") else currency(words[0])
+
+
+def wrong_unit(field: str, unit: str) -> str | None:
+    """What is wrong with a unit in this column."""
+    if unit == "%" and field not in SHARES:
+        return "must be a number, not a percentage"
+    if unit not in ("", "%") and field not in MONEY:
+        return f"must be a number, not an amount of money in {unit}"
+    return None
+
+
+def heading_problems(
+    texts: Sequence[str], headings: Sequence[Heading], required: Sequence[str], known: Sequence[str]
+) -> Iterator[tuple[int | None, Problem]]:
+    """What is wrong with the headings of a table, each with its column if it is about one."""
+    fields = [heading.field for heading in headings]
+    for k, (text, heading) in enumerate(zip(texts, headings, strict=True)):
+        field = heading.field
+        if field and field in fields[:k]:
+            first = texts[fields.index(field)]
+            same = f"there are two columns {text!r}"
+            both = f"the columns {shown(first)} and {shown(text)} both mean {field}; keep one"
+            yield k, Problem(field, same if first == text else both)
+        elif field and heading.unknown_unit:
+            yield (
+                k,
+                Problem(
+                    field,
+                    f"column {shown(text)} has an unknown unit, {shown(heading.unknown_unit)}; "
+                    f"write its numbers in full under the heading {field!r}",
+                ),
+            )
+        elif field and (wrong := wrong_unit(field, heading.unit)):
+            yield k, Problem(field, f"column {shown(text)} {wrong}")
+        elif not field and (meant := _meant(text, [each for each in known if each not in fields])):
+            yield k, Problem(text, f"unknown column {shown(text)}; {meant}")
+    for field in required:
+        if field not in fields:
+            yield None, Problem(field, f"column {field!r} is missing")
+
+
+def _meant(text: str, absent: Sequence[str]) -> str | None:
+    """What to say of a heading that resembles a column that is not there."""
+    words = _words(text)
+    if words in _NOT_A_FACTOR and "discount_factor" in absent:
+        return "give the discount factor instead, which is 1 / (1 + rate)"
+    spellings = {_words(field): field for field in absent}
+    close = closest(words, spellings)
+    return f"did you mean {spellings[close]!r}?" if close is not None else None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is which."""
+
+    columns: dict[str, int]
+    """By field."""
+    units: dict[str, str]
+    """Units in the headings, by field."""
+    extra: dict[str, int]
+    """Columns that mean nothing to us, by heading."""
+    width: int
+    """How many columns have a heading, or stand before one that has."""
+    place: str
+    """The row of the headings."""
+
+
+def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> Layout:
+    """The columns by their headings; whatever is wrong with these is raised."""
+    number, cells = next(sheet.rows, (0, []))
+    texts = [as_written(cell).strip() for cell in cells]
+    while texts and not texts[-1]:
+        texts.pop()
+    if not texts:
+        raise InvalidInput("is empty; its first line must name the columns")
+    headings = [read_heading(text, known) for text in texts]
+    if wrongs := list(heading_problems(texts, headings, required, known)):
+        raise InvalidInput(
+            Problem(problem.field, problem.message, sheet.place(number, column))
+            for column, problem in wrongs
+        )
+    columns = {heading.field: k for k, heading in enumerate(headings) if heading.field}
+    units = {heading.field: heading.unit for heading in headings if heading.field}
+    extra = {
+        f"{text} {k + 1}".strip() if not text or text in texts[:k] else text: k
+        for k, (text, heading) in enumerate(zip(texts, headings, strict=True))
+        if not heading.field
+    }
+    if extra:
+        sheet.notes.append(_not_used(list(extra)))
+    return Layout(columns, units, extra, len(texts), sheet.place(number, None))
+
+
+def _not_used(extra: list[str]) -> str:
+    listed = ", ".join(map(shown, extra[:_LISTED]))
+    more = f" and {len(extra) - _LISTED} more" if len(extra) > _LISTED else ""
+    return f"not used: {count(len(extra), 'column')}, {listed}{more}"

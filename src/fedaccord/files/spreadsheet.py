@@ -1,0 +1,140 @@
+"""The rows of a spreadsheet: CSV in the encodings and with the separators in use, or XLSX.
+
+Which kind it is follows from the content, not from the file's name.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from fedaccord.checks import shown
+from fedaccord.errors import InvalidInput, Problem
+
+SEPARATORS = ",;\t"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ZIP, _OLD_EXCEL = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+
+
+class Stored(NamedTuple):
+    """A number in a cell of a workbook, with the unit of its format: a currency, % or none."""
+
+    value: float
+    unit: str = ""
+
+
+class Broken(NamedTuple):
+    """A cell without a usable value."""
+
+    why: str
+
+
+Cell: TypeAlias = str | Stored | Broken
+Row: TypeAlias = tuple[int, Sequence[Cell]]
+"""The number of a row, counted from 1 (in CSV, of its last line), and its cells."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A spreadsheet; its rows can be read once."""
+
+    rows: Iterator[Row]
+    """Those that are not blank, the headings first."""
+    place: Callable[[int, int | None], str]
+    """What a cell is called, by row and column; without a column, what the row is called."""
+    notes: list[str] = field(default_factory=list)
+    """How it was read, where that is not obvious."""
+
+
+def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
+    """The rows in the content of a CSV or XLSX file.
+
+    The cells of CSV are separated by the character that makes most of the first row headings.
+    """
+    if isinstance(data, bytes):
+        if data.startswith(_ZIP):
+            from fedaccord.files.workbook import read_workbook
+
+            return read_workbook(data)
+        if data.startswith(_OLD_EXCEL):
+            raise InvalidInput("is a file of an old Excel; save it as XLSX or as CSV")
+    notes: list[str] = []
+    text = data.removeprefix("\ufeff") if isinstance(data, str) else decode(data, notes)
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InvalidInput(Problem("", "is not text; save the file as UTF-8", f"line {line}"))
+    return Sheet(_csv_rows(text, is_heading), _line, notes)
+
+
+def _line(row: int, _column: int | None) -> str:
+    """CSV has lines; the column of a problem is named by its heading."""
+    return f"line {row}"
+
+
+def decode(data: bytes, notes: list[str]) -> str:
+    """The text of UTF-8, of UTF-16 with a byte order mark, or else of Windows-1252, with a note.
+
+    >>> decode("Zürich".encode("cp1252"), notes := []), notes
+    ('Zürich', ["line 1: is not UTF-8; read as Windows-1252, with 'Zürich'"])
+    """
+    encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        if encoding == "utf-16":
+            raise InvalidInput(Problem("", "is not UTF-16 text", f"line {line}")) from None
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("cp1252")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        wrong = "is neither UTF-8 nor Windows-1252 text; save the file as UTF-8"
+        raise InvalidInput(Problem("", wrong, f"line {line}")) from None
+    example = text.split("\n", line)[line - 1].strip()
+    notes.append(f"line {line}: is not UTF-8; read as Windows-1252, with {shown(example)}")
+    return text
+
+
+def _csv_rows(text: str, is_heading: Callable[[str], bool]) -> Iterator[Row]:
+    separator, skip = _separator(text, is_heading)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for row in reader:
+            if reader.line_num > skip and any(map(str.strip, row)):
+                yield reader.line_num, row
+    except csv.Error as error:
+        place = f"line {reader.line_num}"
+        raise InvalidInput(Problem("", f"is not CSV: {error}", place)) from None
+
+
+def _separator(text: str, is_heading: Callable[[str], bool]) -> tuple[str, int]:
+    """The character between cells, and how many lines say so, as Excel's `sep=;` does."""
+    first = text[:6].rstrip("\r\n")
+    if first[:4].lower() == "sep=" and first[4:] and first[4] in SEPARATORS:
+        return first[4], 1
+
+    def headings(separator: str) -> int:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        try:
+            row: Iterable[str] = next((row for row in reader if any(map(str.strip, row))), ())
+        except csv.Error:
+            return 0
+        return sum(map(is_heading, row))
+
+    return max(SEPARATORS, key=headings), 0
+
+
+def is_blank(cell: Cell) -> bool:
+    """Whether there is nothing in a cell."""
+    return isinstance(cell, str) and not cell.strip()
+
+
+def as_written(cell: Cell) -> str:
+    """The text of a cell, such as a name or a heading; a whole number has no decimals."""
+    if isinstance(cell, Stored):
+        return str(int(cell.value)) if cell.value.is_integer() else repr(cell.value)
+    return cell if isinstance(cell, str) else ""
