@@ -13,10 +13,12 @@ from .agreement.solve import shortest_punishment as shortest_punishment
 from .agreement.solve import smallest_discount_factor as smallest_discount_factor
 from .agreement.solve import solve_agreement as solve_agreement
 from .errors import FedaccordError as FedaccordError
+from .errors import FileNote as FileNote
 from .errors import InvalidInput as InvalidInput
 from .errors import NotConverged as NotConverged
 from .experiments.reproduction import Reproduction as Reproduction
 from .experiments.reproduction import reproduce as reproduce
+from .files.clients import read_clients as read_clients
 from .files.consortium import load_consortium as load_consortium
 from .files.tables import load_profile as load_profile
 from .game.algorithm1 import own_contribution as own_contribution

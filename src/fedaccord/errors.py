@@ -1,4 +1,4 @@
-"""The errors that fedaccord raises on purpose.
+"""The errors that fedaccord raises on purpose, and its warning.
 
 Each message is a sentence that a user can act on; the command line prints it and exits with 2.
 """
@@ -85,3 +85,10 @@ class InvalidInput(FedaccordError):
 
 class NotConverged(FedaccordError):
     """An iteration that was stopped before it settled."""
+
+
+class FileNote(UserWarning):
+    """What to know about how a file was read, though nothing is wrong with it.
+
+    A warning, so that it reaches everyone who loads a file; the command line prints it on stderr.
+    """

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
-from fedaccord.cli.console import CANNOT, escaped, exit_code_of, prepare_streams
+from fedaccord.cli.console import CANNOT, escaped, exit_code_of, notes_on_stderr, prepare_streams
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 
 COMMANDS = {
@@ -44,7 +44,8 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
-            return super().invoke(ctx)
+            with notes_on_stderr():
+                return super().invoke(ctx)
         except FedaccordError as refused:
             error = _naming_flags(refused, _load(ctx.invoked_subcommand))
             lines = map(escaped, str(error).split("\n"))  # it may quote text from outside

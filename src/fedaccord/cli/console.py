@@ -5,13 +5,16 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from fedaccord.errors import FileNote
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +62,24 @@ def say_where_from(file: Path | None, paper: bool, output_format: str) -> None:
             "`fedaccord init` writes a file to start from.\n",
             file=stream,
         )
+
+
+@contextmanager
+def notes_on_stderr() -> Iterator[None]:
+    """Print each note on a file once, on stderr; other warnings are shown as ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FileNote)
+        show, said = warnings.showwarning, set[str]()
+
+        def say(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if not issubclass(category, FileNote):
+                show(message, category, *rest)
+            elif str(message) not in said:
+                said.add(str(message))
+                click.echo(f"Note: {escaped(str(message))}", err=True)
+
+        warnings.showwarning = say  # type: ignore[assignment]
+        yield
 
 
 @contextmanager

@@ -14,17 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from fedaccord.checks import shown
+from fedaccord.files.cells import Broken, Cell, Stored, is_blank
 from fedaccord.files.headings import wrong_unit
 from fedaccord.files.numerals import Numeral, read_numeral, unambiguous
-from fedaccord.files.spreadsheet import Broken, Cell, Stored, is_blank
 from fedaccord.numbers import FloatArray, as_text, count
 
 _PLAIN = (
-    r"[+-]?(?![1-9][0-9]{0,2}\.[0-9]{3}(?:\n|\Z))"
-    r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]{1,4})?"
+    r"(?:[+-]?(?![1-9][0-9]{{0,2}}{0}[0-9]{{3}}(?:\n|\Z))"
+    r"(?:[0-9]++(?:{0}[0-9]*+)?|{0}[0-9]++)(?:e[+-]?[0-9]{{1,4}})?)?+"
 )
-_PLAIN_COLUMN = re.compile(rf"{_PLAIN}(?:\n{_PLAIN})*+", re.IGNORECASE)
-"""Numerals that Python reads as everyone does, one a line."""
+_PLAIN_COLUMN = {
+    mark: re.compile(r"{0}(?:\n{0})*+".format(_PLAIN.format(escaped)), re.IGNORECASE)
+    for mark, escaped in ((".", r"\."), (",", ","))
+}
+"""By decimal mark: numerals without a doubt, a unit or a thousands separator, or none, in lines."""
 _MARKS = {".": "decimal points", ",": "decimal commas"}
 
 Wrong = tuple[int, str, str]
@@ -44,7 +47,7 @@ class NumberColumns:
     """Reads the columns of a table part by part, and what could not be settled at the end."""
 
     def __init__(self, units: Mapping[str, str], place: Callable[[int, str], str]) -> None:
-        """Start with the units in the headings, by field; `place` says where a number is."""
+        """Start with the units in the headings; `place` says where in the file a number is."""
         self._units = units
         self._place = place
         self._marks: dict[str, _Written] = {}
@@ -62,7 +65,7 @@ class NumberColumns:
 
         NaN stands for a number that is missing, wrong, or not settled yet.
         """
-        if (values := self._plain(field, cells, first)) is not None:
+        if (values := self._plain(field, cells, first, required)) is not None:
             return values, []
         values = np.full(len(cells), nan)
         wrongs: list[Wrong] = []
@@ -74,21 +77,26 @@ class NumberColumns:
                 values[k] = number
         return values, wrongs
 
-    def _plain(self, field: str, cells: Sequence[Cell | None], first: int) -> FloatArray | None:
+    def _plain(
+        self, field: str, cells: Sequence[Cell | None], first: int, required: bool
+    ) -> FloatArray | None:
         """The numbers, if nothing about them needs a closer look."""
         try:
             text = "\n".join(cells)  # type: ignore[arg-type]
         except TypeError:  # not all are text
             return None
-        if self._units.get(field) == "%" or not _PLAIN_COLUMN.fullmatch(text):
+        mark = "," if "," in text else "."
+        if self._units.get(field) == "%" or not _PLAIN_COLUMN[mark].fullmatch(text):
             return None
-        values = np.fromiter(map(float, text.split("\n")), np.float64)
-        if len(values) != len(cells) or not np.isfinite(values).all():
+        lines = text.replace(",", ".").split("\n")
+        values = np.fromiter((float(line) if line else nan for line in lines), np.float64)
+        blank = lines.count("")
+        if len(lines) != len(cells) or np.isfinite(values).sum() + blank != len(lines):
             return None
-        if "." not in self._marks and "." in text:
-            k = next(k for k, cell in enumerate(cells) if "." in cell)  # type: ignore[operator]
-            self._marks["."] = _Written(first + k, field, str(cells[k]), Numeral(nan, nan))
-        return values
+        if mark not in self._marks and mark in text:
+            k = next(k for k, line in enumerate(lines) if "." in line)
+            self._marks[mark] = _Written(first + k, field, str(cells[k]), Numeral(nan, nan))
+        return None if required and blank else values
 
     def _number(self, field: str, cell: Cell | None, row: int, required: bool) -> float | str:
         """The number in a cell, NaN if there is none or not yet; or what is wrong."""
@@ -105,7 +113,7 @@ class NumberColumns:
         if wrong := wrong_unit(field, numeral.unit):
             return f"{wrong}, got {shown(text)}"
         if self._units.get(field) == "%" and not numeral.unit:
-            numeral = _numeral(f"{text} %")
+            numeral = _percentage(cell)
             if numeral is None or 0 < abs(numeral.point) <= 0.01:
                 return f"{shown(text)} under a heading with % could be a share; write it with a %"
         return self._noted(_Written(row, field, text.strip(), numeral))
@@ -138,7 +146,7 @@ class NumberColumns:
     def _settled_note(self, mark: str, witness: _Written) -> str:
         row, field, text, numeral = self._unsettled[0]
         others = len(self._unsettled) - 1
-        like = f" and {count(others, 'number')} like it" if others else ""
+        like = f" ({count(others, 'number')} like it in the same way)" if others else ""
         return (
             f"{self._place(row, field)}: {shown(text)} was read as {as_text(numeral.under(mark))}"
             f"{like}, because {shown(witness.text)} ({self._place(witness.row, witness.field)}) "
@@ -167,6 +175,14 @@ def _numeral(cell: Cell) -> Numeral | None:
     if isinstance(cell, Stored):
         return Numeral(cell.value, cell.value, unit=cell.unit)
     return read_numeral(cell) if isinstance(cell, str) else None
+
+
+def _percentage(cell: Cell) -> Numeral | None:
+    """The numeral in a cell whose heading says %."""
+    if isinstance(cell, Stored):
+        share = read_numeral(f"{unambiguous(repr(cell.value))} %")
+        return share and Numeral(share.point, share.point, unit="%")
+    return read_numeral(f"{cell} %") if isinstance(cell, str) else None
 
 
 def _not_a_number(text: str) -> str:

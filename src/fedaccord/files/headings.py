@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from fedaccord.checks import closest, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.cells import Sheet, as_written
 from fedaccord.files.numerals import currency
-from fedaccord.files.spreadsheet import Sheet, as_written
 from fedaccord.numbers import count
 
 OTHER_WORDS = {

@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedaccord.checks import in_brief, shown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import FileNote, InvalidInput, Problem
 from fedaccord.files.numerals import unambiguous
 
 MEGABYTE = 1_000_000
-
-
-class FileNote(UserWarning):
-    """What to know about how a file was read, though nothing is wrong with it.
-
-    A warning, so that it reaches everyone who loads a file; the command line prints it on stderr.
-    """
 
 
 def tell(notes: Iterable[str], source: str | Path) -> None:

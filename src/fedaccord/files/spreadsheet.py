@@ -8,46 +8,21 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 from fedaccord.checks import shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.cells import Row, Sheet
+from fedaccord.files.workbook import read_workbook
 
 SEPARATORS = ",;\t"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_FOREIGN = re.compile(r'[^\s,;"]*[^\x00-\x7f][^\s,;"]*')
+"""A word with a letter that is not ASCII."""
+_FIRST_ROW = 100_000
+"""Characters in which the headings are looked for."""
 _ZIP, _OLD_EXCEL = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
-
-
-class Stored(NamedTuple):
-    """A number in a cell of a workbook, with the unit of its format: a currency, % or none."""
-
-    value: float
-    unit: str = ""
-
-
-class Broken(NamedTuple):
-    """A cell without a usable value."""
-
-    why: str
-
-
-Cell: TypeAlias = str | Stored | Broken
-Row: TypeAlias = tuple[int, Sequence[Cell]]
-"""The number of a row, counted from 1 (in CSV, of its last line), and its cells."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A spreadsheet; its rows can be read once."""
-
-    rows: Iterator[Row]
-    """Those that are not blank, the headings first."""
-    place: Callable[[int, int | None], str]
-    """What a cell is called, by row and column; without a column, what the row is called."""
-    notes: list[str] = field(default_factory=list)
-    """How it was read, where that is not obvious."""
 
 
 def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
@@ -57,8 +32,6 @@ def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
     """
     if isinstance(data, bytes):
         if data.startswith(_ZIP):
-            from fedaccord.files.workbook import read_workbook
-
             return read_workbook(data)
         if data.startswith(_OLD_EXCEL):
             raise InvalidInput("is a file of an old Excel; save it as XLSX or as CSV")
@@ -86,16 +59,17 @@ def decode(data: bytes, notes: list[str]) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        if encoding == "utf-16":
-            raise InvalidInput(Problem("", "is not UTF-16 text", f"line {line}")) from None
+        if data.startswith((*_UTF16, codecs.BOM_UTF8)):
+            kind = "UTF-16" if data.startswith(_UTF16) else "UTF-8"
+            wrong = f"is not {kind} text, though its first bytes say so"
+            raise InvalidInput(Problem("", wrong, f"line {line}")) from None
     try:
-        text = data.removeprefix(codecs.BOM_UTF8).decode("cp1252")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
         wrong = "is neither UTF-8 nor Windows-1252 text; save the file as UTF-8"
         raise InvalidInput(Problem("", wrong, f"line {line}")) from None
-    example = text.split("\n", line)[line - 1].strip()
-    notes.append(f"line {line}: is not UTF-8; read as Windows-1252, with {shown(example)}")
+    [word] = _FOREIGN.findall(text.split("\n", line)[line - 1])[:1]
+    notes.append(f"line {line}: is not UTF-8; read as Windows-1252, with {shown(word)}")
     return text
 
 
@@ -118,7 +92,8 @@ def _separator(text: str, is_heading: Callable[[str], bool]) -> tuple[str, int]:
         return first[4], 1
 
     def headings(separator: str) -> int:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        start = io.StringIO(text[:_FIRST_ROW], newline="")
+        reader = csv.reader(start, delimiter=separator, strict=True)
         try:
             row: Iterable[str] = next((row for row in reader if any(map(str.strip, row))), ())
         except csv.Error:
@@ -126,15 +101,3 @@ def _separator(text: str, is_heading: Callable[[str], bool]) -> tuple[str, int]:
         return sum(map(is_heading, row))
 
     return max(SEPARATORS, key=headings), 0
-
-
-def is_blank(cell: Cell) -> bool:
-    """Whether there is nothing in a cell."""
-    return isinstance(cell, str) and not cell.strip()
-
-
-def as_written(cell: Cell) -> str:
-    """The text of a cell, such as a name or a heading; a whole number has no decimals."""
-    if isinstance(cell, Stored):
-        return str(int(cell.value)) if cell.value.is_integer() else repr(cell.value)
-    return cell if isinstance(cell, str) else ""

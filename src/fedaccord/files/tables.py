@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fedaccord.checks import no_such_client, normalised, shown, unusable_names
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.cells import Broken, Cell, Row, as_written, is_blank
 from fedaccord.files.columns import NumberColumns
 from fedaccord.files.headings import Layout, read_heading, read_layout
 from fedaccord.files.reading import (
@@ -25,7 +26,7 @@ from fedaccord.files.reading import (
     tell,
     unguarded,
 )
-from fedaccord.files.spreadsheet import Broken, Cell, Row, as_written, is_blank, read_sheet
+from fedaccord.files.spreadsheet import read_sheet
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_text
 
@@ -90,16 +91,19 @@ def read_table(
     names: list[str | None] = []
     lead = f"{called} " if called else ""
 
+    def within(n: int, field: str) -> str:
+        at = sheet.place(rows[n], layout.columns.get(field))
+        return f"{at}, {field}" if field else at
+
     def place(n: int, field: str) -> str:
-        at = f"{lead}{sheet.place(rows[n], layout.columns.get(field))}"
-        return at + (f", {field}" if field else "")
+        return lead + within(n, field)
 
     def other(n: int) -> str:
         return f"the client on {sheet.place(rows[n], None)}"
 
     extra: dict[str, list[str]] = {text: [] for text in layout.extra}
     table = ClientTable(names, {}, place, other, extra, sheet.notes, layout.place)
-    numbers = NumberColumns(layout.units, place)
+    numbers = NumberColumns(layout.units, within)
     parts: dict[str, list[FloatArray]] = {f: [] for f in layout.columns if f != "name"}
     while chunk := list(islice(sheet.rows, _ROWS_AT_ONCE)):
         first = len(rows)

@@ -12,9 +12,9 @@ from typing import Any
 
 from fedaccord.checks import check_installed, in_brief, shown
 from fedaccord.errors import InvalidInput
+from fedaccord.files.cells import Broken, Cell, Row, Sheet, Stored, is_blank
 from fedaccord.files.numerals import currency
 from fedaccord.files.reading import MEGABYTE
-from fedaccord.files.spreadsheet import Broken, Cell, Row, Sheet, Stored, is_blank
 
 _MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
