@@ -105,12 +105,12 @@ _MOST_COMPARED = 1000
 """Among more words than this, looking for a similar one would take too long."""
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was meant, perhaps."""
+def closest(word: str, known: Iterable[str], similar: float = 0.6) -> str | None:
+    """The known word that was meant, perhaps: the closest, if at least so similar (1: equal)."""
     known = list(known)
     if len(word) > _LONGEST_SHOWN or len(known) > _MOST_COMPARED:
         return None
-    return next(iter(get_close_matches(word, known, n=1)), None)
+    return next(iter(get_close_matches(word, known, n=1, cutoff=similar)), None)
 
 
 def unknown(word: str, known: Iterable[str]) -> str:

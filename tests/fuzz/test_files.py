@@ -3,6 +3,8 @@
 The seeds are fixed, so every run tries the same files. Add any that causes a failure here.
 """
 
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fedaccord.data.own import load_folder
-from fedaccord.errors import FedaccordError
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.files.clients import read_clients
 from fedaccord.files.consortium import example_text, load_consortium
 from fedaccord.files.reading import parse_toml
 from fedaccord.files.tables import load_profile
@@ -42,6 +45,14 @@ North,3,1e-6,500,
 "South, by the sea",2.5,1e-6,400,0.7
 '=West,4,2e-6,900,0.9
 """
+CLIENTS_ABROAD = """\
+sep=;
+Hôpital;Hospital;Cases;Value (EUR);Cost per sample;Discount;;
+
+x;Zürich;42.000;700.000 €;0,0042;97 %;;
+;;;;;;;
+y;"Genève; centre";1 234;1'640;1,5e-3;0,9;;
+"""
 PROFILE = """\
 name,contribution
 North,100
@@ -55,6 +66,7 @@ PROFILE_JSON = """\
 WORDS = [
     *(b"[", b"]", b"{", b"}", b"[[", b"]]", b"=", b".", b",", b'"', b"'", b'"""', b"\\", b"#"),
     *(b"nan", b"inf", b"-", b"1e999", b"1e-999", b"9" * 4_400, b"0x" + b"f" * 4_000, b"true"),
+    *(b"42.000", b"1,234", b"97 %", "5 €".encode(), b";", b"\t", "\u202f".encode()),
     *(b"1979-05-27", b"07:32:00", b"\n", b"\0", b"\x1b[2J", b"\xff", "\u202ee\u0301".encode()),
     *(b"[" * 2_000, b"a." * 2_000, b"k" * 3_000, b"name", b"clients", b"1_000", b"-0.0"),
 ]
@@ -88,7 +100,11 @@ def kinds(folder: Path) -> list[Kind]:
 
         return read
 
-    app = folder / "app"
+    def with_sheet(path: Path) -> None:
+        with_notes(packed(parts | {_SHEET: path.read_bytes()}))
+
+    app, parts = folder / "app", workbook()
+    abroad = CLIENTS_ABROAD.encode("cp1252")
     return [
         Kind("c.toml", example_text().encode(), load_consortium),
         Kind("clients.csv", CLIENTS.encode(), with_clients),
@@ -98,6 +114,8 @@ def kinds(folder: Path) -> list[Kind]:
         Kind("client.toml", (app / "clients" / "a" / "client.toml").read_bytes(), load_client_file),
         Kind("North.npz", (folder / "North.npz").read_bytes(), as_data("North.npz")),
         Kind("test.csv", (folder / "test.csv").read_bytes(), as_data("test.csv")),
+        Kind("abroad.csv", abroad, lambda path: with_notes(path.read_bytes())),
+        Kind("sheet.xml", parts[_SHEET], with_sheet),
     ]
 
 
@@ -110,7 +128,42 @@ KINDS = [
     "client.toml",
     "North.npz",
     "test.csv",
+    "abroad.csv",
+    "sheet.xml",
 ]
+
+
+def with_notes(data: bytes) -> None:
+    """Read clients from a spreadsheet; what is noted must be printable, too."""
+    read = read_clients(data, "clients")
+    if read.problems:
+        raise InvalidInput(read.problems)
+    assert all(note.isprintable() and len(note) <= LONGEST_PROBLEM for note in read.notes)
+
+
+_SHEET = "xl/worksheets/sheet1.xml"
+
+
+def workbook() -> dict[str, bytes]:
+    """The parts of an XLSX file."""
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.append(["Hospital", "Cases", "Value", "Cost per sample", "Discount"])
+    book.active.append(["North", 42_000, "700.000,00 €", 0.0042, "=0.9"])
+    file = io.BytesIO()
+    book.save(file)
+    with zipfile.ZipFile(file) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    parts[_SHEET] = parts[_SHEET].replace(b"<v></v>", b"<v>0.9</v>")
+    return parts
+
+
+def packed(parts: dict[str, bytes]) -> bytes:
+    """The XLSX file that has these parts."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return file.getvalue()
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:

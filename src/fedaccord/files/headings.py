@@ -39,9 +39,11 @@ SHARES = ("discount_factor",)
 
 _LISTED = 5
 """Columns that are not used and named in the note that says so."""
+_SIMILAR = 0.8
+"""How similar to a column's name a heading must be to be taken for a typing error."""
 _NOT_A_FACTOR = ("discount rate", "interest rate", "interest")
 _BRACKETS = re.compile(r"(.*?)[(\[]([^()\[\]]*)[)\]]\s*")
-_IN_UNIT = re.compile(r"(.*\S)(?:\s+in)?\s+(\S+)", re.IGNORECASE)
+_IN_UNIT = re.compile(r"(.*?\S)(?:\s+in)?\s+(\S+)", re.IGNORECASE)
 _BESIDE_A_UNIT = {"in", "per", "slot", "sample", "client"}
 
 
@@ -139,7 +141,7 @@ def _meant(text: str, absent: Sequence[str]) -> str | None:
     if words in _NOT_A_FACTOR and "discount_factor" in absent:
         return "give the discount factor instead, which is 1 / (1 + rate)"
     spellings = {_words(field): field for field in absent}
-    close = closest(words, spellings)
+    close = closest(words, spellings, _SIMILAR)
     return f"did you mean {spellings[close]!r}?" if close is not None else None
 
 

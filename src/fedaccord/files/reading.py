@@ -90,7 +90,7 @@ def read_text(path: Path, limit: int) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise InvalidInput(Problem("", "is not UTF-8 text", f"line {line}"), str(path)) from None
 
 

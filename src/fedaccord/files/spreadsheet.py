@@ -58,7 +58,7 @@ def decode(data: bytes, notes: list[str]) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         if data.startswith((*_UTF16, codecs.BOM_UTF8)):
             kind = "UTF-16" if data.startswith(_UTF16) else "UTF-8"
             wrong = f"is not {kind} text, though its first bytes say so"

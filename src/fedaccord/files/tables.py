@@ -57,7 +57,7 @@ class ClientTable:
     def add(self, mistakes: Mistakes, n: int, field: str, message: str) -> None:
         """Note a problem of client n, with its name unless the place shows it already."""
         place, name = self.place(n, field), self.names[n]
-        known = name is None or field == "name" or name in place
+        known = name is None or field == "name" or shown(name) in place
         mistakes.add(Problem(field, message, place), n, None if known else name)
 
 

@@ -112,7 +112,7 @@ def _cell(cell: Any, formula: Any) -> Cell:
     if cell.data_type == "e":
         return Broken(f"has the error {shown(str(value))}")
     if isinstance(value, date | time | timedelta):
-        return Broken("must be a number, got a date or a time")
+        return Broken("is a date or a time; write it as a number or as text")
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

@@ -1,0 +1,254 @@
+"""Spreadsheets as people have them: what is read, what is noted, and what is refused."""
+
+import codecs
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.files.clients import ClientsRead, read_clients
+from fedaccord.files.tables import load_profile
+
+HEAD = "name;samples;valuation;cost_per_sample;discount_factor"
+
+
+def sheet(*rows: str, head: str = HEAD) -> ClientsRead:
+    return read_clients("\n".join([head, *rows]) + "\n")
+
+
+def numbers(read: ClientsRead, field: str) -> list[float]:
+    assert read.problems == ()
+    assert read.table is not None
+    return list(read.table.numbers[field].tolist())
+
+
+def problems(read: ClientsRead) -> list[str]:
+    return list(map(str, read.problems))
+
+
+# --- Encodings and separators --------------------------------------------------------------
+
+ROWS = "name,samples,valuation,cost per sample\nZürich,500,3,1e-6\nBâle,400,2,1e-6\n"
+PLAIN = [
+    ROWS.encode(),
+    codecs.BOM_UTF8 + ROWS.encode(),
+    ROWS.encode("utf-16"),
+    codecs.BOM_UTF16_BE + ROWS.encode("utf-16-be"),
+    ROWS.replace("\n", "\r\n").encode(),
+    ROWS.replace(",", ";").encode(),
+    ROWS.replace(",", "\t").encode(),
+    ("sep=;\r\n" + ROWS.replace(",", ";")).encode(),
+    ("\n ,,,\n" + ROWS.replace("\n", "\n,,\n\n")).encode(),
+    ROWS.replace("\n", ",,\n").encode(),
+    ROWS.replace("cost per sample", '"cost per sample"').encode(),
+]
+
+
+@pytest.mark.parametrize("data", PLAIN)
+def test_encodings_separators_empty_rows_and_empty_columns(data: bytes) -> None:
+    read = read_clients(data)
+    assert numbers(read, "samples") == [500, 400]
+    assert read.table is not None
+    assert read.table.names == ["Zürich", "Bâle"]
+    assert read.notes == ()
+
+
+def test_windows_1252_is_noted() -> None:
+    read = read_clients(ROWS.replace("name", "name ").encode("cp1252"))
+    assert read.table is not None
+    assert read.table.names == ["Zürich", "Bâle"]
+    assert read.notes == ("line 2: is not UTF-8; read as Windows-1252, with 'Zürich'",)
+    euro = read_clients("name;samples;value;cost per sample\nA;5;3 €;1 €\n".encode("cp1252"))
+    assert numbers(euro, "valuation") == [3]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (
+            codecs.BOM_UTF8 + b"name\n\xff",
+            "line 2: is not UTF-8 text, though its first bytes say so",
+        ),
+        (codecs.BOM_UTF16_LE + b"a", "line 1: is not UTF-16 text, though its first bytes say so"),
+        (b"name\n\x81", "line 2: is neither UTF-8 nor Windows-1252 text; save the file as UTF-8"),
+        (ROWS.encode("utf-16-le"), "line 1: is not text; save the file as UTF-8"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+            "is a file of an old Excel; save it as XLSX or as CSV",
+        ),
+    ],
+)
+def test_what_is_not_text(data: bytes, problem: str) -> None:
+    read = read_clients(data)
+    assert read.table is None
+    assert problems(read) == [problem]
+    assert problems(read_clients(data, "c.csv")) == [f"c.csv: {problem}"]
+
+
+# --- Headings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Hospital;Cases;Value;Cost per case;Discount",
+        "CLIENT NAME;Number of Samples;rho;Cost-per-Sample;delta",
+        "Member; samples ;Valuation (EUR);Cost per sample [EUR per slot];Discount factor (δ)",
+        "organisation;Examples;ρ;cost_per_sample in EUR;δ",
+        "Site;records;valuation €;cost (per sample);discount-factor",
+    ],
+)
+def test_what_people_call_the_columns(head: str) -> None:
+    read = sheet("A;5;3;1;0,9", head=head)
+    assert [numbers(read, each) for each in ("samples", "valuation", "cost_per_sample")] == [
+        [5],
+        [3],
+        [1],
+    ]
+    assert numbers(read, "discount_factor") == [0.9]
+
+
+HEADINGS = {
+    "name;Hospital;samples;valuation;cost_per_sample": [
+        "line 1: the columns 'name' and 'Hospital' both mean name; keep one"
+    ],
+    "name;samples (thousands);valuation (kEUR);cost_per_sample": [
+        "line 1: column 'samples (thousands)' has an unknown unit, 'thousands'; "
+        "write its numbers in full under the heading 'samples'",
+        "line 1: column 'valuation (kEUR)' has an unknown unit, 'kEUR'; "
+        "write its numbers in full under the heading 'valuation'",
+    ],
+    "name;samples (EUR);valuation (%);cost_per_sample": [
+        "line 1: column 'samples (EUR)' must be a number, not an amount of money in EUR",
+        "line 1: column 'valuation (%)' must be a number, not a percentage",
+    ],
+    "name;samples;valuation;cost_per_sample;discount rate": [
+        "line 1: unknown column 'discount rate'; give the discount factor instead, "
+        "which is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;discuont factor": [
+        "line 1: unknown column 'discuont factor'; did you mean 'discount_factor'?"
+    ],
+}
+
+
+@pytest.mark.parametrize(("head", "expected"), HEADINGS.items(), ids=HEADINGS.keys())
+def test_headings_that_could_mislead(head: str, expected: list[str]) -> None:
+    assert problems(sheet("A;5;3;1;0,9", head=head)) == expected
+
+
+def test_other_columns_are_kept_aside_with_a_note() -> None:
+    head = "Region;name;samples;;valuation;cost_per_sample;Contact"
+    read = sheet("EU;A;5;x;3;1;a@b", "US;B;5;;3;1;", head=head)
+    assert numbers(read, "samples") == [5, 5]
+    assert read.table is not None
+    assert read.table.extra == {"Region": ["EU", "US"], "4": ["x", ""], "Contact": ["a@b", ""]}
+    assert read.notes == ("not used: 3 columns, 'Region', '4', 'Contact'",)
+
+
+# --- Numbers -------------------------------------------------------------------------------
+
+
+def test_what_is_ambiguous_is_refused_with_both_readings() -> None:
+    assert problems(sheet("A;42.000;1,234;3;")) == [
+        "line 2, samples: '42.000' is either 42 or 42000; write the one that is meant (A)",
+        "line 2, valuation: '1,234' is either 1.2340 or 1234; write the one that is meant (A)",
+    ]
+
+
+def test_another_number_of_the_file_settles_it_with_a_note() -> None:
+    read = sheet("A;42.000;3;0,0042;", "B;30.000;1.234;0,004;")
+    assert numbers(read, "samples") == [42_000, 30_000]
+    assert numbers(read, "valuation") == [3, 1234]
+    assert read.notes == (
+        "line 2, samples: '42.000' was read as 42000 (2 numbers like it in the same way), because "
+        "'0,0042' (line 2, cost_per_sample) shows that the file has decimal commas",
+    )
+    point = sheet("A;42.000;1,234,567;1;")
+    assert numbers(point, "samples") == [42]
+    assert "shows that the file has decimal points" in point.notes[0]
+
+
+def test_both_decimal_marks_in_a_file_are_refused() -> None:
+    assert problems(sheet("A;42.000;3;0.5;", "B;5;1,5;1;")) == [
+        "has decimal points ('0.5', line 2, cost_per_sample) and decimal commas ('1,5', line 3, "
+        "valuation); use one of them",
+        "line 2, samples: '42.000' is either 42 or 42000; write the one that is meant (A)",
+    ]
+
+
+def test_a_comma_in_quotes_in_a_file_with_commas() -> None:
+    read = read_clients(b'name,samples,value,cost per sample\nA,"1,234","3,5","0,25"\n')
+    assert problems(read) == ["line 2, samples: must be a whole number, got 1.234 (A)"]
+
+
+def test_percentages_and_factors() -> None:
+    assert numbers(sheet("A;5;3;1;97 %", "B;5;3;1;0,97"), "discount_factor") == [0.97, 0.97]
+    assert problems(sheet("A;5;3;1;97", "B;5 %;3;1;1,5")) == [
+        "line 2, discount_factor: must be less than 1, got 97; did you mean 0.97? (A)",
+        "line 3, samples: must be a number, not a percentage, got '5 %' (B)",
+        "line 3, discount_factor: must be less than 1, got 1.5 (B)",
+    ]
+
+
+def test_a_heading_with_a_percent_sign() -> None:
+    head = HEAD.replace("discount_factor", "discount (%)")
+    read = sheet("A;5;3;1;97", "B;5;3;1;97,3 %", "C;5;3;1;", "D;5;3;1;97,3", head=head)
+    np.testing.assert_array_equal(numbers(read, "discount_factor"), [0.97, 0.973, np.nan, 0.973])
+    assert problems(sheet("A;5;3;1;0,97", head=head)) == [
+        "line 2, discount_factor: '0,97' under a heading with % could be a share; "
+        "write it with a % (A)"
+    ]
+
+
+def test_currencies() -> None:
+    read = sheet("A;5;3 €;EUR 1;", head=HEAD.replace("valuation", "valuation (EUR)"))
+    assert numbers(read, "valuation") == [3]
+    assert read.table is not None
+    assert read.table.currency == "EUR"
+    assert problems(sheet("A;5;3 $;1 €;", "B;5 €;3;1;")) == [
+        "has amounts in $ (line 2, valuation) and EUR (line 2, cost_per_sample); "
+        "give all in one currency",
+        "line 3, samples: must be a number, not an amount of money in EUR, got '5 €' (B)",
+    ]
+
+
+def test_a_discount_factor_of_97_in_toml(tmp_path: Path) -> None:
+    client = '[[clients]]\nname = "A"\nvaluation = 3\ncost_per_sample = 1\nsamples = 5\n'
+    (tmp_path / "c.toml").write_text(f"rounds = 5\ndiscount_factor = 97\n{client}")
+    with pytest.raises(fa.InvalidInput, match=r"got 97; did you mean 0\.97\?$"):
+        fa.load_consortium(tmp_path / "c.toml")
+    with pytest.raises(fa.InvalidInput, match=r"got 95\.5; did you mean 0\.955\?$"):
+        fa.Consortium(valuation=3, cost_per_sample=1, samples=5, rounds=5, discount_factor=95.5)
+
+
+# --- Files ---------------------------------------------------------------------------------
+
+
+def test_notes_are_warnings_of_their_own_kind(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('rounds = 5\ndiscount_factor = 0.9\nclients = "c.csv"\n')
+    (tmp_path / "c.csv").write_text("Hospital;Cases;Value;Cost per sample;City\nA;1.000;3;0,1;X\n")
+    with pytest.warns(fa.FileNote) as noted:
+        consortium = fa.load_consortium(tmp_path / "c.toml")
+    assert consortium.samples.tolist() == [1000]
+    assert [str(each.message).removeprefix(f"{tmp_path}/") for each in noted] == [
+        "c.csv: not used: 1 column, 'City'",
+        "c.csv: line 2, samples: '1.000' was read as 1000, because '0,1' (line 2, cost_per_sample) "
+        "shows that the file has decimal commas",
+    ]
+
+
+def test_a_profile_in_the_same_style(tmp_path: Path) -> None:
+    consortium = fa.Consortium(
+        valuation=[3, 3], cost_per_sample=1, samples=50_000, rounds=5, discount_factor=0.9
+    )
+    path = tmp_path / "p.csv"
+    path.write_text("Member;Contribution\nclient-2;42 000,5\nclient-1;0\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_profile(path, consortium).tolist() == [0, 42_000.5]
+    path.write_text("Member;Contribution\nclient-2;42.000\nclient-1;0\n")
+    with pytest.raises(fa.InvalidInput, match=r"'42\.000' is either 42 or 42000"):
+        load_profile(path, consortium)

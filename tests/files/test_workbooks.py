@@ -1,0 +1,174 @@
+"""XLSX files: values, formulas, formats, and what is refused, by the name of its cell."""
+
+import datetime
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.files.clients import read_clients
+
+openpyxl: Any = pytest.importorskip("openpyxl")
+
+HEAD = ["Hospital", "Cases", "Value", "Cost per sample (EUR)", "Discount"]
+NORTH = ["North", 42_000, 700_000, 0.0042, 0.9]
+
+
+def saved(book: Any) -> bytes:
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def workbook(*rows: list[Any], formats: dict[str, str] | None = None) -> bytes:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for cell, style in (formats or {}).items():
+        book.active[cell].number_format = style
+    return saved(book)
+
+
+def problems(data: bytes) -> list[str]:
+    return list(map(str, read_clients(data, "c.xlsx").problems))
+
+
+def test_numbers_need_no_decimal_mark() -> None:
+    south = ["South", "30 000", "640.000,00 €", 1.234, "97 %"]
+    read = read_clients(workbook(HEAD, NORTH, [None] * 5, south))
+    assert read.problems == ()
+    assert read.notes == ()
+    assert read.table is not None
+    assert read.table.names == ["North", "South"]
+    assert read.table.currency == "EUR"
+    assert read.table.numbers["samples"].tolist() == [42_000, 30_000]
+    assert read.table.numbers["cost_per_sample"].tolist() == [0.0042, 1.234]
+    assert read.table.numbers["discount_factor"].tolist() == [0.9, 0.97]
+
+
+def test_a_stored_number_is_no_evidence_for_text() -> None:
+    text = ["South", "30.000", 5, 1.5, 0.9]
+    assert problems(workbook(HEAD, NORTH, text)) == [
+        "c.xlsx cell B3, samples: '30.000' is either 30 or 30000; "
+        "write the one that is meant (South)"
+    ]
+
+
+def test_formats_carry_units() -> None:
+    data = workbook(HEAD, NORTH, formats={"E2": "0.0%", "C2": "#,##0.00 [$€-407]"})
+    read = read_clients(data)
+    assert read.problems == ()
+    assert read.table is not None
+    assert read.table.numbers["discount_factor"].tolist() == [0.9]
+    assert problems(workbook(HEAD, NORTH, formats={"C2": "[$£-809]#,##0"})) == [
+        "c.xlsx: has amounts in EUR (the heading of cost_per_sample) and GBP (cell C2, valuation); "
+        "give all in one currency"
+    ]
+    assert problems(workbook(HEAD, NORTH, formats={"B2": "0%"})) == [
+        "c.xlsx cell B2, samples: must be a number, not a percentage, got '42000' (North)"
+    ]
+
+
+def test_a_percent_heading_over_stored_numbers() -> None:
+    head = [*HEAD[:4], "Discount (%)"]
+    rows = [["A", 5, 3, 1, 97.123], ["B", 5, 3, 1, 0.97]]
+    read = read_clients(workbook(head, *rows, formats={"E3": "0%"}))
+    assert read.problems == ()
+    assert read.table is not None
+    assert read.table.numbers["discount_factor"].tolist() == [0.97123, 0.97]
+
+
+def test_cells_without_a_usable_value() -> None:
+    broken = ["=1+1", datetime.date(2026, 1, 31), 1, datetime.time(12, 30)]
+    book = openpyxl.load_workbook(io.BytesIO(workbook(HEAD, ["A", *broken], ["B", True, 5, 1, 97])))
+    book.active["D2"].value = "#DIV/0!"
+    book.active["D2"].data_type = "e"
+    assert problems(saved(book)) == [
+        "c.xlsx cell B2, samples: has a formula without a saved value (A)",
+        "c.xlsx cell C2, valuation: is a date or a time; write it as a number or as text (A)",
+        "c.xlsx cell D2, cost_per_sample: has the error '#DIV/0!' (A)",
+        "c.xlsx cell E2, discount_factor: is a date or a time; write it as a number or as text (A)",
+        "c.xlsx cell B3, samples: must be a number, got 'true' (B)",
+        "c.xlsx cell E3, discount_factor: must be less than 1, got 97; did you mean 0.97? (B)",
+    ]
+
+
+def test_a_formula_has_the_value_that_was_saved_with_it() -> None:
+    data = workbook(HEAD, NORTH)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(changed, "w") as new:
+        for part in old.namelist():
+            content = old.read(part).replace(b"<v>42000</v>", b"<f>6*7000</f><v>42000</v>")
+            new.writestr(part, content)
+    read = read_clients(changed.getvalue())
+    assert read.problems == ()
+    assert read.table is not None
+    assert read.table.numbers["samples"].tolist() == [42_000]
+
+
+def test_the_sheet_called_clients_or_the_first() -> None:
+    book = openpyxl.load_workbook(io.BytesIO(workbook(HEAD, NORTH)))
+    book.active.title = "Numbers"
+    book.create_sheet("Other").append(["x"])
+    read = read_clients(saved(book))
+    assert read.problems == ()
+    assert read.notes == (
+        "has 2 sheets, none of them called 'clients'; the first was read, 'Numbers'",
+    )
+    book.move_sheet("Numbers", 1)
+    book["Numbers"].title = "Clients"
+    assert read_clients(saved(book)).notes == ()
+
+
+def test_problems_of_rows_and_headings() -> None:
+    assert problems(workbook(["Hospital", "Cases", "Worth"], ["A", 1, 1])) == [
+        "c.xlsx: row 1: column 'valuation' is missing",
+    ]
+    assert problems(workbook(HEAD[:3], ["A", 1, 1])) == [
+        "c.xlsx: row 1: column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
+    ]
+    assert problems(workbook([*HEAD, "Member"], NORTH)) == [
+        "c.xlsx: cell F1: the columns 'Hospital' and 'Member' both mean name; keep one"
+    ]
+    assert problems(workbook(HEAD, NORTH, NORTH)) == [
+        "c.xlsx cell A3, name: 'North' is the name of the client on row 2 already"
+    ]
+    assert problems(workbook()) == ["c.xlsx: is empty; its first line must name the columns"]
+    assert problems(workbook(HEAD)) == ["c.xlsx: has no clients; a consortium needs at least one"]
+    assert problems(workbook(HEAD, [datetime.date(2026, 1, 31), 5, 3, 1, 0.9])) == [
+        "c.xlsx cell A2, name: is a date or a time; write it as a number or as text"
+    ]
+
+
+def test_damaged_and_oversized_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = workbook(HEAD, NORTH)
+    assert problems(data[:2000])[0].startswith("c.xlsx: cannot be read as XLSX: ")
+    empty = io.BytesIO()
+    with zipfile.ZipFile(empty, "w") as archive:
+        archive.writestr("a.txt", "not a workbook")
+    assert problems(empty.getvalue())[0].startswith("c.xlsx: cannot be read as XLSX: ")
+    monkeypatch.setattr("fedaccord.files.workbook._UNPACKED", 1000)
+    assert problems(data) == ["c.xlsx: is too large: it unpacks to more than 0 MB"]
+
+
+def test_a_consortium_with_clients_in_a_workbook(tmp_path: Path) -> None:
+    toml = 'rounds = 5\ndiscount_factor = 0.9\nclients = "clients.xlsx"\n'
+    (tmp_path / "c.toml").write_text(toml)
+    (tmp_path / "clients.xlsx").write_bytes(workbook(HEAD, NORTH))
+    consortium = fa.load_consortium(tmp_path / "c.toml")
+    assert consortium.names == ("North",)
+    np.testing.assert_array_equal(consortium.samples, [42_000])
+
+
+def test_without_openpyxl(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = workbook(HEAD, NORTH)
+    monkeypatch.setattr("fedaccord.checks.is_installed", lambda _: False)
+    with pytest.raises(fa.FedaccordError) as caught:
+        read_clients(data)
+    assert str(caught.value) == (
+        "an XLSX file needs openpyxl: pip install 'fedaccord[spreadsheets]'"
+    )
