@@ -217,3 +217,20 @@ def test_exists_from_takes_margin_and_punishment_length_into_account(run: Run) -
     assert "would exist above" not in told
     later = solve_json(run, *words, "--margin", "0.1")
     assert later["agreement"]["exists_from"] == pytest.approx(0.6106, abs=5e-5)
+
+
+SHEET = "Hospital;Cases;Value;Cost per case;City\nA;42.000;700.000 €;0,0042;X\nB;500;1 €;0,1;\n"
+NOTES = """\
+Note: sheet.csv: not used: 1 column, 'City'
+Note: sheet.csv: line 2, samples: '42.000' was read as 42000 (1 number like it in the same way), \
+because '0,0042' (line 2, cost_per_sample) shows that the file has decimal commas
+"""
+
+
+def test_notes_on_a_spreadsheet_are_printed_once_on_stderr(run: Run) -> None:
+    Path("c.toml").write_text('rounds = 5\ndiscount_factor = 0.9\nclients = "sheet.csv"\n')
+    Path("sheet.csv").write_text(SHEET, encoding="utf-8")
+    result = run("solve", "c.toml", "--format", "json")
+    assert result.stderr == NOTES
+    assert json.loads(result.stdout)["consortium"]["samples"] == 42_500
+    assert run("solve", "c.toml").stderr == NOTES  # for every command, not only the first

@@ -1,13 +1,17 @@
 """Spreadsheets as people have them: what is read, what is noted, and what is refused."""
 
 import codecs
+import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import fedaccord as fa
+from fedaccord.cli.outputs import write_csv
 from fedaccord.files.clients import ClientsRead, read_clients
 from fedaccord.files.tables import load_profile
 
@@ -215,6 +219,12 @@ def test_currencies() -> None:
     ]
 
 
+def test_a_row_of_sums_is_not_a_client() -> None:
+    assert problems(sheet("A;5;3;1;", "Total:;5;3;1;")) == [
+        "line 3, name: 'Total:' looks like a row of sums; remove it, or rename the client"
+    ]
+
+
 def test_a_discount_factor_of_97_in_toml(tmp_path: Path) -> None:
     client = '[[clients]]\nname = "A"\nvaluation = 3\ncost_per_sample = 1\nsamples = 5\n'
     (tmp_path / "c.toml").write_text(f"rounds = 5\ndiscount_factor = 97\n{client}")
@@ -252,3 +262,16 @@ def test_a_profile_in_the_same_style(tmp_path: Path) -> None:
     path.write_text("Member;Contribution\nclient-2;42.000\nclient-1;0\n")
     with pytest.raises(fa.InvalidInput, match=r"'42\.000' is either 42 or 42000"):
         load_profile(path, consortium)
+
+
+@given(st.lists(st.floats(0, 50_000), min_size=2, max_size=2))
+@example([450.123, 1.234])
+def test_a_profile_that_fedaccord_writes_is_read_exactly(amounts: list[float]) -> None:
+    consortium = fa.Consortium(
+        valuation=[3, 3], cost_per_sample=1, samples=50_000, rounds=5, discount_factor=0.9
+    )
+    with tempfile.TemporaryDirectory() as directory, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = Path(directory) / "p.csv"
+        write_csv(path, ["name", "contribution"], zip(consortium.names, amounts, strict=True))
+        assert load_profile(path, consortium).tolist() == amounts

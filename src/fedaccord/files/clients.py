@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedaccord.checks import shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_bytes
 from fedaccord.files.tables import ClientTable, check_names, read_table
@@ -18,6 +19,8 @@ _ALWAYS = ("valuation", "samples")
 _SOMETIMES = ("cost_per_sample", *CPU_FIELDS, "communication_cost", "discount_factor", "quality")
 FIELDS = (*_ALWAYS, *_SOMETIMES)
 """The numbers of a client."""
+_SUMS = ("total", "totals", "sum", "gesamt", "summe", "somme", "suma", "totale")
+"""What people call the last row of a spreadsheet."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,10 @@ def _read(data: bytes | str, called: str, mistakes: Mistakes) -> ClientTable:
         raise InvalidInput(Problem("cost_per_sample", missing, table.headings))
     if not table.names:
         raise InvalidInput("has no clients; a consortium needs at least one")
+    for n, name in enumerate(table.names):
+        if name and name.rstrip(":").casefold() in _SUMS:
+            wrong = f"{shown(name)} looks like a row of sums; remove it, or rename the client"
+            table.add(mistakes, n, "name", wrong)
     absent = np.full(len(table.names), np.nan)
     table.numbers.update({field: absent for field in _SOMETIMES if field not in table.numbers})
     return table

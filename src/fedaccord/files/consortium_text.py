@@ -1,8 +1,8 @@
 """A consortium file with another law, or other numbers for some clients, and all else as it was.
 
 Comments, order and spacing stay; only the numbers change. There are two exceptions. A cost that was
-described by `cpu` becomes a number. And if the clients are in a CSV file, the new text has them as
-tables instead, so that it stands alone and the CSV file is not touched.
+described by `cpu` becomes a number. And if the clients are in a spreadsheet, the new text has them
+as tables instead, so that it stands alone and the spreadsheet is not touched.
 """
 
 import json
@@ -125,7 +125,7 @@ def _commented(text: str, comments: Sequence[str], newline: str) -> str:
     return newline.join([*lines, "", ""]) + text.lstrip("\r\n")
 
 
-# --- Clients that were in a CSV file -------------------------------------------------------
+# --- Clients that were in a spreadsheet ----------------------------------------------------
 
 
 def _client_text(client: Client, numbers: Numbers) -> str:
