@@ -148,8 +148,22 @@ def test_other_columns_are_kept_aside_with_a_note() -> None:
     read = sheet("EU;A;5;x;3;1;a@b", "US;B;5;;3;1;", head=head)
     assert numbers(read, "samples") == [5, 5]
     assert read.table is not None
-    assert read.table.extra == {"Region": ["EU", "US"], "4": ["x", ""], "Contact": ["a@b", ""]}
-    assert read.notes == ("not used: 3 columns, 'Region', '4', 'Contact'",)
+    assert read.table.extra == {
+        "Region": ["EU", "US"],
+        "column 4": ["x", ""],
+        "Contact": ["a@b", ""],
+    }
+    assert read.notes == ("not used: 3 columns, 'Region', 'column 4', 'Contact'",)
+
+
+def test_cells_beyond_the_headings() -> None:
+    read = sheet("A;5;3;1;0,9;;a remark", "B;5;3;1;0,9", head=HEAD + ";;")
+    assert numbers(read, "samples") == [5, 5]
+    assert read.notes == ("not used: 1 column, 'column 7'",)
+    assert problems(sheet("A;5;3;1;0,9;;a remark", "B;5;3;1")) == [
+        "line 2: has 7 cells, the first line has 5",
+        "line 3: has 4 cells, the first line has 5",
+    ]
 
 
 # --- Numbers -------------------------------------------------------------------------------

@@ -97,14 +97,36 @@ def test_cells_without_a_usable_value() -> None:
     ]
 
 
-def test_a_formula_has_the_value_that_was_saved_with_it() -> None:
-    data = workbook(HEAD, NORTH)
+def edited(data: bytes, old: bytes, new: bytes) -> bytes:
+    """The workbook with a part of its sheet replaced."""
     changed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(changed, "w") as new:
-        for part in old.namelist():
-            content = old.read(part).replace(b"<v>42000</v>", b"<f>6*7000</f><v>42000</v>")
-            new.writestr(part, content)
-    read = read_clients(changed.getvalue())
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(changed, "w") as after:
+        for part in before.namelist():
+            content = before.read(part)
+            assert part != "xl/worksheets/sheet1.xml" or old in content
+            after.writestr(part, content.replace(old, new))
+    return changed.getvalue()
+
+
+def test_numbers_beyond_all_numbers_and_rows_beyond_all_rows() -> None:
+    data = workbook(HEAD, NORTH)
+    assert problems(edited(data, b"<v>42000</v>", b"<v>1e999</v>")) == [
+        "c.xlsx cell B2, samples: must be a finite number, got inf (North)"
+    ]
+    assert problems(edited(data, b'<row r="2"', b'<row r="99999999"')) == [
+        "c.xlsx: has more than 1,048,576 rows"
+    ]
+
+
+def test_a_remark_beside_the_table() -> None:
+    read = read_clients(workbook(HEAD, [*NORTH, None, "a remark"]))
+    assert read.problems == ()
+    assert read.notes == ("not used: 1 column, 'column 7'",)
+
+
+def test_a_formula_has_the_value_that_was_saved_with_it() -> None:
+    formula = b"<f>6*7000</f><v>42000</v>"
+    read = read_clients(edited(workbook(HEAD, NORTH), b"<v>42000</v>", formula))
     assert read.problems == ()
     assert read.table is not None
     assert read.table.numbers["samples"].tolist() == [42_000]

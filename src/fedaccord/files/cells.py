@@ -37,12 +37,12 @@ class Sheet:
     """How it was read, where that is not obvious."""
 
 
-def is_blank(cell: Cell) -> bool:
+def is_blank(cell: Cell | None) -> bool:
     """Whether there is nothing in a cell."""
     return isinstance(cell, str) and not cell.strip()
 
 
-def as_written(cell: Cell) -> str:
+def as_written(cell: Cell | None) -> str:
     """The text of a cell, such as a name or a heading; a whole number has no decimals."""
     if isinstance(cell, Stored):
         return str(int(cell.value)) if cell.value.is_integer() else repr(cell.value)

@@ -156,7 +156,9 @@ class Layout:
     extra: dict[str, int]
     """Columns that mean nothing to us, by heading."""
     width: int
-    """How many columns have a heading, or stand before one that has."""
+    """How many columns there are, with or without a heading."""
+    least: int
+    """How many there are up to the last heading."""
     place: str
     """The row of the headings."""
 
@@ -165,9 +167,7 @@ def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> 
     """The columns by their headings; whatever is wrong with these is raised."""
     number, cells = next(sheet.rows, (0, []))
     texts = [as_written(cell).strip() for cell in cells]
-    while texts and not texts[-1]:
-        texts.pop()
-    if not texts:
+    if not any(texts):
         raise InvalidInput("is empty; its first line must name the columns")
     headings = [read_heading(text, known) for text in texts]
     if wrongs := list(heading_problems(texts, headings, required, known)):
@@ -178,16 +178,16 @@ def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> 
     columns = {heading.field: k for k, heading in enumerate(headings) if heading.field}
     units = {heading.field: heading.unit for heading in headings if heading.field}
     extra = {
-        f"{text} {k + 1}".strip() if not text or text in texts[:k] else text: k
+        text if text and text not in texts[:k] else f"{text or 'column'} {k + 1}": k
         for k, (text, heading) in enumerate(zip(texts, headings, strict=True))
         if not heading.field
     }
-    if extra:
-        sheet.notes.append(_not_used(list(extra)))
-    return Layout(columns, units, extra, len(texts), sheet.place(number, None))
+    least = max(k for k, text in enumerate(texts, start=1) if text)
+    return Layout(columns, units, extra, len(texts), least, sheet.place(number, None))
 
 
-def _not_used(extra: list[str]) -> str:
+def not_used(extra: Sequence[str]) -> str:
+    """The note on columns that mean nothing to us."""
     listed = ", ".join(map(shown, extra[:_LISTED]))
     more = f" and {len(extra) - _LISTED} more" if len(extra) > _LISTED else ""
     return f"not used: {count(len(extra), 'column')}, {listed}{more}"

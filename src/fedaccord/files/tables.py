@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import isfinite, nan
@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from fedaccord.checks import no_such_client, normalised, shown, unusable_names
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.cells import Broken, Cell, Row, as_written, is_blank
+from fedaccord.files.cells import Broken, Cell, Row, Sheet, as_written, is_blank
 from fedaccord.files.columns import NumberColumns
-from fedaccord.files.headings import Layout, read_heading, read_layout
+from fedaccord.files.headings import Layout, not_used, read_heading, read_layout
 from fedaccord.files.reading import (
     TABLE_LIMIT,
     Mistakes,
@@ -87,70 +87,84 @@ def read_table(
     known = ["name", *required, *optional]
     sheet = read_sheet(data, lambda text: bool(read_heading(text, known).field))
     layout = read_layout(sheet, ["name", *required], known)
-    rows: list[int] = []
-    names: list[str | None] = []
-    lead = f"{called} " if called else ""
+    reader = _Reader(sheet, layout, required, called, mistakes)
+    while chunk := list(islice(sheet.rows, _ROWS_AT_ONCE)):
+        reader.take(chunk)
+    return reader.finished()
 
-    def within(n: int, field: str) -> str:
-        at = sheet.place(rows[n], layout.columns.get(field))
+
+class _Reader:
+    """Fills a table from a sheet, some rows at a time."""
+
+    def __init__(
+        self, sheet: Sheet, layout: Layout, required: Sequence[str], called: str, mistakes: Mistakes
+    ) -> None:
+        self._sheet, self._layout, self._mistakes = sheet, layout, mistakes
+        self._required, self._called = required, called
+        self._rows: list[int] = []
+        self._names: list[str | None] = []
+        self._extra: dict[str, list[str]] = {text: [] for text in layout.extra}
+        self._parts: dict[str, list[FloatArray]] = {f: [] for f in layout.columns if f != "name"}
+        self._numbers = NumberColumns(layout.units, self._within)
+        self._table = ClientTable(
+            names=self._names,
+            numbers={},
+            place=lambda n, field: f"{called} {self._within(n, field)}".lstrip(),
+            other=lambda n: f"the client on {sheet.place(self._rows[n], None)}",
+            notes=sheet.notes,
+            headings=layout.place,
+        )
+
+    def _within(self, n: int, field: str) -> str:
+        """Where in the file client n's field is."""
+        at = self._sheet.place(self._rows[n], self._layout.columns.get(field))
         return f"{at}, {field}" if field else at
 
-    def place(n: int, field: str) -> str:
-        return lead + within(n, field)
-
-    def other(n: int) -> str:
-        return f"the client on {sheet.place(rows[n], None)}"
-
-    extra: dict[str, list[str]] = {text: [] for text in layout.extra}
-    table = ClientTable(names, {}, place, other, extra, sheet.notes, layout.place)
-    numbers = NumberColumns(layout.units, within)
-    parts: dict[str, list[FloatArray]] = {f: [] for f in layout.columns if f != "name"}
-    while chunk := list(islice(sheet.rows, _ROWS_AT_ONCE)):
-        first = len(rows)
-        rows.extend(number for number, _ in chunk)
-        columns = list(zip(*_fitted(chunk, layout, table, first, mistakes), strict=True))
+    def take(self, chunk: Sequence[Row]) -> None:
+        """Add some rows."""
+        first, layout = len(self._rows), self._layout
+        self._rows.extend(number for number, _ in chunk)
+        fitted = (self._fitted(n, row) for n, (_, row) in enumerate(chunk, first))
+        columns = list(zip(*fitted, strict=True))
         for n, cell in enumerate(columns[layout.columns["name"]], first):
-            names.append(_name(cell))
+            self._names.append(_name(cell))
             if isinstance(cell, Broken):
-                mistakes.add(Problem("name", cell.why, place(n, "name")), n)
+                self._table.add(self._mistakes, n, "name", cell.why)
         for text, k in layout.extra.items():
-            extra[text].extend("" if cell is None else as_written(cell) for cell in columns[k])
-        for field, values in parts.items():
+            self._extra[text].extend(map(as_written, columns[k]))
+        for field, values in self._parts.items():
             cells = columns[layout.columns[field]]
-            read, wrongs = numbers.read(field, cells, first, field in required)
+            read, wrongs = self._numbers.read(field, cells, first, field in self._required)
             values.append(read)
             for wrong in wrongs:
-                table.add(mistakes, *wrong)
-    table.numbers.update({f: np.concatenate([*values, []]) for f, values in parts.items()})
-    _settle(numbers, table, mistakes, called)
-    return replace(table, currency=numbers.currency)
+                self._table.add(self._mistakes, *wrong)
 
+    def _fitted(self, n: int, row: Sequence[Cell | None]) -> Sequence[Cell | None]:
+        """The row with a cell for every column, headings or not.
 
-def _settle(numbers: NumberColumns, table: ClientTable, mistakes: Mistakes, called: str) -> None:
-    """What only the file as a whole shows."""
-    for wrong in numbers.settle(table.numbers, table.notes):
-        table.add(mistakes, *wrong)
-    for message in numbers.contradictions():
-        mistakes.add(Problem("", message, called))
-
-
-def _fitted(
-    chunk: Sequence[Row], layout: Layout, table: ClientTable, first: int, mistakes: Mistakes
-) -> Iterator[Sequence[Cell | None]]:
-    """The rows, each with a cell for every column.
-
-    A row of CSV that has too few or too many cells has None in all: which is which is unknown.
-    """
-    width = layout.width
-    for n, (_, row) in enumerate(chunk, first):
+        If it has too few or too many, it has None in all: which is in which column is unknown.
+        """
+        width = self._layout.width
         if len(row) == width:
-            yield row
-        elif len(row) > width and all(map(is_blank, row[width:])):
-            yield row[:width]
-        else:
-            wrong = f"has {len(row)} cells, the first line has {width}"
-            mistakes.add(Problem("", wrong, table.place(n, "")), n)
-            yield [None] * width
+            return row
+        if len(row) < self._layout.least or not all(map(is_blank, row[width:])):
+            wrong = f"has {len(row)} cells, the first line has {self._layout.least}"
+            self._mistakes.add(Problem("", wrong, self._table.place(n, "")), n)
+            return [None] * width
+        return [*row[:width], *[""] * (width - len(row))]
+
+    def finished(self) -> ClientTable:
+        """The table, after what only the file as a whole shows."""
+        numbers = {field: np.concatenate([*values, []]) for field, values in self._parts.items()}
+        self._table.numbers.update(numbers)
+        extra = {text: cells for text, cells in self._extra.items() if any(map(str.strip, cells))}
+        if extra:
+            self._table.notes.append(not_used(list(extra)))
+        for wrong in self._numbers.settle(numbers, self._table.notes):
+            self._table.add(self._mistakes, *wrong)
+        for message in self._numbers.contradictions():
+            self._mistakes.add(Problem("", message, self._called))
+        return replace(self._table, extra=extra, currency=self._numbers.currency)
 
 
 def _name(cell: Cell | None) -> str | None:

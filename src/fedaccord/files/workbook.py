@@ -8,6 +8,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from datetime import date, time, timedelta
+from math import isfinite
 from typing import Any
 
 from fedaccord.checks import check_installed, in_brief, shown
@@ -76,7 +77,9 @@ def _rows(data: bytes, notes: list[str]) -> Iterator[Row]:
             raise InvalidInput(f"has more than {_MOST_ROWS:,} rows")
         beside = next(formulas, ()) if formulas is not None else ()
         cells = [_cell(cell, _at(beside, k)) for k, cell in enumerate(row)]
-        if not all(map(is_blank, cells)):
+        while cells and is_blank(cells[-1]):
+            cells.pop()
+        if cells:
             yield number, cells
 
 
@@ -116,6 +119,8 @@ def _cell(cell: Any, formula: Any) -> Cell:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
+        if not isfinite(value):
+            return Broken(f"must be a finite number, got {value}")
         return Stored(float(value), _unit(cell.number_format or ""))
     return str(value)
 
