@@ -114,7 +114,7 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         names=[str(name) for name in clients.names],
         law=law,
         quality=np.where(np.isnan(quality), 1.0, quality),
-        currency=data.get("currency", "").strip(),
+        currency=data.get("currency", "").strip() or clients.currency,
         slot=data.get("slot", "").strip(),
     )
 
