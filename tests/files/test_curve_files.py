@@ -44,7 +44,7 @@ def test_without_seeds_and_in_any_order(tmp_path: Path) -> None:
 def curves(draw: Any) -> Curve:
     sizes = sorted(draw(st.sets(st.integers(1, 10**6), min_size=4, max_size=8)))
     seeds = sorted(draw(st.sets(st.integers(0, 99), min_size=1, max_size=4)))
-    values = st.floats(0, 1e6, allow_subnormal=False)
+    values = st.floats(1e-6, 1e6)
     table = draw(arrays(np.float64, (len(sizes), len(seeds)), elements=values))
     missing = draw(arrays(np.bool_, (len(sizes), len(seeds))))
     missing[:, 0] = False  # at least one value at each size

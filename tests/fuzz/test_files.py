@@ -19,11 +19,13 @@ from fedaccord.data.own import load_folder
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.clients import read_clients
 from fedaccord.files.consortium import example_text, load_consortium
+from fedaccord.files.curve import load_curve
 from fedaccord.files.reading import parse_toml
 from fedaccord.files.tables import load_profile
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.measured import fit_law
 from fedaccord.protocol.terms import Terms, load_terms
 from tests.flower.consortia import privates_of, terms_of
 
@@ -73,6 +75,35 @@ WORDS = [
 ]
 
 
+CURVE = "samples,seed,value,example\n" + "".join(
+    f"{size},{seed},{size**-0.4 + seed / 100:.4f},\n{size},,{size**-0.3:.4f},{seed}\n"
+    for size in (10, 20, 40, 80, 160)
+    for seed in range(2)
+)
+LAW = """
+rounds = 50
+discount_factor = 0.8
+[law]
+kind = "measured"
+measure = "error"
+curve = "../fitting.csv"
+resamples = 10
+[[clients]]
+name = "North"
+valuation = 700
+cost_per_sample = 0.0042
+samples = 2000
+quality = 0.5
+[clients.law]
+kind = "power"
+scale = 1.5
+exponent = 0.5
+shift = 3.0
+floor = 0.1
+measure = "error"
+"""
+
+
 class Kind(NamedTuple):
     """A kind of file: a valid one, and the function that reads it."""
 
@@ -85,6 +116,7 @@ def kinds(folder: Path) -> list[Kind]:
     """Every kind of file that may come from a user or another client."""
     (folder / "consortium.toml").write_text(CONSORTIUM)
     (folder / "clients.csv").write_text(CLIENTS)
+    (folder / "fitting.csv").write_text(CURVE)
     consortium = load_consortium(folder / "consortium.toml")
     write_app(folder / "app", terms_of(("a", "b")), privates_of(("a", "b")))
     np.savez(folder / "North.npz", inputs=np.eye(4), labels=np.array([0, 1, 0, 1]))
@@ -118,6 +150,8 @@ def kinds(folder: Path) -> list[Kind]:
         Kind("test.csv", (folder / "test.csv").read_bytes(), as_data("test.csv")),
         Kind("abroad.csv", abroad, lambda path: with_notes(path.read_bytes())),
         Kind("sheet.xml", parts[_SHEET], with_sheet),
+        Kind("law.toml", LAW.encode(), load_consortium),
+        Kind("curve.csv", CURVE.encode(), lambda path: fit_law(load_curve(path), resamples=1)),
     ]
 
 
@@ -132,6 +166,8 @@ KINDS = [
     "test.csv",
     "abroad.csv",
     "sheet.xml",
+    "law.toml",
+    "curve.csv",
 ]
 
 

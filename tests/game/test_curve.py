@@ -50,12 +50,14 @@ def test_a_rise_that_other_test_examples_could_undo_is_none() -> None:
     ("sizes", "values", "wrong"),
     [
         ([100, 200], [[0.5], [0.4]], "has 2 sizes, which show no shape"),
+        (list(range(1, 202)), [[0.5]] * 201, "has 201 sizes: give 200 or fewer"),
         ([100, 200, 300, 300], [[0.5]] * 4, "sizes must increase"),
         ([0, 200, 300, 400], [[0.5]] * 4, "sizes must be more than 0"),
         ([100, 200, 300, 400], [[0.5]] * 3, "a value for each of 4 sizes and 1 seeds"),
         ([100, 200, 300, 400], [[0.5], [np.nan], [0.4], [0.3]], "no value at 200 samples"),
-        ([100, 200, 300, 400], [[0.5], [-0.1], [0.4], [0.3]], "at 200 samples: error must be 0"),
-        ([100, 200, 300, 400], [[0.5], [np.inf], [0.4], [0.3]], "at 200 samples: error must be 0"),
+        ([100, 200, 300, 400], [[0.5], [-0.1], [0.4], [0.3]], "at 200 samples: error must be f"),
+        ([100, 200, 300, 400], [[0.5], [np.inf], [0.4], [0.3]], "at 200 samples: error must be f"),
+        ([100, 200, 300, 400], [[0.0]] * 4, "the error is 0 at all sizes: nothing is lost"),
     ],
 )
 def test_what_is_no_curve_is_refused(sizes: list[float], values: list[float], wrong: str) -> None:

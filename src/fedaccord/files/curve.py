@@ -10,16 +10,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from fedaccord.checks import shown, unknown
+from fedaccord.checks import LARGEST_COUNT, shown, unknown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_text
-from fedaccord.game.curve import Curve
+from fedaccord.game.curve import LARGEST_VALUE, Curve
 from fedaccord.numbers import FloatArray
 
 _COLUMNS = ("samples", "seed", "value", "example")
@@ -133,7 +132,7 @@ def _whole(
         number = int(text)
     except ValueError:
         number = least - 1
-    if number >= least:
+    if least <= number <= LARGEST_COUNT:
         return number
     wrong = f"must be a whole number, {least} or more, got {shown(text)}" if text else "is missing"
     mistakes.add(Problem(field, wrong, f"line {line}, {field}"))
@@ -145,7 +144,7 @@ def _value(cell: str) -> float | None:
         value = float(cell)
     except ValueError:
         return None
-    return value if isfinite(value) and value >= 0 else None
+    return value if 0 <= value <= LARGEST_VALUE else None
 
 
 def _check_twice(rows: list[_Row], mistakes: Mistakes) -> None:

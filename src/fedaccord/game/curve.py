@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,10 @@ MEASURES = ("error", "loss", "1 - AUC", "1 - concordance")
 """What can be lost: error is 1 - accuracy, loss is the task's own (cross-entropy, say)."""
 LEAST_SIZES = 4
 """With fewer the shape of a curve cannot be seen."""
+MOST_SIZES = 200
+"""With more, all lines between two points could not be looked at."""
+LARGEST_VALUE, _SMALLEST_VALUE = 1e50, 1e-9
+"""Of a measure; squares of anything larger would overflow, and below it nothing is lost at all."""
 _LEAST_NOISE = 1e-4
 """Of a value: no measurement is taken to be more exact than this."""
 _CLEAR = 3.5
@@ -74,6 +79,8 @@ class Curve(Record):
         number = len(self.sizes)
         if number < LEAST_SIZES:
             yield f"has {number} sizes, which show no shape: measure at {LEAST_SIZES} or more"
+        if number > MOST_SIZES:
+            yield f"has {number:,} sizes: give {MOST_SIZES} or fewer"
         if not (np.isfinite(self.sizes).all() and (self.sizes > 0).all()):
             yield "sizes must be more than 0 and finite"
         if not (np.diff(self.sizes) > 0).all():
@@ -85,6 +92,8 @@ class Curve(Record):
         if empty.any():
             yield f"there is no value at {self.sizes[empty][0]:,.0f} samples"
         yield from self._wrong_values(self.values)
+        if not (self.values > _SMALLEST_VALUE).any():
+            yield f"the {self.measure} is 0 at all sizes: nothing is lost"
         examples = self.by_example
         if examples is not None and (examples.ndim != 2 or len(examples) != number):
             yield f"values by example must be given for each of {number} sizes"
@@ -94,12 +103,12 @@ class Curve(Record):
             yield from self._wrong_values(examples)
 
     def _wrong_values(self, values: FloatArray) -> Iterator[str]:
-        wrong = (values < 0) | np.isinf(values)
+        wrong = (values < 0) | (values > LARGEST_VALUE)
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             yield (
-                f"at {self.sizes[row]:,.0f} samples: {self.measure} must be 0 or more and finite, "
-                f"got {values[row, column]:g}"
+                f"at {self.sizes[row]:,.0f} samples: {self.measure} must be from 0 to "
+                f"{LARGEST_VALUE:g}, got {values[row, column]:g}"
             )
 
     @cached_property
@@ -209,30 +218,18 @@ class Curve(Record):
         if wrong := self._rise() or self._wrong_bend():
             raise InvalidInput(wrong, field="curve")
 
-    def _variance(self, weights: FloatArray, error: FloatArray) -> FloatArray:
-        """Of weighted sums (rows) of the means; seeds are taken to be independent by size.
-
-        Where seeds spread more than is usual at that size, their own spread counts.
-        """
-        own = self._spread / np.sqrt(self.runs)
-        seeds = weights**2 @ np.maximum(error, own) ** 2
-        examples = ((weights @ self.example_factors) ** 2).sum(axis=1)
-        return np.asarray(seeds + examples)
-
     def _rise(self) -> str | None:
         """Where more data made it worse, if it did."""
-        number = len(self.sizes)
-        pairs = [(i, k) for i in range(number) for k in range(i + 1, number)]
-        weights = np.zeros((len(pairs), number))
-        for row, (i, k) in enumerate(pairs):
-            weights[row, [i, k]] = -1.0, 1.0
         error = self.error
         if self.runs.max() == 1:
             error = np.minimum(error, np.maximum(_GUESSED_NOISE * self.mean, self.mean.max() / 1e6))
-        clear = weights @ self.mean / np.sqrt(self._variance(weights, error))
+        before, after = np.triu_indices(len(self.sizes), 1)
+        one = np.ones(before.size)
+        _, clear = self._sums([(-one, before), (one, after)], error)
         if clear.max() <= _CLEAR:
             return None
-        i, k = pairs[int(np.argmax(clear))]
+        worst = int(np.argmax(clear))
+        i, k = before[worst], after[worst]
         return (
             f"{self._at(i)}, at {self.sizes[k]:,.0f} {self.mean[k]:.3g}: more data made it worse; "
             "train for more rounds, or at a lower rate"
@@ -240,29 +237,40 @@ class Curve(Record):
 
     def _wrong_bend(self) -> str | None:
         """Where the curve is above the line between two of its points, if it is."""
-        number = len(self.sizes)
-        triples = [
-            (i, j, k)
-            for i in range(number)
-            for j in range(i + 1, number)
-            for k in range(j + 1, number)
-        ]
-        weights = np.zeros((len(triples), number))
-        for row, (i, j, k) in enumerate(triples):
-            part = (self.sizes[j] - self.sizes[i]) / (self.sizes[k] - self.sizes[i])
-            weights[row, [i, j, k]] = part - 1.0, 1.0, -part
-        above = weights @ self.mean
-        clear = above / np.sqrt(self._variance(weights, self.error))
+        every = np.array(list(combinations(range(len(self.sizes)), 3)))
+        i, j, k = every.T
+        part = (self.sizes[j] - self.sizes[i]) / (self.sizes[k] - self.sizes[i])
+        parts = [(part - 1.0, i), (np.ones_like(part), j), (-part, k)]
+        above, clear = self._sums(parts, self.error)
         if clear.max() <= _CLEAR:
             return None
         worst = int(np.argmax(clear))
-        i, j, k = triples[worst]
-        line = self.mean[j] - above[worst]
+        start, here, end = every[worst]
+        line = self.mean[here] - above[worst]
         return (
-            f"{self._at(j)}, above the line ({line:.3g}) from {self.sizes[i]:,.0f} to "
-            f"{self.sizes[k]:,.0f}: the curve bends the wrong way; begin with more samples, or "
+            f"{self._at(here)}, above the line ({line:.3g}) from {self.sizes[start]:,.0f} to "
+            f"{self.sizes[end]:,.0f}: the curve bends the wrong way; begin with more samples, or "
             "train for more rounds"
         )
+
+    def _sums(
+        self, parts: list[tuple[FloatArray, npt.NDArray[np.int64]]], error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weighted sums of means, each part a weight and a size; and how many s.e. each is.
+
+        Seeds are taken to be independent by size. Where they spread more than is usual at that
+        size, their own spread counts.
+        """
+        own = self._spread / np.sqrt(self.runs)
+        factors = self.example_factors
+        covariance = factors @ factors.T + np.diag(np.maximum(error, own) ** 2)
+        value = sum(weight * self.mean[row] for weight, row in parts)
+        variance = sum(
+            weight * other * covariance[row, column]
+            for weight, row in parts
+            for other, column in parts
+        )
+        return np.asarray(value), np.asarray(value / np.sqrt(np.maximum(variance, 0.0)))
 
     def _at(self, row: int) -> str:
         return f"at {self.sizes[row]:,.0f} samples {self.mean[row]:.3g}"
