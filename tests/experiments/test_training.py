@@ -5,7 +5,6 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from fedaccord.training.law import fit_law
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats

@@ -55,6 +55,23 @@ def test_the_band_of_a_fall_covers_the_truth_about_as_often_as_it_says(truth: La
     assert covered >= 31  # 36 are expected; fewer than 31 would be one case in a hundred
 
 
+@pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS)
+def test_the_band_of_new_runs_covers_what_they_measure(truth: Law) -> None:
+    """Ten other runs at both sizes, whose mean has noise of its own."""
+    row, end = 11, 13
+    covered, narrower = 0, 0
+    for seed in range(40):
+        evidence = fit_law(measured(truth, seed), resamples=200).evidence
+        assert evidence is not None
+        fresh = measured(truth, 1000 + seed).mean
+        low, high = evidence.band_of_fall(SIZES[row], SIZES[end], runs=10)
+        covered += int(low <= fresh[row] - fresh[end] <= high)
+        inner = evidence.band_of_fall(SIZES[row], SIZES[end])
+        narrower += int(inner[1] - inner[0] < high - low)
+    assert covered >= 31
+    assert narrower == 40
+
+
 def test_test_examples_widen_the_band() -> None:
     truth = TRUTHS["the paper's"]
     widths = []

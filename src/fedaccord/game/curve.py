@@ -205,6 +205,17 @@ class Curve(Record):
         variance, axes = np.linalg.eigh(covariance)
         return np.asarray(axes * np.sqrt(np.maximum(variance, 0.0)))
 
+    def noise_of_fall(self, total: FloatArray, after: FloatArray) -> FloatArray:
+        """The standard deviation of a single run's fall from X to Y samples: nested, same start."""
+        single = self.seed_factors * np.sqrt(self.runs)[:, np.newaxis]
+        where = np.log(self.sizes)
+
+        def factors(sizes: FloatArray) -> FloatArray:
+            at = np.log(sizes)
+            return np.array([np.interp(at, where, column) for column in single.T])
+
+        return np.asarray(np.sqrt(((factors(total) - factors(after)) ** 2).sum(axis=0)))
+
     def resampled(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Means as other seeds and other test examples could have given them, one per column."""
         factors = np.hstack([self.seed_factors, self.example_factors])

@@ -43,6 +43,8 @@ _STEP = 1.8
 """Between neighbours on the grid of shifts."""
 _BELOW, _BEYOND = 4.0, 16.0
 """The grid reaches from the smallest size divided by one to the largest times the other."""
+_NEW_RUNS = 3
+"""Random numbers of their own: 0 and 1 draw laws, 2 looks for the next measurement."""
 _NOTHING = 1e-9
 """Of the mean value: the fall of a resampled law in which more data is worth nothing."""
 
@@ -144,14 +146,28 @@ class Evidence(Record):
         return self._quantiles(losses, level, at.shape)
 
     def band_of_fall(
-        self, total: npt.ArrayLike, after: npt.ArrayLike, level: float = LEVEL
+        self,
+        total: npt.ArrayLike,
+        after: npt.ArrayLike,
+        level: float = LEVEL,
+        *,
+        runs: int | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """The same for A(X) - A(Y): what is gained by training on Y samples instead of X."""
+        """The same for A(X) - A(Y): what is gained by training on Y samples instead of X.
+
+        With `runs`, the band of what so many new runs on both would measure in the mean, which has
+        their own noise as well.
+        """
         at, end = np.broadcast_arrays(
             np.asarray(total, dtype=np.float64), np.asarray(after, dtype=np.float64)
         )
-        low = at.reshape(1, -1)
-        falls = self.resampled.fall(low, end.reshape(1, -1) - low)
+        low, high = at.reshape(1, -1), end.reshape(1, -1)
+        falls = self.resampled.fall(low, high - low)
+        if runs is not None:
+            check_whole("runs", runs, least=1)
+            noise = self.curve.noise_of_fall(low[0], high[0]) / np.sqrt(runs)
+            rng = np.random.default_rng([self.seed, _NEW_RUNS])
+            falls = falls + noise * rng.standard_normal(falls.shape)
         return self._quantiles(falls, level, at.shape)
 
     def _quantiles(
