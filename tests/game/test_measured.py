@@ -10,7 +10,7 @@ from fedaccord.game.candidates import compare_laws
 from fedaccord.game.curve import Curve
 from fedaccord.game.law import Law
 from fedaccord.game.measured import beyond, fit_law
-from fedaccord.game.next_measurement import next_measurement
+from fedaccord.game.next_measurement import NextMeasurement, next_measurement
 
 SIZES = np.round(np.geomspace(11, 1437, 15))
 TRUTHS = {
@@ -198,6 +198,10 @@ def test_the_advice_is_borne_out_by_more_seeds() -> None:
     assert richer is not None
     low, high = richer.band_of_fall(700.0, 1400.0)
     assert float(high - low) < 1.1 * advice.width
+
+
+def test_a_band_without_width_cannot_be_narrowed() -> None:
+    assert NextMeasurement(100.0, 5, 0.0, 0.0, 0.0).sentence.startswith("The band has no width")
 
 
 def test_only_a_measured_law_has_a_next_measurement() -> None:

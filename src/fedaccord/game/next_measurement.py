@@ -47,6 +47,8 @@ class NextMeasurement(Record):
     @property
     def sentence(self) -> str:
         """What to do next."""
+        if self.width <= 0:
+            return "The band has no width that further training could narrow."
         if self.more_examples < self.narrowed:
             kept = 1 - self.more_examples / self.width
             return f"Twice as many test examples would narrow the band most, by {100 * kept:.0f} %."
