@@ -10,6 +10,7 @@ from fedaccord.mechanisms.clock import (
     Clock,
     FairExchange,
     SerialClock,
+    _stops_of,
     best_shares,
     exchanged,
     levels_one_by_one,
@@ -275,3 +276,17 @@ def test_where_one_client_wants_no_data_at_all_the_clock_does_not_start() -> Non
     assert serial.contributions[0] == 0.0
     assert serial.access[0] == 0.0
     assert (serial.contributions[1:] > 0).all() or serial.total == 0.0
+
+
+def test_one_stop_in_plain_python_is_that_of_the_law() -> None:
+    """Terms without weight and extreme ratios included."""
+    rng = np.random.default_rng(11)
+    laws = [some_law(rng) for _ in range(100)]
+    laws.append(Law.of_weights([3.0, 0.0, 5.0], [40.0, 0.0, 3.0], [0.5, 1.0, 2.0]))
+    ratios = np.append(10.0 ** rng.uniform(-6, 12, 40), [1e-300, 1e200])
+    for law in laws:
+        if len(law.terms) > 1:
+            stop = _stops_of(law, ratios)
+            for k in (1, 7):
+                found = [stop(n, k) for n in range(ratios.size)]
+                np.testing.assert_allclose(found, law.stop(ratios * k), rtol=1e-12)
