@@ -13,16 +13,19 @@ from flwr.app import Message
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.inputs import read_examples
+from fedaccord.errors import InvalidInput
 from fedaccord.flower.app_directory import terms_text, write_app
 from fedaccord.flower.client_app import app_of_files
-from fedaccord.flower.client_file import load_client_file
+from fedaccord.flower.client_file import FileClient, load_client_file
 from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import first_model, run_slots
+from fedaccord.game.law import Law
 from fedaccord.ledger.chain import canonical
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.terms import load_terms, read_terms
 from tests.flower.consortia import (
@@ -91,6 +94,10 @@ def slot_of(home: Path, grid: InProcessGrid) -> dict[str, str]:
             {"training": TRAINING | {"rate": 9.0}},
             "training.rate: 0.5 was signed, but the server's app has 9.0",
         ),
+        (
+            {"law": law_in_terms(Law.power(7.5, 1.0))},
+            "law.kind: paper was signed, but the server's app has power",
+        ),
     ],
 )
 def test_no_client_takes_part_under_terms_that_it_did_not_sign(
@@ -102,6 +109,19 @@ def test_no_client_takes_part_under_terms_that_it_did_not_sign(
     assert told in caplog.text
     for name in NAMES:
         assert not (home / "clients" / name / "ledger.db").exists()
+
+
+def test_a_client_names_the_number_in_which_another_law_differs(tmp_path: Path) -> None:
+    home, signed = tmp_path / "app", Law.mixture([6.0, 0.9], [12.0, 21.0])
+    clients_of(home, {"law": law_in_terms(Law.mixture([6.0, 0.8], [12.0, 21.0]))})
+    own = home / "clients" / "a"
+    terms = load_terms(own / "terms.toml")
+    with_law = terms.model_dump(mode="json") | {"law": law_in_terms(signed)}
+    (own / "terms.toml").write_text(terms_text(read_terms(with_law, "test")))
+    client = FileClient(own / "client.toml", home / "fedaccord_app" / "terms.toml")
+    told = r"law\.terms\.1\.value: 0\.9 was signed, but the server's app has 0\.8$"
+    with pytest.raises(InvalidInput, match=told):
+        client.answer({"stage": "report", "slot": 1}, None)
 
 
 def test_only_the_client_with_the_old_terms_is_absent(

@@ -26,6 +26,7 @@ def rows_agree(agreement: fa.Agreement) -> None:
             equilibrium_contribution=float(agreement.equilibrium.profile[n]),
             equilibrium_total=agreement.equilibrium.total,
             rounds=consortium.rounds,
+            law=consortium.law,
             punishment=fa.Reversion(agreement.punishment.slots),
         )
         assert row.keeps == (certificate.keeps[n] and certificate.punishment_holds[n])
@@ -117,7 +118,7 @@ def test_a_client_s_own_equilibrium_is_the_server_s(consortium: fa.Consortium) -
         own = own_equilibrium(
             client.valuation / client.cost_per_sample,
             int(client.samples),
-            consortium.rounds,
+            consortium.law,
             standing,
         )
         if client.samples == int(client.samples):
@@ -142,5 +143,5 @@ def test_tied_clients_share_as_the_server_says() -> None:
     standings = standings_of(fa.solve_equilibrium(consortium))
     assert standings[0] == Standing(1 + 1, 3, 0, 200)
     assert standings[2] == Standing(1, 3)
-    own = [own_equilibrium(4e3, 100, 5, standing) for standing in standings[:2]]
+    own = [own_equilibrium(4e3, 100, consortium.law, standing) for standing in standings[:2]]
     assert own == pytest.approx(fa.solve_equilibrium(consortium).profile[:2])

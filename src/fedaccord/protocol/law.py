@@ -27,6 +27,8 @@ MOST_TERMS = 64
 LONGEST_MEASURE = 100
 """Characters."""
 _LEAST_SHIFT = 1e-9
+_STEEPEST = 5.0
+"""The largest exponent of a term that has no shift, and is infinite at X = 0."""
 
 
 def _not_tiny(shift: float) -> float:
@@ -45,10 +47,18 @@ class LawTerm(BaseModel):
     """One term: value (1 + X / shift)^-exponent, or value X^-exponent without a shift."""
 
     model_config = _STRICT
-    value: float = Field(ge=1e-100, le=1e100)
+    value: float = Field(ge=1e-50, le=1e50)
     """At X = 0, or at X = 1 without a shift."""
     shift: Annotated[float, Field(ge=0, le=1e16), AfterValidator(_not_tiny)] = 0.0
     exponent: float = Field(ge=1e-3, le=100)
+
+    @model_validator(mode="after")
+    def _not_too_steep(self) -> Self:
+        if self.shift == 0 and self.exponent > _STEEPEST:
+            raise ValueError(
+                f"without a shift the exponent must be {_STEEPEST:g} or less, got {self.exponent!r}"
+            )
+        return self
 
 
 class LawTerms(BaseModel):
@@ -58,7 +68,7 @@ class LawTerms(BaseModel):
     kind: Literal["power", "mixture", "measured"]
     measure: Annotated[str, Field(max_length=LONGEST_MEASURE), AfterValidator(_printable)]
     """What is lost, and the unit of valuations, such as "error" or "loss"."""
-    floor: float = Field(default=0.0, ge=0, le=1e100)
+    floor: float = Field(default=0.0, ge=0, le=1e50)
     """What no amount of data removes."""
     terms: tuple[LawTerm, ...] = Field(
         max_length=MOST_TERMS, strict=False, json_schema_extra={"minItems": 1}
