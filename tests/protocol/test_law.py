@@ -195,7 +195,8 @@ def test_a_client_s_own_equilibrium_is_the_server_s(
 
 
 def test_units_of_its_own_are_converted() -> None:
-    law = Law(*map(np.array, ([2.0, 0.0], [10.0, 1.0], [5.0, 1.0], [2.0, 1.0])))
+    value, unit, shift, exponent = np.array([[2, 0], [10, 1], [5, 1], [2, 1]], float)
+    law = Law(value, unit, shift, exponent)
     told = law_in_terms(law)
     assert told["terms"] == [{"value": 8.0, "shift": 5.0, "exponent": 2.0}]  # 2 (10 / 5)^2
     found = LawTerms.model_validate(told).law
@@ -332,7 +333,7 @@ def with_value(value: float) -> Callable[[Fact], Fact]:
         rules = fact.body["terms"]
         *others, last = rules["law"]["terms"]
         law = rules["law"] | {"terms": [*others, last | {"value": value}]}
-        return fact._replace(body=fact.body | {"terms": rules | {"law": law}})
+        return fact._replace(body={**fact.body, "terms": rules | {"law": law}})
 
     return forge
 

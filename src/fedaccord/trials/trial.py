@@ -11,7 +11,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -229,8 +230,21 @@ def _run_here(
         except TrainingFailed as error:
             kept = f"; the last good model is kept in {store.path}" if store else ""
             raise TrainingFailed(f"{profile.name}, seed {seed}: {error}{kept}") from None
-        runs.append(run)
+        runs.append(_naming_suspended(run, profile, course.names))
     return runs
+
+
+def _naming_suspended(
+    run: "TrainingRun", profile: PlayedProfile, names: Sequence[str]
+) -> "TrainingRun":
+    """The run with everyone who was out; a client that trains on nothing alone has no record."""
+    if profile.match is None or profile.match.suspended is None:
+        return run
+    slots = [
+        replace(slot, suspended=tuple(compress(names, out)))
+        for slot, out in zip(run.slots, profile.match.suspended.tolist(), strict=True)
+    ]
+    return replace(run, slots=tuple(slots))
 
 
 def file_name(profile: str) -> str:
