@@ -114,7 +114,10 @@ def test_each_client_may_have_its_own_discount_factor() -> None:
 def test_written_terms_match_the_schema() -> None:
     data = tomllib.loads(terms_text(TERMS))
     check("terms", data)
-    for wrong in ({"rounds": 0}, {"agreement": "unanimous"}, {"note": "hello"}):
+    law = {"kind": "mixture", "measure": "error", "terms": [{"value": 1.0, "exponent": 0.5}]}
+    check("terms", data | {"law": law})
+    strange = law | {"terms": []}
+    for wrong in ({"rounds": 0}, {"agreement": "unanimous"}, {"note": "hello"}, {"law": strange}):
         with pytest.raises(ValidationError):
             check("terms", data | wrong)
 

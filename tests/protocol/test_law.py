@@ -234,6 +234,7 @@ def but(**part: Any) -> dict[str, Any]:
     ("law", "message"),
     [
         (3, "law: must be a table, got 3"),
+        (None, "law: must be a table, got None"),
         ([], "law: must be a table, got a list"),
         (
             LAW | {"kind": "paper"},

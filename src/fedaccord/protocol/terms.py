@@ -166,6 +166,8 @@ class Terms(BaseModel):
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
             raise _refused("clients", "a name must be printable and not empty")
+        if self.law is None and "law" in self.model_fields_set:  # there is one way to write it
+            raise _refused("law", "must be a table, got None")
         if len(set(self.clients)) < len(self.clients):
             raise _refused("clients", "two have the same name")
         if self.quorum > len(self.clients):
