@@ -148,5 +148,5 @@ def test_what_does_not_run_on_flower(change: dict[str, Any], message: str) -> No
 
 
 def test_a_law_belongs_to_its_rounds() -> None:
-    with pytest.raises(InvalidInput, match=r"^rounds: the law of the loss is not for 20 rounds"):
+    with pytest.raises(InvalidInput, match=r"^rounds: the law of this consortium is for 2 rounds"):
         fa.train(consortium(MIXTURE), flower=True, punishment="suspension", rounds=20)

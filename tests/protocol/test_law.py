@@ -415,9 +415,9 @@ def test_another_law_belongs_to_its_rounds() -> None:
     assert shared_terms(paper, rounds=20)["rounds"] == 20
     own = paper.with_law(MIXTURE)
     assert shared_terms(own)["law"] == law_in_terms(MIXTURE)
-    with pytest.raises(InvalidInput, match=r"^rounds: the law of the loss is not for 20 rounds"):
+    with pytest.raises(InvalidInput, match=r"^rounds: the law of this consortium is for 50 rounds"):
         shared_terms(own, rounds=20)
-    with pytest.raises(InvalidInput, match=r"^rounds: the law of the loss is not for 50 rounds"):
+    with pytest.raises(InvalidInput, match=r"^law: the paper's law of this consortium is not"):
         shared_terms(paper.with_law(Law.paper(20)))
 
 

@@ -68,12 +68,14 @@ def shared_law(consortium: Consortium, rounds: int) -> Law:
             "server could not compute its offer",
             field="law",
         )
-    if law.kind == "paper" and law.floor == Law.paper(made_for).floor:
+    if law.kind == "paper":
+        if law.floor != Law.paper(made_for).floor:
+            wrong = f"the paper's law of this consortium is not the one for its {made_for} rounds"
+            raise InvalidInput(wrong, field="law")
         return Law.paper(rounds)
-    if law.kind == "paper" or rounds != made_for:
+    if rounds != made_for:
         raise InvalidInput(
-            f"the law of the loss is not for {rounds} rounds: every other number of rounds has "
-            "a law of its own",
+            f"the law of this consortium is for {made_for} rounds in a slot, not for {rounds}",
             field="rounds",
         )
     return replace(law, evidence=None)
