@@ -20,6 +20,9 @@ _HALVINGS = 64
 _APART = 2.0**-64
 """The factor between the amounts that are tried to bound the largest deviation that could pay."""
 
+_STEEP = 64.0
+"""Exponents above this make a term with a shift nearly an exponential."""
+
 _TOGETHER = 16_384
 """How many clients are searched for at once: as many as stay in a core's cache."""
 
@@ -61,8 +64,15 @@ def loss_of(law: Law, total: Numbers, part: slice = slice(None)) -> FloatArray:
     result: FloatArray = np.zeros(())
     with np.errstate(divide="ignore"):
         for value, unit, shift, exponent in _terms_of(law, part):
-            result = result + value * (unit / (total + shift)) ** exponent
+            result = result + value * _power(unit, shift, exponent, total)
     return np.asarray(result)
+
+
+def _power(unit: FloatArray, shift: FloatArray, exponent: FloatArray, total: Numbers) -> FloatArray:
+    """(unit / (X + shift))^exponent; by logarithms where rounding would grow with the exponent."""
+    if np.all(exponent > _STEEP) and np.all(shift > 0.0):
+        return np.asarray(np.exp(-exponent * np.log1p((total + (shift - unit)) / unit)))
+    return np.asarray((unit / (total + shift)) ** exponent)
 
 
 def cost_of(consortium: Consortium, contribution: FloatArray, total: Numbers) -> FloatArray:
@@ -121,7 +131,7 @@ def loss_difference(
                 result = result + value * better**2 * (gap / start) * (2.0 + gap / start)
             else:
                 lost = -np.expm1(-exponent * np.log1p(gap / start))
-                result = result + value * (unit / start) ** exponent * lost
+                result = result + value * _power(unit, shift, exponent, low) * lost
     return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, np.sign(change) * result))
 
 
@@ -212,7 +222,7 @@ class _Search:
             reached = others + self.quality * amount
             with np.errstate(divide="ignore", over="ignore"):
                 lost = sum(
-                    value * (unit / (reached + shift)) ** exponent
+                    value * _power(unit, shift, exponent, reached)
                     for value, unit, shift, exponent in self.law
                 )
                 cost = self.valuation * lost / self.price + amount

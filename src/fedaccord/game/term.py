@@ -9,8 +9,12 @@ import numpy as np
 
 from fedaccord.numbers import FloatArray
 
-Form = Literal["root", "power 1", "power 2", "any"]
-"""Which formula is quickest; "root" is the exponent 1/2 without a shift, as in the paper's law."""
+Form = Literal["root", "power 1", "power 2", "any", "steep"]
+"""Which formula suits it; "root" is the exponent 1/2 without a shift, as in the paper's law."""
+
+_STEEP = 64.0
+"""Powers with a shift and exponents above this, nearly exponentials, are computed by logarithms:
+the rounding of unit / (X + shift) would grow with the exponent."""
 
 
 class Term(NamedTuple):
@@ -31,6 +35,9 @@ class Term(NamedTuple):
             return np.asarray(self.value * ratio)
         if self.form == "power 2":
             return np.asarray(self.value * (ratio * ratio))
+        if self.form == "steep":
+            beyond = (total + (self.shift - self.unit)) / self.unit
+            return np.asarray(self.value * np.exp(-self.exponent * np.log1p(beyond)))
         return np.asarray(self.value * ratio**self.exponent)
 
     def slope(self, total: FloatArray) -> FloatArray:
@@ -63,6 +70,9 @@ class Term(NamedTuple):
             root = np.cbrt(ratio)
             return np.asarray(root * root / np.cbrt(4.0 / (self.value * self.value)))
         power = 1.0 / (self.exponent + 1.0)
+        if self.form == "steep":
+            log = np.log(self.value * self.exponent / self.unit) + np.log(ratio)
+            return np.asarray(self.unit * np.expm1(power * log) + (self.unit - self.shift))
         steep = (self.value * self.exponent / self.unit) ** power
         return np.asarray(self.unit * (steep * np.asarray(ratio) ** power) - self.shift)
 
@@ -82,6 +92,8 @@ def term_of(value: FloatArray, unit: FloatArray, shift: FloatArray, exponent: Fl
         form = "power 1"
     elif np.all(exponent == 2.0):
         form = "power 2"
+    elif np.all(exponent > _STEEP) and np.all(shift > 0.0):
+        form = "steep"
     return Term(form, *map(_single, (value, unit, shift, exponent)))
 
 
