@@ -22,7 +22,8 @@ small, Newton's method on sum u_n(T) - T, started from the sum of all samples, n
 largest root. Otherwise intervals of T are bounded, and discarded or halved, from the top.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -173,10 +174,7 @@ def largest_profiles(game: ScaledGame) -> FloatArray:
     profile = game.equilibrium.copy()
     if concave.any():
         profile[concave] = _from_above(game.rows(concave))
-    for row in np.flatnonzero(~concave):
-        chosen = np.zeros(concave.shape, dtype=bool)
-        chosen[row] = True
-        profile[row] = _by_halving(game.rows(chosen))[0]
+    profile[~concave] = _by_halving(game.rows(~concave))
     return profile
 
 
@@ -281,13 +279,15 @@ def largest_profile_for_all(game: ScaledGame) -> FloatArray:
     """
     if len(game.pull) == 1:
         return np.asarray(largest_profiles(game)[0])
-    return np.asarray(_by_halving(game)[0])
+    everything = game.samples[0].sum().item()
+    [found] = _run([_search(_lowest(game.start.max().item(), everything), everything)], _Laws(game))
+    return game.equilibrium[0] if found is None else _profile(game, *found)[0]
 
 
-def least_bounds(game: ScaledGame, total: float) -> FloatArray:
-    """u_n(T), the least over all rows, computed for as many clients at once as fit in a cache."""
+def least_bounds(game: ScaledGame, total: FloatArray | float) -> FloatArray:
+    """u_n(T) in each row, computed for as many clients at once as fit in a cache."""
     width, at_once = game.pull.shape[-1], max(1, _TOGETHER // len(game.pull))
-    at = np.array([[total]])
+    at = np.reshape(total, (-1, 1))
     parts = [slice(n, n + at_once) for n in range(0, width, at_once)]
     if len(parts) == 1:
         return Bounds(game).at(at)
@@ -295,35 +295,20 @@ def least_bounds(game: ScaledGame, total: float) -> FloatArray:
 
 
 def _by_halving(game: ScaledGame) -> FloatArray:
-    """The largest total by bounding sum u_n(T) over intervals of T, from the top.
+    """The largest profile of each row, by bounding sum u_n(T) over intervals of T, from the top."""
+    everything = game.samples.sum(axis=-1).tolist()
+    lowest = [_lowest(*row) for row in zip(game.start[:, 0].tolist(), everything, strict=True)]
+    found = _run([_search(*ends) for ends in zip(lowest, everything, strict=True)], _Rows(game))
+    profile = game.equilibrium.copy()
+    for row, ends in enumerate(found):
+        if ends is not None:
+            profile[row] = _profile(game.rows(np.array([row])), *ends)[0]
+    return profile
 
-    Rows are games of the same clients; a client keeps to an amount if it does in all of them.
-    """
-    start, everything = game.start.max().item(), game.samples[0].sum().item()
-    lowest = start * (1.0 + _NEXT_TO_NOTHING) if start > 0 else _NEXT_TO_NOTHING * everything
 
-    def end(total: float) -> _End:
-        return _End(total, least_bounds(game, total))
-
-    pending = [(end(lowest), end(everything))]
-    while pending:
-        low, high = pending.pop()
-        while low.total < high.total:
-            if high.short <= _SETTLED * high.total:
-                return _fitted(high.amounts, high.amounts, high.total)
-            reach = _reach(game, low, high)
-            if reach <= low.total:
-                break
-            if high.total - low.total <= _CLOSED * high.total:
-                if low.short <= 0:
-                    return _closed(game, low, high)
-                break
-            middle = end(0.5 * (low.total + min(high.total, reach)))
-            if reach < high.total:
-                high = end(reach)
-            pending.append((low, middle))
-            low = middle
-    return game.equilibrium[:1]
+def _lowest(start: float, everything: float) -> float:
+    """The smallest total that is searched, given the equilibrium's and that of all samples."""
+    return start * (1.0 + _NEXT_TO_NOTHING) if start > 0 else _NEXT_TO_NOTHING * everything
 
 
 class _End:
@@ -332,12 +317,125 @@ class _End:
     def __init__(self, total: float, rows: FloatArray) -> None:
         self.total = total
         self.rows = rows
-        """The bounds in each row."""
+        """The bounds in each row that is about the same clients."""
         self.amounts = rows.min(axis=0, keepdims=True)
         self.short = total - float(self.amounts.sum())
 
 
-def _closed(game: ScaledGame, low: _End, high: _End) -> FloatArray:
+_Interval: TypeAlias = tuple[_End, _End]
+
+
+def _search(lowest: float, highest: float) -> Generator[float | _Interval, Any, _Interval | None]:
+    """Look for the largest enforceable total, asking for what it needs to know.
+
+    It yields a total to be told the bounds there (an `_End`), and an interval to be told how far up
+    in it sum u_n(T) can reach T. Returns an interval that is closed: the total is its lower end.
+    """
+    low = yield lowest
+    high = yield highest
+    pending = [(low, high)]
+    while pending:
+        low, high = pending.pop()
+        while low.total < high.total:
+            if high.short <= _SETTLED * high.total:
+                return high, high
+            reach = yield low, high
+            if reach <= low.total:
+                break
+            if high.total - low.total <= _CLOSED * high.total:
+                if low.short <= 0:
+                    return low, high
+                break
+            middle = yield 0.5 * (low.total + min(high.total, reach))
+            if reach < high.total:
+                high = yield reach
+            pending.append((low, middle))
+            low = middle
+    return None
+
+
+def _run(
+    searches: list[Generator[float | _Interval, Any, _Interval | None]], told_by: "_Rows | _Laws"
+) -> list[_Interval | None]:
+    """Run the searches of all rows side by side: what they ask for is computed together."""
+    found: list[_Interval | None] = [None] * len(searches)
+    asked = {row: next(search) for row, search in enumerate(searches)}
+    while asked:
+        totals = {row: what for row, what in asked.items() if isinstance(what, float)}
+        intervals = {row: what for row, what in asked.items() if not isinstance(what, float)}
+        answers = (told_by.ends(totals) if totals else {}) | (
+            told_by.reaches(intervals) if intervals else {}
+        )
+        asked = {}
+        for row in sorted(answers):
+            try:
+                asked[row] = searches[row].send(answers[row])
+            except StopIteration as stop:
+                found[row] = stop.value
+    return found
+
+
+class _Rows:
+    """Answers the searches of rows that are games of their own."""
+
+    def __init__(self, game: ScaledGame) -> None:
+        self.game = game
+
+    def ends(self, asked: dict[int, float]) -> dict[int, _End]:
+        """The bounds at the totals that are asked for."""
+        bounds = least_bounds(self._of(asked), np.array(list(asked.values())))
+        rows = zip(asked.items(), bounds, strict=True)
+        return {row: _End(total, bound[np.newaxis]) for (row, total), bound in rows}
+
+    def reaches(self, asked: dict[int, _Interval]) -> dict[int, float]:
+        """How far up in each interval the bounds can add up to the total."""
+        lows, highs = zip(*asked.values(), strict=True)
+        reach = _reach(self._of(asked), _Ends.of(lows), _Ends.of(highs))
+        return dict(zip(asked, reach.tolist(), strict=True))
+
+    def _of(self, asked: Iterable[int]) -> ScaledGame:
+        chosen = np.fromiter(asked, np.int64)  # ascending
+        return self.game if chosen.size == len(self.game.pull) else self.game.rows(chosen)
+
+
+class _Laws:
+    """Answers the one search for clients that must keep to it in every row.
+
+    For each client only the row counts that bounds it at an interval's lower end.
+    """
+
+    def __init__(self, game: ScaledGame) -> None:
+        self.game = game
+
+    def ends(self, asked: dict[int, float]) -> dict[int, _End]:
+        """The bounds at the total that is asked for."""
+        return {n: _End(total, least_bounds(self.game, total)) for n, total in asked.items()}
+
+    def reaches(self, asked: dict[int, _Interval]) -> dict[int, float]:
+        """How far up in the interval the bounds can add up to the total."""
+        [(low, high)] = asked.values()
+        row = np.argmin(low.rows, axis=0)[np.newaxis]
+        game = self.game.each(lambda values: np.take_along_axis(values, row, axis=0))
+        low, high = (
+            _End(one.total, np.take_along_axis(one.rows, row, axis=0)) for one in (low, high)
+        )
+        return {0: _reach(game, _Ends.of([low]), _Ends.of([high])).item()}
+
+
+class _Ends(NamedTuple):
+    """Ends of intervals, one per row: their totals as a column, and everyone's bounds."""
+
+    total: FloatArray
+    rows: FloatArray
+
+    @classmethod
+    def of(cls, ends: Sequence[_End]) -> "_Ends":
+        """From ends with one row each."""
+        totals = np.array([[end.total] for end in ends])
+        return cls(totals, np.concatenate([end.rows for end in ends]))
+
+
+def _profile(game: ScaledGame, low: _End, high: _End) -> FloatArray:
     """The profile at the largest total, where the bounds add up to it or to more.
 
     If somebody would rather be punished above it, all who are willing to contribute less do.
@@ -348,21 +446,14 @@ def _closed(game: ScaledGame, low: _End, high: _End) -> FloatArray:
     return _fitted(low.amounts, least, low.total)
 
 
-def _reach(game: ScaledGame, low: _End, high: _End) -> float:
-    """A total in the interval above which sum u_n(T) < T; at or below its lower end: everywhere.
+def _reach(game: ScaledGame, low: _Ends, high: _Ends) -> FloatArray:
+    """Totals in the intervals above which sum u_n(T) < T; at or below the lower end: everywhere.
 
-    For each client only the row counts that bounds it at the lower end. Under reversion, a free
-    rider's u_n grows at most in proportion to T - S (along a ray from the equilibrium its
-    threshold increases); a contributor's, which decreases and then increases, is largest at one of
-    the ends; that of a client in between grows at most at the rate `steepest`. So sum u_n(T) is at
-    most fixed + rate (T - low).
+    Under reversion, a free rider's u_n grows at most in proportion to T - S (along a ray from the
+    equilibrium its threshold increases); a contributor's, which decreases and then increases, is
+    largest at one of the ends; that of a client in between grows at most at the rate `steepest`. So
+    sum u_n(T) is at most fixed + rate (T - low).
     """
-    if len(game.pull) > 1:
-        row = np.argmin(low.rows, axis=0)[np.newaxis]
-        game = game.each(lambda values: np.take_along_axis(values, row, axis=0))
-        low, high = (
-            _End(one.total, np.take_along_axis(one.rows, row, axis=0)) for one in (low, high)
-        )
     bounds = Bounds(game)
     if not game.reverts:
         return _reach_alone(bounds, low, high)
@@ -371,39 +462,41 @@ def _reach(game: ScaledGame, low: _End, high: _End) -> float:
     ray = low.rows / (low.total - game.equilibrium_total)
     rate = np.where(free, ray, rate)
     fixed = np.where(full, np.maximum(low.rows, high.rows), low.rows)
-    return _last_below_line(float(fixed.sum()), float(rate.sum()), low, high)
+    return _last_below_line(fixed.sum(axis=-1), rate.sum(axis=-1), low, high)
 
 
-def _reach_alone(bounds: Bounds, low: _End, high: _End) -> float:
+def _reach_alone(bounds: Bounds, low: _Ends, high: _Ends) -> FloatArray:
     """The same under suspension, where the equilibrium plays no part.
 
     Each client's u_n is bounded by itself, and grows at most at the rate `steepest` (what an old
     model is worth grows no faster than the loss falls), or at that of its lead. It jumps where a
     client that rules out lower totals stops doing so.
     """
-    game, ends = bounds.game, (np.array([[low.total]]), np.array([[high.total]]))
-    reach = min(high.total, float(bounds.between(*ends).sum()))
-    if (low.rows < 0).any():
-        return reach
+    game = bounds.game
+    reach = np.minimum(high.total[:, 0], bounds.between(low.total, high.total).sum(axis=-1))
+    jumps = (low.rows < 0).any(axis=-1)
     rate = steepest(bounds, low.total, low.rows, high.total, high.rows)
     if game.nobody_worse:
         lead = game.pull * game.law.slope(low.total)
         rate = np.where(low.rows >= game.samples, 0.0, np.maximum(rate, np.minimum(lead, 1.0)))
-    return min(reach, _last_below_line(float(low.rows.sum()), float(rate.sum()), low, high))
+    fixed = np.maximum(low.rows, 0.0).sum(axis=-1)
+    by_line = _last_below_line(fixed, rate.sum(axis=-1), low, high)
+    return np.where(jumps, reach, np.minimum(reach, by_line))
 
 
-def _last_below_line(fixed: float, rate: float, low: _End, high: _End) -> float:
-    """Above which total of the interval fixed + rate (T - low) is less than T."""
-    if rate < 1.0:
-        return min(high.total, (fixed - rate * low.total) / (1.0 - rate))
-    return high.total if fixed + rate * (high.total - low.total) >= high.total else low.total
+def _last_below_line(fixed: FloatArray, rate: FloatArray, low: _Ends, high: _Ends) -> FloatArray:
+    """Above which total of each interval fixed + rate (T - low) is less than T."""
+    start, end = low.total[:, 0], high.total[:, 0]
+    meets = (fixed - rate * start) / np.where(rate < 1.0, 1.0 - rate, 1.0)
+    throughout = np.where(fixed + rate * (end - start) >= end, end, start)
+    return np.where(rate < 1.0, np.minimum(end, meets), throughout)
 
 
 def steepest(
     bounds: Bounds,
-    low: FloatArray | float,
+    low: FloatArray,
     at_low: FloatArray,
-    high: FloatArray | float,
+    high: FloatArray,
     at_high: FloatArray,
 ) -> FloatArray:
     """An upper bound on du_n/dT between two totals; 0 if u_n is all samples at the lower one.

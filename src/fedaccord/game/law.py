@@ -67,11 +67,25 @@ class Law(Record):
     def __post_init__(self) -> None:
         """Check that it is a law of this class."""
         for name in (*ARRAYS, "floor"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            self._keep(name, getattr(self, name))
         if wrong := next(self._problems(), None):
             raise InvalidInput(wrong, field="law")
+        if (self.value == 0.0).any() and (self.shift == 0.0).any():
+            # a term of value 0 is 0 without data, too, and not 0 times infinity
+            value, shift = self._side_by_side(self.value, self.shift)
+            self._keep("shift", np.where(value == 0.0, 1.0, shift))
+
+    def _keep(self, name: str, given: FloatArray) -> None:
+        array = np.asarray(given, dtype=np.float64)
+        array.flags.writeable = False
+        object.__setattr__(self, name, array)
+
+    @staticmethod
+    def _side_by_side(*arrays: FloatArray) -> list[FloatArray]:
+        """Arrays with the terms along their first axis, spread to one shape."""
+        most = max(array.ndim for array in arrays)
+        spread = [array.reshape(array.shape + (1,) * (most - array.ndim)) for array in arrays]
+        return list(np.broadcast_arrays(*spread))
 
     def _problems(self) -> Iterator[str]:
         if self.value.ndim == 0 or self.value.shape[0] == 0:
