@@ -12,6 +12,8 @@ from .agreement.punishment import Suspension as Suspension
 from .agreement.solve import shortest_punishment as shortest_punishment
 from .agreement.solve import smallest_discount_factor as smallest_discount_factor
 from .agreement.solve import solve_agreement as solve_agreement
+from .agreement.worth import Worth as Worth
+from .agreement.worth import worth as worth
 from .errors import FedaccordError as FedaccordError
 from .errors import FileNote as FileNote
 from .errors import InvalidInput as InvalidInput

@@ -27,6 +27,8 @@ FirstConverted = Literal["paper", "feasible"]
 KEPT = 1e-9
 """A contribution this close (relative) to the agreed one is the agreed one. What a client trains
 on and what it was told pass through files and messages; a billionth is far below one sample."""
+USUAL_MARGIN = 0.01
+"""For the agreement of a consortium's file: discount factors are known to two decimals at best."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -164,13 +164,24 @@ AgreementOption = Annotated[
     ),
 ]
 MarginOption = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--margin",
         show_default=False,
-        help="How much less patient than stated the clients may be; default 0.",
+        help="How much less patient than stated the clients may be; default 0.01 for a file, 0 in "
+        "the paper's setting.",
     ),
 ]
+
+
+def margin_or_usual(margin: float | None, file: Path | None) -> float:
+    """The margin that was asked for; by default a small one for a file, the paper's 0 without."""
+    from fedaccord.agreement.agreement import USUAL_MARGIN
+
+    usual = 0.0 if file is None else USUAL_MARGIN
+    return usual if margin is None else margin
+
+
 ObjectiveOption = Annotated[
     Literal["most-data", "least-total-cost", "fairest"] | None,
     typer.Option(

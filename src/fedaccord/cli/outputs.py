@@ -195,6 +195,7 @@ def solution_record(
     certificate: "Certificate", optimum: "SocialOptimum", exists_from: float | None
 ) -> dict[str, Any]:
     """What `solve` prints."""
+    from fedaccord.agreement.worth import worth
     from fedaccord.game.social_optimum import price_of_anarchy
     from fedaccord.record import jsonable
 
@@ -208,7 +209,11 @@ def solution_record(
             "worst_client": certificate.worst_client,
             "slack": jsonable(certificate.slack[certificate.worst]),
             "assumptions": list(certificate.assumptions),
+            "under_laws": jsonable(certificate.under_laws),
+            "under_fresh_laws": jsonable(certificate.under_fresh_laws),
         },
+        "law": equilibrium.consortium.law.to_dict(),
+        "worth": worth(certificate).to_dict(),
         "social_optimum": {
             "total": optimum.total,
             "total_cost": jsonable(optimum.cost.sum()),
@@ -219,9 +224,14 @@ def solution_record(
 
 def certificate_record(certificate: "Certificate") -> dict[str, Any]:
     """What `certify` prints."""
+    from fedaccord.agreement.worth import worth
+
+    consortium = certificate.agreement.consortium
     return {
-        "consortium": certificate.agreement.consortium.to_dict(),
+        "consortium": consortium.to_dict(),
         "certificate": certificate.to_dict(),
+        "law": consortium.law.to_dict(),
+        "worth": worth(certificate).to_dict(),
     }
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from fedaccord.agreement.worth import worth as worth_of
 from fedaccord.cli.console import escaped, json_for_people, output
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
@@ -31,12 +32,21 @@ from fedaccord.summaries.training import (
     setting_sentence,
     training_notes,
 )
+from fedaccord.summaries.words import in_unit
+from fedaccord.summaries.worth import (
+    cheaper_sentence,
+    knife_edge,
+    law_sentences,
+    questions,
+    worth_sentences,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
+    from fedaccord.agreement.worth import Worth
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
     from fedaccord.game.social_optimum import SocialOptimum
@@ -72,16 +82,43 @@ def print_solution(
     every: bool,
 ) -> None:
     """What `solve` found, and what else there would be."""
+    agreement, worth = certificate.agreement, worth_of(certificate)
+    print_close_call(console, certificate)
     print_comparison(console, [certificate])
-    worse = worse_off(certificate.agreement)
-    for sentence in solution_sentences(certificate, optimum, exists_from):
-        console.print(
-            f"{sentence} (--nobody-worse rules that out.)" if sentence == worse else sentence
-        )
-    for sentence in alternative_sentences(certificate.agreement, alternatives):
-        console.print(sentence)
+    flags = {
+        worse_off(agreement): "--nobody-worse rules that out.",
+        cheaper_sentence(agreement, alternatives.cheapest): "--objective least-total-cost",
+    }
+    found, *rest = solution_sentences(certificate, optimum, exists_from)
+    said = [found, *worth_sentences(worth), *rest]
+    for sentence in [*said, *alternative_sentences(agreement, alternatives)]:
+        flag = flags.get(sentence)
+        console.print(f"{sentence} ({flag})" if flag else sentence)
     print_clients(console, certificate, every)
+    print_law(console, certificate, worth)
     print_assumptions(console, certificate)
+    print_questions(console, agreement.consortium)
+
+
+def print_close_call(console: Console, certificate: "Certificate") -> None:
+    """Whether somebody is exactly indifferent, before anything else."""
+    edge = knife_edge(certificate)
+    if edge:
+        margin = " (--margin)" if certificate.agreement.kind != "given" else ""
+        console.print(f"{edge}{margin}")
+
+
+def print_law(console: Console, certificate: "Certificate", worth: "Worth") -> None:
+    """What the agreement rests on: how the loss falls with data, and how well that is known."""
+    console.print()
+    for sentence in law_sentences(certificate, worth):
+        console.print(sentence)
+
+
+def print_questions(console: Console, consortium: "Consortium") -> None:
+    """Numbers to look at again."""
+    for question in questions(consortium):
+        console.print(f"Question: {question}")
 
 
 def print_assumptions(console: Console, certificate: "Certificate") -> None:
@@ -95,13 +132,19 @@ def print_assumptions(console: Console, certificate: "Certificate") -> None:
 
 def print_certificate(console: Console, certificate: "Certificate", every: bool) -> None:
     """What `certify` found."""
+    worth = worth_of(certificate)
+    print_close_call(console, certificate)
     print_comparison(console, [certificate])
     console.print(verdict(certificate))
+    for sentence in worth_sentences(worth):
+        console.print(sentence)
     slipping = ~certificate.keeps & ~certificate.gives_more
     _print_deviations(console, certificate, slipping, every, punished=True)
     _print_deviations(console, certificate, certificate.gives_more, every, punished=False)
     print_clients(console, certificate, every)
+    print_law(console, certificate, worth)
     print_assumptions(console, certificate)
+    print_questions(console, certificate.agreement.consortium)
 
 
 def print_comparison(
@@ -120,7 +163,8 @@ def print_comparison(
         table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
     table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
     costs = np.array([side.cost.sum() for side in sides])
-    table.add_row("Cost of a slot to all together", *write(costs, digits=6))
+    unit = in_unit(equilibrium.consortium)
+    table.add_row(f"Cost of a slot to all together{unit}", *write(costs, digits=6))
     table.add_row("  saved", "", *write(costs[0] - costs[1:]))
     console.print(table)
 
@@ -130,7 +174,9 @@ def print_clients(console: Console, certificate: "Certificate", every: bool) -> 
     size = certificate.agreement.consortium.size
     chosen = choose_clients(certificate, size if every else LISTED)
     samples = ["Samples\nit has", "Samples\nwithout", "Samples\nagreed"]
-    others = ["Saving\nper slot", "Patience\nrequired", "Patience\nit has"]
+    currency = certificate.agreement.consortium.currency
+    saved = f"{currency} saved\nper slot" if currency else "Saving\nper slot"
+    others = [saved, "Patience\nrequired", "Patience\nit has"]
     table = plain_table("Client", [*samples, *others], words="Role")
     for row in client_rows(certificate, chosen):
         amounts = (row.samples, row.selfish, row.agreed, row.saving)

@@ -105,7 +105,9 @@ def render_report(
     `alternatives` are other agreements to mention.
     """
     agreement = certificate.agreement
-    others = about_agreement.alternative_sentences(agreement, alternatives or {})
+    others = about_agreement.alternative_sentences(
+        agreement, alternatives or about_agreement.Alternatives()
+    )
     doubts = about_agreement.consequences(certificate, "member")
     chosen = about_clients.choose_clients(certificate, LISTED)
     return fill(

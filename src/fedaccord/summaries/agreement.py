@@ -1,10 +1,8 @@
 """What is said about an agreement, in sentences; `clients` has its tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
-
-import numpy as np
 
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.certificate import Certificate, certify
@@ -12,11 +10,11 @@ from fedaccord.agreement.coalition import Coalition, find_coalition
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.money import money
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
-from fedaccord.numbers import BoolArray, FloatArray, count, patience, write
-
-Noun = Literal["client", "member"]
-"""What an organisation is called: a client, but a member on pages that directors read."""
+from fedaccord.numbers import FloatArray, count, patience, write
+from fedaccord.summaries.words import Noun, listed, names_of
+from fedaccord.summaries.worth import cheaper_sentence, good_news, uncertainty_sentence
 
 
 def consortium_sentence(consortium: Consortium) -> str:
@@ -31,6 +29,8 @@ def consortium_sentence(consortium: Consortium) -> str:
 def title(certificate: Certificate) -> str:
     """The whole answer in a few words."""
     agreement = certificate.agreement
+    if good_news(agreement):
+        return "Everyone trains on all it has, without an agreement"
     if not agreement.exists:
         return none_exists(agreement)
     if not certificate.holds:
@@ -52,7 +52,7 @@ def summary(certificate: Certificate, noun: Noun = "client") -> str:
         riders = so_many(equilibrium.free_riders, size, noun)
         selfish += f", and {riders} would contribute nothing"
     if not agreement.exists:
-        return f"{selfish}. {none_exists(agreement)}: {agreement.reason}."
+        return f"{selfish}. {why_none(agreement)}"
     contributing = so_many(size - agreement.free_riders, size, noun)
     times = f", {agreement.ratio:,.2f} times as many" if equilibrium.total > 0 else ""
     agreed = f"Here {contributing} contribute, and together they train on {after} samples{times}."
@@ -66,9 +66,11 @@ def summary(certificate: Certificate, noun: Noun = "client") -> str:
 
 def verdict(certificate: Certificate, noun: Noun = "client") -> str:
     """What the certificate says."""
-    if not certificate.agreement.exists and certificate.holds:
-        return "Without one everyone acts selfishly: the equilibrium, which holds by itself."
     agreement = certificate.agreement
+    if good_news(agreement):
+        return f"No {noun} gains by training on less, and none could train on more."
+    if not agreement.exists and certificate.holds:
+        return "Without one everyone acts selfishly: the equilibrium, which holds by itself."
     if certificate.holds:
         worst = certificate.worst
         return (
@@ -98,7 +100,7 @@ def solution_sentences(
     if agreement.exists:
         said = [verdict(certificate)]
     else:
-        said = [f"{none_exists(agreement)}: {agreement.reason}."]
+        said = [why_none(agreement)]
     if agreement.exists and agreement.level is not None:
         level, largest = write([agreement.level, agreement.largest_level or 0.0])
         said.append(
@@ -134,7 +136,7 @@ def consequences(certificate: Certificate, noun: Noun = "client") -> list[str]:
     out = certificate.keeps_if_one_is_out
     if out is not None and not out.all():
         said.append(
-            f"While another {noun} is out, {listed(_names(agreement, ~out))} would slip, too: "
+            f"While another {noun} is out, {listed(names_of(agreement, ~out))} would slip, too: "
             "those who are left must then agree anew, or act selfishly."
         )
     return said
@@ -160,19 +162,27 @@ def worse_off(agreement: Agreement) -> str:
         return ""
     pays = "pays" if worse.sum() == 1 else "pay"
     return (
-        f"{listed(_names(agreement, worse))} {pays} more than without an agreement, and would "
+        f"{listed(names_of(agreement, worse))} {pays} more than without an agreement, and would "
         "accept only because the alternative is no model."
     )
 
 
-Alternatives: TypeAlias = Mapping[str, Agreement]
-"""Other agreements of the same consortium, by what they assume, as a sentence begins."""
+@dataclass(frozen=True)
+class Alternatives:
+    """Other agreements of the same consortium, to mention beside one."""
+
+    assuming: Mapping[str, Agreement] = field(default_factory=dict)
+    """By what they assume, as a sentence begins."""
+    cheapest: Agreement | None = None
+    """The one of least total cost, if that is another."""
+    for_the_fit: Agreement | None = None
+    """For a measured law: the one that holds for the fitted law alone."""
 
 
-def alternatives_to(agreement: Agreement) -> dict[str, Agreement]:
-    """With suspension: what reversion would give, and what if nobody may be worse off."""
-    if _reverts(agreement) or agreement.kind == "given":
-        return {}
+def alternatives_to(agreement: Agreement) -> Alternatives:
+    """What reversion would give, the least total cost, the fitted law alone, and no margin."""
+    if agreement.kind == "given":
+        return Alternatives()
     solve = partial(
         solve_agreement,
         agreement.equilibrium,
@@ -180,18 +190,35 @@ def alternatives_to(agreement: Agreement) -> dict[str, Agreement]:
         objective=agreement.objective,
         margin=agreement.margin,
         whole_samples=agreement.whole_samples,
+        punishment=agreement.punishment,
+        nobody_worse=agreement.nobody_worse,
         first_converted=agreement.first_converted_by or "paper",
     )
-    found = {"With reversion, the paper's punishment,": solve()}
-    if agreement.worse_than_equilibrium.any():
-        spared = solve(punishment=agreement.punishment, nobody_worse=True)
-        found["If nobody may pay more than without an agreement,"] = spared
-    return found
+    found: dict[str, Agreement] = {}
+    if not _reverts(agreement):
+        paper = solve(punishment="reversion", nobody_worse=False)
+        found["With reversion, the paper's punishment,"] = paper
+        if agreement.worse_than_equilibrium.any():
+            spared = solve(nobody_worse=True)
+            found["If nobody may pay more than without an agreement,"] = spared
+    if agreement.margin > 0 and not agreement.exists and (exact := solve(margin=0.0)).exists:
+        found["Without a margin, on a knife-edge,"] = exact
+    dearer = agreement.exists and agreement.objective != "least total cost"
+    return Alternatives(
+        found,
+        cheapest=solve(objective="least total cost") if dearer else None,
+        for_the_fit=solve(robust=False) if agreement.robust else None,
+    )
 
 
 def alternative_sentences(agreement: Agreement, alternatives: Alternatives) -> list[str]:
     """What each of the alternatives would give."""
-    return [_beside(agreement, other, with_) for with_, other in alternatives.items()]
+    said = [
+        cheaper_sentence(agreement, alternatives.cheapest),
+        uncertainty_sentence(agreement, alternatives.for_the_fit),
+        *(_beside(agreement, other, with_) for with_, other in alternatives.assuming.items()),
+    ]
+    return [sentence for sentence in said if sentence]
 
 
 def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
@@ -199,14 +226,15 @@ def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
     if not other.exists:
         return f"{assuming} there would be none: {other.reason}."
     total, saved = write([other.total])[0], float(other.saving.sum())
-    here = float(agreement.saving.sum())
+    here, currency = float(agreement.saving.sum()), agreement.consortium.currency
     if not agreement.exists:
         beside = ""
     elif here < 0:
-        beside = f", while this one costs {write([-here])[0]} more than none"
+        beside = f", while this one costs {money(write([-here])[0], currency)} more than none"
     else:
         beside = f", instead of {write([here])[0]}"
-    effect = f"save {write([saved])[0]}" if saved >= 0 else f"cost {write([-saved])[0]} more"
+    amount = money(write([abs(saved)])[0], currency)
+    effect = f"save {amount}" if saved >= 0 else f"cost {amount} more"
     return (
         f"{assuming} the best agreement would be on {total} samples and {effect} in a slot in "
         f"all{beside}."
@@ -216,21 +244,6 @@ def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
 def assumption_sentences(certificate: Certificate, noun: Noun = "client") -> list[str]:
     """What is assumed and not proved; nothing about what does not hold or does not exist."""
     return [sentence.replace("client", noun) for sentence in certificate.assumptions]
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names in a sentence; of many only the first.
-
-    >>> listed(["A", "B", "C"]), listed([str(n) for n in range(9)], 3)
-    ('A, B and C', '0, 1, 2 and 6 others')
-    """
-    if len(names) > most + 1:
-        return f"{', '.join(names[:most])} and {len(names) - most:,} others"
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _names(agreement: Agreement, chosen: BoolArray) -> list[str]:
-    return [agreement.consortium.names[n] for n in np.flatnonzero(chosen).tolist()]
 
 
 def _reverts(agreement: Agreement) -> bool:
@@ -304,6 +317,13 @@ def _carried_out(noun: Noun) -> str:
         f"no {noun} gains by contributing more or less than at the equilibrium while a slip is "
         "punished: the threat is one that they would carry out"
     )
+
+
+def why_none(agreement: Agreement) -> str:
+    """Why there is no agreement; that everyone gives all it has is no failure."""
+    if good_news(agreement):
+        return "Good news: everyone already trains on all it has, so there is nothing to agree on."
+    return f"{none_exists(agreement)}: {agreement.reason}."
 
 
 def none_exists(agreement: Agreement) -> str:

@@ -15,7 +15,8 @@ from fedaccord.repeated.match import Match
 from fedaccord.repeated.recorder import Event
 from fedaccord.repeated.strategies import DeviateOnce, name_of, slips_of
 from fedaccord.repeated.tolerance import Tolerance
-from fedaccord.summaries.agreement import Noun, none_exists
+from fedaccord.summaries.agreement import none_exists
+from fedaccord.summaries.words import Noun
 
 DESCRIBED = 10
 """Clients whose slips are described one by one; for others only their number is given."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedaccord.numbers import write
-from fedaccord.summaries.agreement import Noun, listed, so_many
+from fedaccord.summaries.agreement import so_many
 from fedaccord.summaries.training import percent
+from fedaccord.summaries.words import Noun, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

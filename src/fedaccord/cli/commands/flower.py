@@ -10,6 +10,7 @@ from fedaccord.cli.options import (
     MarginOption,
     PunishmentOptions,
     from_one,
+    margin_or_usual,
     with_option_groups,
 )
 
@@ -43,7 +44,7 @@ def new(
         bool,
         typer.Option("--nobody-worse", help="Let nobody pay more than at the equilibrium."),
     ] = False,
-    margin: MarginOption = 0.0,
+    margin: MarginOption = None,
     punishment: PunishmentOptions,
     tolerance: Annotated[
         float,
@@ -145,7 +146,7 @@ def new(
     rules: dict[str, Any] = {
         "agreement": agreement,
         "nobody_worse": nobody_worse,
-        "margin": margin,
+        "margin": margin_or_usual(margin, file),
         "tolerance": tolerance,
         "quorum": quorum or 0,
         "on_refusal": on_refusal,

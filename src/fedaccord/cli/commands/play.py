@@ -21,6 +21,7 @@ from fedaccord.cli.options import (
     check_slots,
     choose_consortium,
     from_one,
+    margin_or_usual,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
@@ -43,7 +44,7 @@ def play(
     ] = 50,
     agreement: AgreementOption = "individual",
     objective: ObjectiveOption = None,
-    margin: MarginOption = 0.0,
+    margin: MarginOption = None,
     punishment: PunishmentOptions,
     nobody_worse: NobodyWorseOption = False,
     deviate: Annotated[
@@ -130,7 +131,7 @@ def play(
             equilibrium,
             agreement,
             objective=aim,
-            margin=margin,
+            margin=margin_or_usual(margin, file),
             punishment=punishment.chosen(file),
             nobody_worse=nobody_worse,
         )
@@ -160,7 +161,7 @@ def play(
         from fedaccord.cli.outputs import match_record, to_json
 
         exists_from = fa.smallest_discount_factor(
-            equilibrium, agreement, margin=margin, punishment=punishment.chosen(file)
+            equilibrium, agreement, margin=solved.margin, punishment=solved.punishment
         )
         record = match_record(account, fa.certify(solved), exists_from)
         typer.echo(to_json(record, max(consortium.size, slots)))

@@ -18,6 +18,7 @@ from fedaccord.cli.options import (
     PaperOptions,
     ReportOption,
     choose_consortium,
+    margin_or_usual,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_profile, write_report
@@ -30,7 +31,7 @@ def solve(
     *,
     agreement: AgreementOption = "individual",
     objective: ObjectiveOption = None,
-    margin: MarginOption = 0.0,
+    margin: MarginOption = None,
     whole_samples: Annotated[
         bool, typer.Option("--whole-samples", help="Round to whole samples, and keep the proof.")
     ] = False,
@@ -73,7 +74,7 @@ def solve(
     from fedaccord.summaries.agreement import alternatives_to
 
     options: dict[str, Any] = {
-        "margin": margin,
+        "margin": margin_or_usual(margin, file),
         "punishment": punishment.chosen(file),
         "nobody_worse": nobody_worse,
         "first_converted": first_converted or "paper",

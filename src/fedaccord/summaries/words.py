@@ -1,0 +1,34 @@
+"""Words and lists that the sentences of several modules need."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import BoolArray
+
+Noun = Literal["client", "member"]
+"""What an organisation is called: a client, but a member on pages that directors read."""
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names in a sentence; of many only the first.
+
+    >>> listed(["A", "B", "C"]), listed([str(n) for n in range(9)], 3)
+    ('A, B and C', '0, 1, 2 and 6 others')
+    """
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} others"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def names_of(agreement: Agreement, chosen: BoolArray) -> list[str]:
+    """The names of the chosen clients."""
+    return [agreement.consortium.names[n] for n in np.flatnonzero(chosen).tolist()]
+
+
+def in_unit(consortium: Consortium) -> str:
+    """What a heading over money ends with: ", EUR"; nothing if the currency was not said."""
+    return f", {consortium.currency}" if consortium.currency else ""
