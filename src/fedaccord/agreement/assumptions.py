@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
+from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import lost_by, saving_of, total_of
 from fedaccord.agreement.threats import TOLERANCE, worth_of
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.money import money
 from fedaccord.numbers import BoolArray, FloatArray, count, write
 
 _LARGEST = 1e9
@@ -142,14 +143,16 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
         "agreed data would undo the threat.",
         "Alone, a client's model is as good as the law says for its own samples: it would hold as "
         f"long as they are worth no more than {margins.worth_alone:,.3g} times as much to it.",
-        _saved_in_words(agreement.punishment, margins.fees),
+        _saved_in_words(agreement, margins.fees),
     )
 
 
-def _saved_in_words(punishment: Punishment, fees: float) -> str:
+def _saved_in_words(agreement: Agreement, fees: float) -> str:
     """What a suspended client may save besides what the agreement takes into account."""
+    punishment = agreement.punishment
     known = isinstance(punishment, Suspension) and punishment.fees_saved
     besides = "besides the training and the fees" if known else "besides the training"
     if fees == 0.0:
         return f"Being suspended saves nothing {besides}."
-    return f"Being suspended saves no more than {write([fees])[0]} in a slot, {besides}."
+    amount = money(write([fees])[0], agreement.consortium.currency)
+    return f"Being suspended saves no more than {amount} in a slot, {besides}."

@@ -151,9 +151,28 @@ FormatOption = Annotated[
         "--format", show_default=False, help="Tables for people (text), or JSON for programs."
     ),
 ]
+
+
+def html_only(report: Path | None) -> Path | None:
+    """Refuse to write a page into a file that will be taken for something else."""
+    if report is None or report.suffix.lower() in (".html", ".htm"):
+        return report
+    if report.exists() and not report.is_file():  # a directory is refused later, a pipe is fine
+        return report
+    raise typer.BadParameter(
+        f"the report is a web page: name it .html or .htm, got {report.name!r} (a browser can print "
+        "it to PDF)"
+    )
+
+
 ReportOption = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Write an HTML report to share."),
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        callback=html_only,
+        help="Write an HTML report to share.",
+    ),
 ]
 AgreementOption = Annotated[
     Literal["individual", "uniform"],

@@ -8,6 +8,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,12 +120,17 @@ def write_report(
     certificate: "Certificate",
     alternatives: "Alternatives | None" = None,
     comparison: "Comparison | None" = None,
+    *,
+    source: Path | None = None,
 ) -> None:
-    """Write the HTML page about an agreement."""
-    from fedaccord.report import render_report
+    """Write the HTML page about an agreement; `source` is the file of the consortium."""
+    from fedaccord.files.provenance import provenance_of
+    from fedaccord.report import Origin, render_report
 
     with working("Writing the report"):
-        write_file(path, render_report(certificate, alternatives, comparison))
+        today = date.today().isoformat()
+        origin = Origin(today, None if source is None else provenance_of(source))
+        write_file(path, render_report(certificate, alternatives, comparison, origin))
 
 
 def write_account(path: Path, account: "Account") -> None:

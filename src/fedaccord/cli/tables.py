@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from fedaccord.agreement.agreement import USUAL_MARGIN
 from fedaccord.agreement.worth import worth as worth_of
 from fedaccord.cli.console import escaped, json_for_people, output
 from fedaccord.numbers import write
@@ -95,7 +96,7 @@ def print_solution(
         flag = flags.get(sentence)
         console.print(f"{sentence} ({flag})" if flag else sentence)
     print_clients(console, certificate, every)
-    print_law(console, certificate, worth)
+    print_law(console, certificate, worth, alternatives.for_the_fit)
     print_assumptions(console, certificate)
     print_questions(console, agreement.consortium)
 
@@ -104,14 +105,19 @@ def print_close_call(console: Console, certificate: "Certificate") -> None:
     """Whether somebody is exactly indifferent, before anything else."""
     edge = knife_edge(certificate)
     if edge:
-        margin = " (--margin)" if certificate.agreement.kind != "given" else ""
+        margin = f" (--margin {USUAL_MARGIN:g})" if certificate.agreement.kind != "given" else ""
         console.print(f"{edge}{margin}")
 
 
-def print_law(console: Console, certificate: "Certificate", worth: "Worth") -> None:
+def print_law(
+    console: Console,
+    certificate: "Certificate",
+    worth: "Worth",
+    for_the_fit: "Agreement | None" = None,
+) -> None:
     """What the agreement rests on: how the loss falls with data, and how well that is known."""
     console.print()
-    for sentence in law_sentences(certificate, worth):
+    for sentence in law_sentences(certificate, worth, for_the_fit):
         console.print(sentence)
 
 
@@ -136,7 +142,8 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     print_close_call(console, certificate)
     print_comparison(console, [certificate])
     console.print(verdict(certificate))
-    for sentence in worth_sentences(worth):
+    worse = [worse_off(certificate.agreement)] if certificate.holds else []
+    for sentence in filter(None, [*worth_sentences(worth), *worse]):
         console.print(sentence)
     slipping = ~certificate.keeps & ~certificate.gives_more
     _print_deviations(console, certificate, slipping, every, punished=True)

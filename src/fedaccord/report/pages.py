@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: an agreement, a match, a training, mechanisms side by side."""
+"""Self-contained HTML pages: a match, a training, mechanisms side by side."""
 
 import re
 import warnings
@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import fedaccord
 from fedaccord import plots
-from fedaccord.agreement.certificate import Certificate
 from fedaccord.numbers import count, patience, write
 from fedaccord.summaries import agreement as about_agreement
-from fedaccord.summaries import clients as about_clients
 from fedaccord.summaries import mechanisms as about_mechanisms
 from fedaccord.summaries.match import (
     COST_NOTE,
@@ -95,58 +93,7 @@ LISTED = 300
 """Rows of a table on a page; of a larger consortium it shows a selection."""
 
 
-def render_report(
-    certificate: Certificate,
-    alternatives: about_agreement.Alternatives | None = None,
-    comparison: "Comparison | None" = None,
-) -> str:
-    """The page about an agreement, and a training under it if there was one, as text.
-
-    `alternatives` are other agreements to mention.
-    """
-    agreement = certificate.agreement
-    others = about_agreement.alternative_sentences(
-        agreement, alternatives or about_agreement.Alternatives()
-    )
-    doubts = about_agreement.consequences(certificate, "member")
-    chosen = about_clients.choose_clients(certificate, LISTED)
-    return fill(
-        "report.html.j2",
-        certificate=certificate,
-        agreement=agreement,
-        consortium=agreement.consortium,
-        title=about_agreement.title(certificate),
-        summary=about_agreement.summary(certificate, "member"),
-        verdict=about_agreement.verdict(certificate, "member"),
-        why=about_agreement.why(certificate, "member"),
-        kind=about_agreement.kind_in_words(agreement),
-        totals=write([agreement.equilibrium.total, agreement.total]),
-        costs=write([agreement.equilibrium.cost.sum(), agreement.cost.sum()], digits=6),
-        rows=about_clients.client_rows(certificate, chosen),
-        table_note=about_clients.page_note(certificate, len(chosen)),
-        more_note=about_clients.MORE_NOTE,
-        pictures=_pictures(certificate),
-        consequences=doubts + others,
-        doubtful=bool(doubts),
-        assumptions=about_agreement.assumption_sentences(certificate, "member"),
-        punishment=agreement.punishment,
-        discount_factors=about_agreement.written_range(agreement.consortium.discount_factor),
-        comparison=comparison,
-        **(_training_part(comparison) if comparison else {}),
-    )
-
-
-def _pictures(certificate: Certificate) -> list[tuple[tuple[str, str], str]]:
-    """Each caption with its picture as SVG; without an agreement there is only one."""
-    agreement = certificate.agreement
-    figures = {"contributions": plots.plot_contributions(agreement)}
-    if agreement.exists:
-        figures["costs"] = plots.plot_costs(agreement)
-        figures["thresholds"] = plots.plot_thresholds(certificate)
-    return _with_captions(figures, about_clients.captions(agreement))
-
-
-def _with_captions(
+def with_captions(
     figures: "dict[str, Figure]", captions: dict[str, tuple[str, str]]
 ) -> list[tuple[tuple[str, str], str]]:
     """Each caption with its picture as SVG."""
@@ -188,7 +135,7 @@ def _match_pictures(account: Account) -> list[tuple[tuple[str, str], str]]:
         figures[f"slip of {deviator.client}"] = plots.plot_slip(deviator)
     if best is not None:
         figures["tolerance"] = plots.plot_tolerance(best, match.tolerance)
-    return _with_captions(figures, match_captions(account))
+    return with_captions(figures, match_captions(account))
 
 
 def render_training(comparison: "Trial") -> str:
@@ -201,11 +148,11 @@ def render_training(comparison: "Trial") -> str:
         title=training_title(comparison),
         skew=label_skew(comparison),
         notes=training_notes(comparison),
-        **_training_part(comparison),
+        **training_part(comparison),
     )
 
 
-def _training_part(comparison: "Comparison") -> dict[str, Any]:
+def training_part(comparison: "Comparison") -> dict[str, Any]:
     """The values for the part of a page about a training."""
     return {
         "setting": setting_sentence(comparison),

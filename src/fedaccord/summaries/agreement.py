@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
+
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.certificate import Certificate, certify
 from fedaccord.agreement.coalition import Coalition, find_coalition
@@ -13,8 +15,11 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.money import money
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import FloatArray, count, patience, write
-from fedaccord.summaries.words import Noun, listed, names_of
-from fedaccord.summaries.worth import cheaper_sentence, good_news, uncertainty_sentence
+from fedaccord.summaries.words import Noun, ends_of, listed, names_of
+from fedaccord.summaries.worth import cheaper_sentence, good_news
+
+_SAME = 1e-6
+"""Relative: amounts that differ by less are printed alike."""
 
 
 def consortium_sentence(consortium: Consortium) -> str:
@@ -98,7 +103,7 @@ def solution_sentences(
     """
     agreement = certificate.agreement
     if agreement.exists:
-        said = [verdict(certificate)]
+        said = [" ".join(filter(None, [verdict(certificate), nobody_trains(agreement)]))]
     else:
         said = [why_none(agreement)]
     if agreement.exists and agreement.level is not None:
@@ -161,9 +166,11 @@ def worse_off(agreement: Agreement) -> str:
     if not worse.any():
         return ""
     pays = "pays" if worse.sum() == 1 else "pay"
+    more = ends_of(-agreement.saving[worse])
     return (
-        f"{listed(names_of(agreement, worse))} {pays} more than without an agreement, and would "
-        "accept only because the alternative is no model."
+        f"{listed(names_of(agreement, worse))} {pays} more than without an agreement "
+        f"({money(more, agreement.consortium.currency)} in a slot), and would accept only because "
+        "the alternative is no model."
     )
 
 
@@ -181,7 +188,7 @@ class Alternatives:
 
 def alternatives_to(agreement: Agreement) -> Alternatives:
     """What reversion would give, the least total cost, the fitted law alone, and no margin."""
-    if agreement.kind == "given":
+    if agreement.kind == "given" or good_news(agreement):
         return Alternatives()
     solve = partial(
         solve_agreement,
@@ -213,18 +220,17 @@ def alternatives_to(agreement: Agreement) -> Alternatives:
 
 def alternative_sentences(agreement: Agreement, alternatives: Alternatives) -> list[str]:
     """What each of the alternatives would give."""
-    said = [
-        cheaper_sentence(agreement, alternatives.cheapest),
-        uncertainty_sentence(agreement, alternatives.for_the_fit),
-        *(_beside(agreement, other, with_) for with_, other in alternatives.assuming.items()),
-    ]
-    return [sentence for sentence in said if sentence]
+    cheaper = cheaper_sentence(agreement, alternatives.cheapest)
+    others = alternatives.assuming.items()
+    return ([cheaper] if cheaper else []) + [_beside(agreement, other, so) for so, other in others]
 
 
 def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
     """What another agreement would give, beside this one."""
     if not other.exists:
         return f"{assuming} there would be none: {other.reason}."
+    if agreement.exists and np.allclose(other.profile, agreement.profile, rtol=_SAME, atol=0.0):
+        return f"{assuming} the best agreement would be the same."
     total, saved = write([other.total])[0], float(other.saving.sum())
     here, currency = float(agreement.saving.sum()), agreement.consortium.currency
     if not agreement.exists:
@@ -316,6 +322,16 @@ def _carried_out(noun: Noun) -> str:
     return (
         f"no {noun} gains by contributing more or less than at the equilibrium while a slip is "
         "punished: the threat is one that they would carry out"
+    )
+
+
+def nobody_trains(agreement: Agreement) -> str:
+    """That the equilibrium is empty, and what that rests on; empty if somebody trains."""
+    if agreement.equilibrium.total > 0:
+        return ""
+    return (
+        "Without an agreement nobody would train at all: the first sample costs each more than it "
+        "brings. What they save is judged by the law without any data, where none is measured."
     )
 
 

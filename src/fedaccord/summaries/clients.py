@@ -7,7 +7,9 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.agreement.worth import Worth
 from fedaccord.numbers import patience, write
+from fedaccord.summaries.worth import written_measure
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,47 @@ MORE_NOTE = (
 """What to say when somebody would contribute more than agreed."""
 
 
+@dataclass(frozen=True)
+class WorthRow:
+    """What an agreement is worth to one client, every number formatted."""
+
+    name: str
+    alone: str
+    """The measure (accuracy, ...) of its model if it trains alone."""
+    without: str
+    agreed: str
+    saving: str
+    band: str
+    """Of the saving; empty if the law was not measured."""
+    per_year: str
+    """Empty if the length of a slot is not known."""
+    share: str
+    """Of what is at stake for it."""
+    verdict: str
+
+
+def worth_rows(worth: Worth, chosen: Sequence[int]) -> list[WorthRow]:
+    """The rows of a table about what an agreement is worth, for the chosen clients."""
+    at, none = np.asarray(chosen), [""] * len(chosen)
+    saving, slots = worth.saving, worth.slots_per_year
+    bands = none
+    if saving.low is not None and saving.high is not None:
+        ends = [write(end[at]) for end in (saving.low, saving.high)]
+        bands = [f"{low} to {high}" for low, high in zip(*ends, strict=True)]
+    sides = (worth.alone, worth.equilibrium, worth.agreed)
+    columns = (
+        *(written_measure(worth.measure, side.value[at]) for side in sides),
+        write(saving.value[at]),
+        bands,
+        none if slots is None else write(slots * saving.value[at]),
+        [f"{100 * share:.1f} %" for share in worth.saving_shares[at]],
+        none if worth.verdicts is None else [worth.verdicts[n] for n in chosen],
+    )
+    names = worth.agreement.consortium.names
+    rows = zip(*columns, strict=True)
+    return [WorthRow(names[n], *row) for n, row in zip(chosen, rows, strict=True)]
+
+
 def page_note(certificate: Certificate, listed: int) -> str:
     """What the table of members on a page shows, and what its columns mean."""
     size = certificate.agreement.consortium.size
@@ -59,8 +102,8 @@ def page_note(certificate: Certificate, listed: int) -> str:
     said.append("Amounts are samples in every slot.")
     if certificate.agreement.exists:
         said.append(
-            "Savings are against what the member pays without an agreement, in the unit of the "
-            "valuations."
+            "Savings are against what the member pays without an agreement, in "
+            f"{certificate.agreement.consortium.currency or 'the unit of the valuations'}."
         )
     said.append(
         "Patience is a discount factor: what a saving in the next slot is worth to the member now."

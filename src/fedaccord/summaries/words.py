@@ -7,7 +7,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.game.consortium import Consortium
-from fedaccord.numbers import BoolArray
+from fedaccord.numbers import BoolArray, FloatArray, write
 
 Noun = Literal["client", "member"]
 """What an organisation is called: a client, but a member on pages that directors read."""
@@ -27,6 +27,17 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 def names_of(agreement: Agreement, chosen: BoolArray) -> list[str]:
     """The names of the chosen clients."""
     return [agreement.consortium.names[n] for n in np.flatnonzero(chosen).tolist()]
+
+
+def ends_of(amounts: FloatArray) -> str:
+    """The smallest and the largest of some amounts: "3 to 12", or "3" if they are the same.
+
+    >>> ends_of(np.array([12.0, 3.0])), ends_of(np.array([3.0]))
+    ('3 to 12', '3')
+    """
+    written = write(amounts)
+    low, high = written[int(amounts.argmin())], written[int(amounts.argmax())]
+    return low if low == high else f"{low} to {high}"
 
 
 def in_unit(consortium: Consortium) -> str:

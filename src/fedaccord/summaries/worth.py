@@ -20,7 +20,7 @@ from fedaccord.game.measured import Evidence
 from fedaccord.game.money import coffee, fortune, money
 from fedaccord.game.next_measurement import next_measurement
 from fedaccord.numbers import BoolArray, FloatArray, count, write
-from fedaccord.summaries.words import Noun, listed, names_of
+from fedaccord.summaries.words import Noun, ends_of, listed, names_of
 
 _SHOWN_AS = {"error": "accuracy", "1 - AUC": "AUC", "1 - concordance": "concordance"}
 """What people call 1 minus a measure."""
@@ -144,22 +144,19 @@ def _members(worth: Worth, verdict: Verdict) -> list[str]:
     each = worth.verdicts
     if each is None or worth.agreement.consortium.size == 1:
         return []
-    chosen = np.array([one == verdict for one in each])
+    # who pays more is named with the reason why it would accept
+    worse = worth.agreement.worse_than_equilibrium
+    chosen = np.array([one == verdict for one in each]) & ~worse
     if not chosen.any():
         return []
-    saving, currency = worth.saving.value[chosen], worth.agreement.consortium.currency
     who = names_of(worth.agreement, chosen)
     if verdict == "not worth it":
-        return [f"Not worth it to {listed(who)}: {_loses(saving)}."]
-    amounts = write(saving)
-    low, high = amounts[int(saving.argmin())], amounts[int(saving.argmax())]
-    saved = money(low if low == high else f"{low} to {high}", currency)
-    each_ = " each" if len(who) > 1 else ""
-    return [f"Hardly worth the paper to {listed(who)}: {saved}{each_} in a slot ({_limit(worth)})."]
-
-
-def _loses(saving: FloatArray) -> str:
-    return "no saving" if write(-saving) == ["0"] * saving.size else "more to pay than without"
+        return [f"Not worth it to {listed(who)}, who would save nothing."]
+    saved = money(ends_of(worth.saving.value[chosen]), worth.agreement.consortium.currency)
+    apiece = " each" if len(who) > 1 else ""
+    return [
+        f"Hardly worth the paper to {listed(who)}: {saved}{apiece} in a slot ({_limit(worth)})."
+    ]
 
 
 def _limit(worth: Worth) -> str:
@@ -273,8 +270,13 @@ def questions(consortium: Consortium) -> list[str]:
 # --- The law ---------------------------------------------------------------------------------
 
 
-def law_sentences(certificate: Certificate, worth: Worth) -> list[str]:
-    """What is known of the law, where it is used, and for how many laws the agreement holds."""
+def law_sentences(
+    certificate: Certificate, worth: Worth, for_the_fit: Agreement | None = None
+) -> list[str]:
+    """What is known of the law, where it is used, and for how many laws the agreement holds.
+
+    `for_the_fit` is the agreement that was made for the fitted law alone.
+    """
     law = certificate.agreement.consortium.law
     evidence = law.evidence
     if evidence is None:
@@ -282,9 +284,8 @@ def law_sentences(certificate: Certificate, worth: Worth) -> list[str]:
     said = [_measured(evidence)]
     said += [f"Do not rely on it yet: {objection}." for objection in evidence.objections]
     said.append(_range(worth, evidence))
-    if not certificate.agreement.exists:
-        return said
     said += _held(certificate, evidence)
+    said += filter(None, [uncertainty_sentence(certificate.agreement, for_the_fit)])
     before, after = certificate.agreement.equilibrium.total, certificate.agreement.total
     if 0 < before < after:
         said.append(next_measurement(law, before, after).sentence)

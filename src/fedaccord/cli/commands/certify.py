@@ -68,7 +68,7 @@ def certify(
     with working("Proving"):
         certificate = fa.certify(agreement)
     if report is not None:
-        write_report(report, certificate)
+        write_report(report, certificate, source=file)
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":

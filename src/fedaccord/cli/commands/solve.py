@@ -92,7 +92,7 @@ def solve(
     if profile_out is not None:
         write_profile(profile_out, solved)
     if report is not None:
-        write_report(report, certificate, others)
+        write_report(report, certificate, others, source=file)
 
     say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)
