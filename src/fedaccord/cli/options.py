@@ -160,8 +160,8 @@ def html_only(report: Path | None) -> Path | None:
     if report.exists() and not report.is_file():  # a directory is refused later, a pipe is fine
         return report
     raise typer.BadParameter(
-        f"the report is a web page: name it .html or .htm, got {report.name!r} (a browser can print "
-        "it to PDF)"
+        f"the report is a web page: name it .html or .htm, got {report.name!r} (a browser can "
+        "print it to PDF)"
     )
 
 

@@ -26,6 +26,7 @@ from fedaccord.plots.axes import (
     style,
     with_commas,
 )
+from fedaccord.summaries.words import in_unit
 
 if TYPE_CHECKING:
     from fedaccord.mechanisms.comparison import MechanismComparison
@@ -66,7 +67,8 @@ def plot_costs(agreement: Agreement, *, ax: Axes | None = None) -> Figure:
     after[np.isinf(after)] = np.nan  # when nobody contributes there is nothing to draw
     canvas.pair(before, after, ("equilibrium", "agreement"))
     largest = float(np.nanmax([before, after]))
-    return canvas.finish("Cost of a slot, above the unavoidable", (0.0, 1.05 * largest))
+    unit = in_unit(agreement.consortium)
+    return canvas.finish(f"Cost of a slot, above the unavoidable{unit}", (0.0, 1.05 * largest))
 
 
 def plot_thresholds(certificate: Certificate, *, ax: Axes | None = None) -> Figure:
@@ -112,7 +114,8 @@ def plot_mechanisms(
     people.set_yticks(places, [entry.name for entry in entries])
     for axes in (data, money):
         axes.tick_params(axis="y", labelleft=False)
-    labels = ("Clients", "Samples in a slot", "Saved by all clients\n(unit of the valuations)")
+    unit = comparison.consortium.currency or "unit of the valuations"
+    labels = ("Clients", "Samples in a slot", f"Saved by all clients\n({unit})")
     for axes, label in zip((people, data, money), labels, strict=True):
         style(axes, "x")
         axes.set_xlabel(label)

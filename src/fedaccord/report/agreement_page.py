@@ -89,7 +89,7 @@ def _worth_part(
         "look": _look(certificate, found, doubtful=bool(doubts or edge), good_news=good),
         "worth_sentences": about_worth.worth_sentences(found, "member"),
         "nobody_trains": about_agreement.nobody_trains(agreement),
-        "measure_name": about_worth.measure_name(found.measure),
+        "measure_name": about_worth.capital(about_worth.measure_name(found.measure)),
         "measures": about_worth.written_measure(
             found.measure, [found.equilibrium.value.mean(), found.agreed.value.mean()]
         ),

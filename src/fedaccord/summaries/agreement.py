@@ -330,8 +330,8 @@ def nobody_trains(agreement: Agreement) -> str:
     if agreement.equilibrium.total > 0:
         return ""
     return (
-        "Without an agreement nobody would train at all: the first sample costs each more than it "
-        "brings. What they save is judged by the law without any data, where none is measured."
+        "Without an agreement nobody would train at all. What is saved by one is judged by the law "
+        "without any data, where nothing was measured."
     )
 
 

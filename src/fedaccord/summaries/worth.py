@@ -70,7 +70,7 @@ def measure_sentence(worth: Worth) -> str:
     sides = [_with_band(measure, side) for side in (worth.alone, worth.equilibrium, worth.agreed)]
     on_average = " on average" if worth.agreement.consortium.size > 1 else ""
     said = (
-        f"{_capital(measure_name(measure))}, by the law: {sides[0]} alone{on_average}, "
+        f"{capital(measure_name(measure))}, by the law: {sides[0]} alone{on_average}, "
         f"{sides[1]} without an agreement"
     )
     if not worth.agreement.exists:
@@ -104,7 +104,7 @@ def worth_sentences(worth: Worth, noun: Noun = "client") -> list[str]:
 def verdict_sentence(worth: Worth, noun: Noun = "client") -> str:
     """The verdict for all, with what is saved and the limit that decides."""
     assert worth.verdict is not None
-    head = _capital(worth.verdict)
+    head = capital(worth.verdict)
     if worth.verdict == "not worth it":
         more = write([-worth.saving_per_slot])[0]
         currency = worth.agreement.consortium.currency
@@ -368,5 +368,6 @@ def uncertainty_sentence(agreement: Agreement, for_the_fit: Agreement | None) ->
     )
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """A text that begins with a capital letter."""
     return text[:1].upper() + text[1:]
