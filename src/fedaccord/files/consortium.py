@@ -251,3 +251,17 @@ def example_consortium() -> Consortium:
     'Breast imaging, six hospitals'
     """
     return build_consortium(parse_toml(example_text(), "example.toml"), Path("example.toml"))
+
+
+def demo_text() -> str:
+    """The consortium file of `fedaccord demo`, which says where its numbers come from."""
+    return resources.files("fedaccord.files").joinpath("demo.toml").read_text("utf-8")
+
+
+def demo_consortium() -> Consortium:
+    """The consortium of `demo_text`, without the law that the demo measures.
+
+    >>> demo_consortium().slot
+    '3 months'
+    """
+    return build_consortium(parse_toml(demo_text(), "demo.toml"), Path("demo.toml"))

@@ -34,6 +34,7 @@ from fedaccord.trials.profiles import (
     play_profiles,
     read_profiles,
 )
+from fedaccord.trials.prediction import Prediction, predict
 from fedaccord.trials.setting import Clients, Progress, build_course, clients_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ class Trial(Comparison):
 
     played: tuple[PlayedProfile, ...] = ()
     """What was contributed under each profile, slot by slot."""
+    predictions: tuple[Prediction, ...] = ()
+    """What a measured law says of each profile; empty if the law says nothing of this training."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score of each profile, what the law predicts of it, and every run."""
+        return super().to_dict() | {"predictions": [one.to_dict() for one in self.predictions]}
 
 
 def train(
@@ -161,7 +168,8 @@ def train(
             progress=progress,
         )
         ran_on = chosen.name
-    return Trial(clients.name, course, ran_on, tuple(runs), tuple(played))
+    predictions = predict(consortium, played, course.rounds)
+    return Trial(clients.name, course, ran_on, tuple(runs), tuple(played), predictions)
 
 
 def find_engine(engine: "str | Engine") -> "Engine":
