@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.agreement import Alternatives
+    from fedaccord.summaries.demo import Story
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison, Estimate
     from fedaccord.trials.trial import Trial
@@ -119,7 +120,7 @@ def write_report(
     path: Path,
     certificate: "Certificate",
     alternatives: "Alternatives | None" = None,
-    comparison: "Comparison | None" = None,
+    comparison: "Trial | None" = None,
     *,
     source: Path | None = None,
 ) -> None:
@@ -131,6 +132,14 @@ def write_report(
         today = date.today().isoformat()
         origin = Origin(today, None if source is None else provenance_of(source))
         write_file(path, render_report(certificate, alternatives, comparison, origin))
+
+
+def write_demo(path: Path, story: "Story", alternatives: "Alternatives | None" = None) -> None:
+    """Write the HTML page of the demo."""
+    from fedaccord.report import render_demo
+
+    with working("Writing the report"):
+        write_file(path, render_demo(story, alternatives))
 
 
 def write_account(path: Path, account: "Account") -> None:

@@ -26,9 +26,9 @@ from fedaccord.summaries.agreement import (
 )
 from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
+from fedaccord.summaries.prediction import gain_sentences, predicted_heading, predicted_level
 from fedaccord.summaries.training import (
     alone_sentences,
-    gain_sentence,
     percent,
     setting_sentence,
     training_notes,
@@ -302,17 +302,21 @@ def _widths(console: Console, table: Table) -> Measurement:
 def print_training(console: Console, comparison: "Trial") -> None:
     """The scores of the profiles, and what they mean."""
     console.print(setting_sentence(comparison))
+    predicted = {one.profile: [predicted_level(one)] for one in comparison.predictions}
+    heading = [predicted_heading(one) for one in comparison.predictions[:1]]
     table = plain_table(
-        "Profile", ["Examples\nper slot", "Test loss", "Test accuracy", "Gain in\naccuracy"]
+        "Profile",
+        ["Examples\nper slot", "Test loss", "Test accuracy", *heading, "Gain in\naccuracy"],
     )
     totals = write([round(score.total) for score in comparison.scores])
     for score, total in zip(comparison.scores, totals, strict=True):
         first = score is comparison.scores[0]
         gain = "" if first else percent(score.accuracy_gain, signed=True)
-        table.add_row(score.profile, total, _loss(score.loss), percent(score.accuracy), gain)
+        said = [percent(score.accuracy), *predicted.get(score.profile, [])]
+        table.add_row(score.profile, total, _loss(score.loss), *said, gain)
     console.print(table)
-    for score in comparison.scores[1:]:
-        console.print(gain_sentence(comparison, score))
+    for sentence in gain_sentences(comparison):
+        console.print(sentence)
     for note in [*training_notes(comparison), *alone_sentences(comparison)]:
         console.print(f"  {note}", soft_wrap=True)
     if len(comparison.runs[0].slots) > 1:

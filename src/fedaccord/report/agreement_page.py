@@ -16,7 +16,9 @@ from fedaccord.summaries import inputs as about_inputs
 from fedaccord.summaries import worth as about_worth
 
 if TYPE_CHECKING:
-    from fedaccord.training.comparison import Comparison
+    from collections.abc import Mapping
+
+    from fedaccord.trials.trial import Trial
 
 SIGNED = 60
 """Members with a line for their signature; more would sign elsewhere."""
@@ -33,18 +35,22 @@ class Origin:
 def render_report(
     certificate: Certificate,
     alternatives: about_agreement.Alternatives | None = None,
-    comparison: "Comparison | None" = None,
+    comparison: "Trial | None" = None,
     origin: Origin | None = None,
+    *,
+    template: str = "report.html.j2",
+    parts: "Mapping[str, Any] | None" = None,
 ) -> str:
     """The page about an agreement, and a training under it if there was one, as text.
 
-    `alternatives` are other agreements to mention.
+    `alternatives` are other agreements to mention. A template that extends the report's gets its
+    own values from `parts`.
     """
     agreement = certificate.agreement
     others = alternatives or about_agreement.Alternatives()
     chosen = about_clients.choose_clients(certificate, LISTED)
     return fill(
-        "report.html.j2",
+        template,
         certificate=certificate,
         agreement=agreement,
         consortium=agreement.consortium,
@@ -67,6 +73,7 @@ def render_report(
         **_worth_part(certificate, worth(certificate), others, chosen),
         **_inputs_part(certificate, chosen, origin or Origin()),
         **(training_part(comparison) if comparison else {}),
+        **(parts or {}),
     )
 
 

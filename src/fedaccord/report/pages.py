@@ -21,10 +21,15 @@ from fedaccord.summaries.match import (
     match_title,
     share_punished,
 )
+from fedaccord.summaries.prediction import (
+    PREDICTED_NOTE,
+    gain_sentences,
+    predicted_heading,
+    predicted_level,
+)
 from fedaccord.summaries.training import (
     ALONE_NOTE,
     LEARNING_CAPTION,
-    gain_sentence,
     label_skew,
     percent,
     scores_note,
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fedaccord.mechanisms.comparison import MechanismComparison
-    from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.training.comparison import Estimate
     from fedaccord.trials.trial import Trial
 
 
@@ -152,13 +157,16 @@ def render_training(comparison: "Trial") -> str:
     )
 
 
-def training_part(comparison: "Comparison") -> dict[str, Any]:
+def training_part(comparison: "Trial") -> dict[str, Any]:
     """The values for the part of a page about a training."""
+    note = f" {PREDICTED_NOTE}" if comparison.predictions else ""
     return {
         "setting": setting_sentence(comparison),
-        "sentences": [gain_sentence(comparison, score) for score in comparison.scores[1:]],
+        "sentences": gain_sentences(comparison),
         "percent": percent,
-        "scores_note": scores_note(comparison),
+        "predicted": {one.profile: predicted_level(one) for one in comparison.predictions},
+        "predicted_heading": [predicted_heading(one) for one in comparison.predictions[:1]],
+        "scores_note": scores_note(comparison) + note,
         "alone_note": ALONE_NOTE,
         "listed": LISTED,
         "caption": LEARNING_CAPTION,

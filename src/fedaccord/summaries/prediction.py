@@ -1,10 +1,11 @@
-"""What is said about a training that a measured law predicted: both numbers, and whether they meet."""
+"""What is said about a training that a measured law predicted: both numbers, and if they meet."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedaccord.game.measured import LEVEL
+from fedaccord.summaries.training import gain_sentence
 from fedaccord.training.comparison import estimate
 
 if TYPE_CHECKING:
@@ -14,19 +15,18 @@ if TYPE_CHECKING:
     from fedaccord.trials.trial import Trial
 
 PREDICTED_NOTE = (
-    f"Predicted: by the law of the loss, before this training, with {LEVEL:.0%} of the laws that "
-    "fit the measurements as well."
+    f"Predicted: by {100 * LEVEL:.0f} % of the laws of the loss that fit the measurements, which "
+    "were made before this training."
 )
 """What the column of predictions shows."""
 
 
 def predicted_level(prediction: "Prediction") -> str:
-    """The accuracy, or the loss, that the law predicts, with its band."""
-    level = prediction.level
+    """The band of the accuracy, or of the loss, that the law predicts."""
+    low, high = prediction.level.low, prediction.level.high
     if prediction.measure == "error":
-        value, low, high = (100 * (1 - x) for x in (level.value, level.high, level.low))
-        return f"{value:.2f} % ({low:.2f} to {high:.2f})"
-    return f"{level.value:.4f} ({level.low:.4f} to {level.high:.4f})"
+        return f"{100 * (1 - high):.1f} to {100 * (1 - low):.1f} %"
+    return f"{low:.4f} to {high:.4f}"
 
 
 def predicted_heading(prediction: "Prediction") -> str:
@@ -34,9 +34,17 @@ def predicted_heading(prediction: "Prediction") -> str:
     return f"Predicted\n{'accuracy' if prediction.measure == 'error' else 'loss'}"
 
 
-def prediction_sentences(trial: "Trial") -> list[str]:
-    """Of each profile but the first: the gain that was predicted, that was measured, and if they meet."""
-    return [_sentence(trial, one) for one in trial.predictions[1:]]
+def gain_sentences(trial: "Trial") -> list[str]:
+    """The gain of each profile over the first one, beside the predicted gain if there is one."""
+    predictions = {one.profile: one for one in trial.predictions}
+    said = []
+    for score in trial.scores[1:]:
+        prediction = predictions.get(score.profile)
+        if prediction is None or prediction.measure != "error":
+            said.append(gain_sentence(trial, score))
+        if prediction is not None:
+            said.append(_sentence(trial, prediction))
+    return said
 
 
 def measured_gain(trial: "Trial", prediction: "Prediction") -> "Estimate":
@@ -49,26 +57,21 @@ def measured_gain(trial: "Trial", prediction: "Prediction") -> "Estimate":
     return estimate([first[run.seed] - value(run) for run in trial.of(prediction.profile)])
 
 
-def predicted_gain(prediction: "Prediction") -> str:
+def gain_in_words(prediction: "Prediction") -> str:
     """The band of a predicted gain."""
     gain = prediction.gain
     if prediction.measure == "error":
-        return f"{_points(gain.low)} to {_points(gain.high)} points of accuracy"
-    return f"a loss that is {gain.low:.4f} to {gain.high:.4f} lower"
+        return f"{100 * gain.low:+.2f} to {100 * gain.high:+.2f} points of accuracy"
+    return f"{gain.low:.4f} to {gain.high:.4f} less {prediction.measure}"
 
 
-def _sentence(trial: "Trial", prediction: "Prediction") -> str:
-    measured = measured_gain(trial, prediction)
-    found = (
-        f"{_points(measured.mean)} points"
-        if prediction.measure == "error"
-        else f"{measured.mean:.4f} lower"
-    )
-    first = trial.predictions[0].profile
-    return (
-        f"{prediction.profile} against {first}: predicted {predicted_gain(prediction)}, measured "
-        f"{found}: {where_it_lies(prediction.gain, measured)}."
-    )
+def measured_in_words(prediction: "Prediction", measured: "Estimate") -> str:
+    """A measured gain and its interval, in the unit of the prediction."""
+    if prediction.measure == "error":
+        mean, width = f"{100 * measured.mean:+.2f} points", f"{100 * measured.half_width:.2f}"
+    else:
+        mean, width = f"{measured.mean:.4f} less", f"{measured.half_width:.4f}"
+    return f"{mean} (± {width})" if np.isfinite(measured.half_width) else mean
 
 
 def where_it_lies(band: "Band", measured: "Estimate") -> str:
@@ -81,8 +84,13 @@ def where_it_lies(band: "Band", measured: "Estimate") -> str:
     low, high = measured.mean - measured.half_width, measured.mean + measured.half_width
     if low <= band.high and high >= band.low:
         return f"{side} the band, but the measurement's own 95 % interval reaches into it"
-    return f"{side} the band, by more than chance: the law was wrong here"
+    return f"{side} the band, by more than chance: the law does not describe this training"
 
 
-def _points(gain: float) -> str:
-    return f"{100 * gain:+.2f}"
+def _sentence(trial: "Trial", prediction: "Prediction") -> str:
+    measured = measured_gain(trial, prediction)
+    return (
+        f"{prediction.profile} against {trial.predictions[0].profile}: predicted "
+        f"{gain_in_words(prediction)}, measured {measured_in_words(prediction, measured)}: "
+        f"{where_it_lies(prediction.gain, measured)}."
+    )

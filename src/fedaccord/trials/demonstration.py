@@ -45,11 +45,11 @@ def demo_dataset(consortium: Consortium | None = None) -> Dataset:
     )
 
 
-def measure_demo(seeds: int = SEEDS, progress: Progress | None = None) -> Calibration:
+def measure_demo(seeds: int | None = None, progress: Progress | None = None) -> Calibration:
     """The law of the loss, measured on the hospitals' images."""
     consortium = demo_consortium()
     return calibrate(
-        demo_dataset(consortium), consortium=consortium, seeds=seeds, progress=progress
+        demo_dataset(consortium), consortium=consortium, seeds=seeds or SEEDS, progress=progress
     )
 
 
@@ -72,14 +72,14 @@ def agree_in_demo(calibration: Calibration) -> Certificate:
 
 
 def train_in_demo(
-    certificate: Certificate, seeds: int = SEEDS, progress: Progress | None = None
+    certificate: Certificate, seeds: int | None = None, progress: Progress | None = None
 ) -> Trial:
     """The model at the equilibrium and under the agreement, with seeds that were not used yet."""
     agreement = certificate.agreement
     return train(
         {"equilibrium": agreement.equilibrium, "agreement": agreement},
         dataset=demo_dataset(agreement.consortium),
-        seeds=seeds,
+        seeds=seeds or SEEDS,
         seed=_FIRST_FRESH_SEED,
         progress=progress,
     )

@@ -27,6 +27,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.repeated.match import Match
 from fedaccord.training.comparison import Comparison
+from fedaccord.trials.prediction import Prediction, predict
 from fedaccord.trials.profiles import (
     PlayedProfile,
     Strategies,
@@ -34,7 +35,6 @@ from fedaccord.trials.profiles import (
     play_profiles,
     read_profiles,
 )
-from fedaccord.trials.prediction import Prediction, predict
 from fedaccord.trials.setting import Clients, Progress, build_course, clients_of
 
 if TYPE_CHECKING:

@@ -1,25 +1,23 @@
-"""`fedaccord demo`: the whole story in under a minute, step by step."""
+"""`fedaccord demo`: a law is measured, an agreement made for it, and its prediction tested."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.cli.console import output
-from fedaccord.cli.outputs import check_writable, write_report
+from fedaccord.checks import check_installed
+from fedaccord.cli.console import output, working
+from fedaccord.cli.outputs import check_writable, write_demo, write_file
+from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
-    from fedaccord.game.equilibrium import Equilibrium
+    from fedaccord.summaries.demo import Story
+    from fedaccord.trials.calibration import Calibration
     from fedaccord.trials.trial import Trial
-
-
-_SAMPLES_PER_DIGIT = 500
-"""Few enough images that more of them still help: digits is an easy dataset."""
-_SEEDS = 10
 
 
 def demo(
@@ -32,108 +30,135 @@ def demo(
             help="Where to write the HTML report; default fedaccord-demo.html.",
         ),
     ] = Path("fedaccord-demo.html"),
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            "--files",
+            metavar="DIR",
+            help="Write the consortium and the measured curve there, to go on with them.",
+        ),
+    ] = None,
 ) -> None:
-    """Show the whole story with six made-up hospitals, and write a report."""
-    check_writable(report)
+    """Show the whole story with six made-up hospitals, and write a report.
 
-    import fedaccord as fa
-    from fedaccord.cli.tables import print_consortium
-    from fedaccord.files.consortium import example_consortium
+    How a model gets better with data is measured, the hospitals make an agreement for it, and
+    training shows whether the gain is there that was predicted.
+    """
+    consortium_file, curve_file = _paths(files)
+    check_writable(report, consortium_file, curve_file)
+    check_installed("the demo, which measures and trains a model,", "torch", "sklearn")
+
+    from fedaccord.summaries.demo import Story
 
     console = output()
-    consortium = example_consortium()
-    print_consortium(console, consortium)
-    equilibrium = fa.solve_equilibrium(consortium)
-    tell_selfish(console, equilibrium)
-    suspension = tell_agreed(console, equilibrium)
-    tell_proved(console, suspension)
-    trial = tell_trained(console, suspension.agreement)
-    tell_reported(console, suspension, report, trial)
+    calibration = tell_measured(console)
+    certificate = tell_agreed(console, calibration)
+    trial = tell_tested(console, certificate)
+    if consortium_file is not None and curve_file is not None:
+        write_files(consortium_file, curve_file, calibration)
+    tell_reported(console, Story(certificate, trial), report, consortium_file)
 
 
-def tell_selfish(console: "Console", equilibrium: "Equilibrium") -> None:
-    """Step 1: what selfish clients do."""
-    from fedaccord.numbers import write
+def tell_measured(console: "Console") -> "Calibration":
+    """Step 1: how the model gets better with data, measured on the hospitals' images."""
+    from fedaccord.cli.tables import print_consortium
+    from fedaccord.cli.training_options import progress_bar
+    from fedaccord.files.consortium import demo_consortium
+    from fedaccord.summaries.demo import INTRODUCTION, measured_sentence
+    from fedaccord.trials.demonstration import measure_demo
 
-    _heading(console, 1, "Left to itself, each hospital looks at its own bill")
-    riders = [
-        name
-        for name, amount in zip(equilibrium.consortium.names, equilibrium.profile, strict=True)
-        if amount == 0
-    ]
-    total, samples = write([equilibrium.total, float(equilibrium.consortium.samples.sum())])
-    console.print(
-        f"{', '.join(riders[:-1])} and {riders[-1]} would let the others pay for the training: "
-        f"they free-ride. Of {samples} samples only {total} are trained on."
-    )
-
-
-def tell_agreed(console: "Console", equilibrium: "Equilibrium") -> "Certificate":
-    """Step 2: what agreements achieve under either punishment; the certificate of the best."""
-    import fedaccord as fa
-    from fedaccord.cli.tables import print_comparison
-
-    _heading(console, 2, "Together, slot after slot, they can agree on more")
-    console.print(
-        "A threat makes agreements hold. With reversion, the paper's punishment, everyone acts "
-        "selfishly after a slip, for ever: that hurts the innocent as much. With suspension, "
-        "whoever slips gets no model for one slot and trains alone, and the others go on. It "
-        "deters more, so they can agree on more data."
-    )
-    reversion = fa.certify(fa.solve_agreement(equilibrium))
-    suspension = fa.certify(fa.solve_agreement(equilibrium, punishment="suspension"))
-    print_comparison(console, [reversion, suspension], ["Reversion", "Suspension"])
-    return suspension
+    print_consortium(console, demo_consortium())
+    console.print(INTRODUCTION)
+    _heading(console, 1)
+    with progress_bar() as progress:
+        calibration = measure_demo(progress=progress)
+    console.print(measured_sentence(calibration.law))
+    return calibration
 
 
-def tell_proved(console: "Console", certificate: "Certificate") -> None:
-    """Step 3: the proof."""
-    from fedaccord.cli.tables import print_assumptions, print_clients
+def tell_agreed(console: "Console", calibration: "Calibration") -> "Certificate":
+    """Steps 2 to 4: what selfish hospitals do, what they can agree on, and the proof."""
+    from fedaccord.cli.tables import print_assumptions, print_clients, print_comparison
     from fedaccord.summaries.agreement import verdict
+    from fedaccord.summaries.demo import agreed_sentence, selfish_sentence
+    from fedaccord.trials.demonstration import agree_in_demo
 
-    _heading(console, 3, "The agreement with suspension, client by client, and its proof")
+    with working("Making an agreement for every law that fits"):
+        certificate = agree_in_demo(calibration)
+        selfish, agreed = selfish_sentence(certificate), agreed_sentence(certificate)
+    _heading(console, 2)
+    console.print(selfish)
+    _heading(console, 3)
+    print_comparison(console, [certificate], ["Agreement"])
+    console.print(agreed)
+    _heading(console, 4)
     print_clients(console, certificate, every=True)
     console.print(verdict(certificate))
     print_assumptions(console, certificate)
+    return certificate
 
 
-def tell_trained(console: "Console", agreement: "Agreement") -> "Trial | None":
-    """Step 4: what the additional data does to a real model."""
-    from fedaccord.checks import is_installed
-
-    _heading(console, 4, "More data, better model: federated averaging on real images")
-    if not is_installed("torch", "sklearn"):
-        console.print("This step needs PyTorch: pip install 'fedaccord[train]'")
-        return None
-    import fedaccord as fa
+def tell_tested(console: "Console", certificate: "Certificate") -> "Trial":
+    """Step 5: whether training shows the gain that was predicted."""
     from fedaccord.cli.tables import print_training
     from fedaccord.cli.training_options import progress_bar
+    from fedaccord.trials.demonstration import train_in_demo
 
+    _heading(console, 5)
     with progress_bar() as progress:
-        trial = fa.train(agreement, seeds=_SEEDS, scale=1 / _SAMPLES_PER_DIGIT, progress=progress)
+        trial = train_in_demo(certificate, progress=progress)
     print_training(console, trial)
     return trial
 
 
 def tell_reported(
-    console: "Console", certificate: "Certificate", report: Path, trial: "Trial | None"
+    console: "Console", story: "Story", report: Path, consortium: Path | None
 ) -> None:
-    """Step 5: the page, and what to do next."""
+    """Step 6: the page, and what to do next."""
     from fedaccord.summaries.agreement import alternatives_to
 
-    _heading(console, 5, "A page to send to everyone")
-    write_report(report, certificate, alternatives_to(certificate.agreement), trial)
-    console.print(f"Wrote {report}. Next, with your own numbers:", soft_wrap=True)
+    _heading(console, 6)
+    write_demo(report, story, alternatives_to(story.certificate.agreement))
+    console.print(f"Wrote {report}.", soft_wrap=True)
+    if consortium is not None:
+        console.print(f"The hospitals and their law: fedaccord solve {consortium}", soft_wrap=True)
+    console.print("Next, with your own numbers:")
     for command in (
-        "fedaccord init                                   a consortium file to start from",
-        "fedaccord solve consortium.toml                  its equilibrium, agreement and proof",
-        "fedaccord play consortium.toml                   the agreement slot by slot",
-        "fedaccord train consortium.toml                  a model under it, on real data",
-        "fedaccord solve --paper --agreement uniform      the paper's setting and its optimum",
+        "fedaccord init                                    a consortium file to start from",
+        "fedaccord calibrate consortium.toml --data DIR    the law of your model on your data",
+        "fedaccord solve consortium.toml                   equilibrium, agreement and proof",
+        "fedaccord play consortium.toml                    the agreement slot by slot",
+        "fedaccord train consortium.toml                   a model under it",
     ):
-        console.print(f"  {command}")
+        console.print(f"  {command}", soft_wrap=True)
 
 
-def _heading(console: "Console", number: int, words: str) -> None:
+def write_files(consortium: Path, curve: Path, calibration: "Calibration") -> None:
+    """The hospitals and the measured curve, for the other commands."""
+    from fedaccord.files.consortium import demo_text
+    from fedaccord.files.curve import curve_text
+
+    with TemporaryDirectory() as folder:
+        without_law = Path(folder) / consortium.name
+        without_law.write_text(demo_text(), encoding="utf-8")
+        text = calibration.written_into(without_law, curve.name)
+    write_file(curve, curve_text(calibration.curve))
+    write_file(consortium, text)
+
+
+def _paths(files: Path | None) -> tuple[Path | None, Path | None]:
+    """Where the consortium and the curve go, in a directory that exists from here on."""
+    if files is None:
+        return None, None
+    try:
+        files.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--files: {files}: {error.strerror or error}") from None
+    return files / "consortium.toml", files / "curve.csv"
+
+
+def _heading(console: "Console", number: int) -> None:
+    from fedaccord.summaries.demo import HEADINGS
+
     console.print()
-    console.print(f"{number}. {words}", style="bold")
+    console.print(f"{number}. {HEADINGS[number - 1]}", style="bold")
