@@ -134,12 +134,12 @@ def write_report(
         write_file(path, render_report(certificate, alternatives, comparison, origin))
 
 
-def write_demo(path: Path, story: "Story", alternatives: "Alternatives | None" = None) -> None:
+def write_demo(path: Path, story: "Story") -> None:
     """Write the HTML page of the demo."""
     from fedaccord.report import render_demo
 
     with working("Writing the report"):
-        write_file(path, render_demo(story, alternatives))
+        write_file(path, render_demo(story))
 
 
 def write_account(path: Path, account: "Account") -> None:

@@ -27,11 +27,11 @@ INTRODUCTION = (
     "have labelled it, and that is what a sample costs."
 )
 HEADINGS = (
-    "What is one more image worth? They measure it",
+    "They measure what one more image is worth",
     "Left to itself, each hospital looks at its own bill",
     "Together, quarter after quarter, they can agree on more",
     "What each hospital is asked to do, and the proof",
-    "The test: does the model get better by as much as was predicted?",
+    "They train, to see whether the gain is there that was predicted",
     "A page to send to everyone",
 )
 LAW_CAPTION = (
@@ -60,11 +60,18 @@ class Story:
 
     @cached_property
     def steps(self) -> list[tuple[str, str]]:
-        """Each step's heading with what is said about it, for the page."""
-        agreed = agreed_sentence(self.certificate)
-        said = [measured_sentence(self.law), selfish_sentence(self.certificate), agreed]
-        said.append(tested_sentence(self.trial))
-        return list(zip((*HEADINGS[:3], HEADINGS[4]), said, strict=True))
+        """Each step before the test: its heading, and what is said about it."""
+        said = (
+            measured_sentence(self.law),
+            selfish_sentence(self.certificate),
+            agreed_sentence(self.certificate),
+        )
+        return list(zip(HEADINGS, said, strict=False))
+
+    @property
+    def tested(self) -> str:
+        """What the test showed."""
+        return tested_sentence(self.trial)
 
     @property
     def meets(self) -> bool:

@@ -115,10 +115,8 @@ def tell_reported(
     console: "Console", story: "Story", report: Path, consortium: Path | None
 ) -> None:
     """Step 6: the page, and what to do next."""
-    from fedaccord.summaries.agreement import alternatives_to
-
     _heading(console, 6)
-    write_demo(report, story, alternatives_to(story.certificate.agreement))
+    write_demo(report, story)
     console.print(f"Wrote {report}.", soft_wrap=True)
     if consortium is not None:
         console.print(f"The hospitals and their law: fedaccord solve {consortium}", soft_wrap=True)
