@@ -220,7 +220,9 @@ def random_games(
         shifted = np.zeros(laws, dtype=bool)
     if empty or seed % 4 == 0:
         shifted = np.ones(laws, dtype=bool)
-    shift = np.where(shifted, everything * 10.0 ** rng.uniform(-0.5 if calm else -2.0, 1.0, laws), 0.0)
+    shift = np.where(
+        shifted, everything * 10.0 ** rng.uniform(-0.5 if calm else -2.0, 1.0, laws), 0.0
+    )
     weight = 10.0 ** rng.uniform(-1.0, 1.0, laws) * (everything + shift) ** power
     weight[1:] *= rng.random((terms - 1, *laws[1:])) < 0.9  # some have fewer terms
     wanted = rng.choice([0.3, 0.9, 1.1, 1.5], size=shape) * rng.uniform(0.9, 1.1, shape)

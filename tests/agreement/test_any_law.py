@@ -35,7 +35,12 @@ NEAR, FURTHER = (1e-7, 1e-5, 1e-3), tuple(np.linspace(0.02, 1.0, 15).tolist())
 def setting(seed: int, games: int, *, calm: bool = False) -> Games:
     """The games of a seed, with one punishment after the other."""
     drawn = random_games(
-        seed, games, 3 + seed % 3 if calm else 2 + seed % 4, personal=seed % 2 == 0, empty=seed % 7 == 0, calm=calm
+        seed,
+        games,
+        3 + seed % 3 if calm else 2 + seed % 4,
+        personal=seed % 2 == 0,
+        empty=seed % 7 == 0,
+        calm=calm,
     )
     return replace(
         drawn,
