@@ -283,7 +283,7 @@ def test_one_stop_in_plain_python_is_that_of_the_law() -> None:
     rng = np.random.default_rng(11)
     laws = [some_law(rng) for _ in range(100)]
     laws.append(Law.of_weights([3.0, 0.0, 5.0], [40.0, 0.0, 3.0], [0.5, 1.0, 2.0]))
-    ratios = np.append(10.0 ** rng.uniform(-6, 12, 40), [1e-300, 1e200])
+    ratios = np.append(10.0 ** rng.uniform(-6, 12, 40), [1e-300, 1e200, 1e307])
     for law in laws:
         if len(law.terms) > 1:
             stop = _stops_of(law, ratios)

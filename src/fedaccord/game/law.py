@@ -252,7 +252,7 @@ class Law(Record):
             for _ in range(_MOST_STEPS):
                 lost = self._avoidable(point)
                 step = np.log(lost / above) * lost / self.slope(point)
-                step = np.where(step > 0, step, 0.0)
+                step = np.where((step > 0) & np.isfinite(step), step, 0.0)
                 point = point + step
                 if (step <= _SETTLED * point).all():
                     break
@@ -262,7 +262,7 @@ class Law(Record):
         for _ in range(_MOST_STEPS):
             steep, curved = self.slope(point), self.bend(point)
             step = np.log(steep * worth) * steep / curved
-            step = np.where(step > 0, step, 0.0)
+            step = np.where((step > 0) & np.isfinite(step), step, 0.0)
             point = point + step
             if (step <= _SETTLED * point).all():
                 break
