@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fedaccord.training.calibration import Losses
 from typer.testing import CliRunner
 
 import fedaccord as fa

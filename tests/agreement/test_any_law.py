@@ -6,7 +6,6 @@ none of many larger totals (or levels) the most that each client keeps to adds u
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest

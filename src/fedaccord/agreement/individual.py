@@ -281,7 +281,7 @@ def largest_profile_for_all(game: ScaledGame) -> FloatArray:
         return np.asarray(largest_profiles(game)[0])
     everything = game.samples[0].sum().item()
     [found] = _run([_search(_lowest(game.start.max().item(), everything), everything)], _Laws(game))
-    return game.equilibrium[0] if found is None else _profile(game, *found)[0]
+    return np.asarray(game.equilibrium[0] if found is None else _profile(game, *found)[0])
 
 
 def least_bounds(game: ScaledGame, total: FloatArray | float) -> FloatArray:

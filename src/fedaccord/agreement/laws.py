@@ -1,8 +1,8 @@
 """Whether an agreement holds for every law that the loss may follow, from the cost function alone.
 
 Under each law the clients are examined as in `certify`: the best deviation and what a client would
-do alone are searched for. If the punishment is reversion, it is the equilibrium under that law,
-which is proposed by filling up the satiation points and then checked to be one.
+do alone are searched for. If the punishment is reversion, it is the equilibrium under that law: its
+total is found by bisection, and the profile is checked to be an equilibrium.
 
 Contributing more than agreed pays under some laws for some clients. That is no slip; they are
 counted apart.
@@ -16,10 +16,9 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import Reversion, Suspension
-from fedaccord.agreement.search import best_alone, best_deviation, lost_by, total_of
+from fedaccord.agreement.search import best_alone, best_deviation, lost_by, slope_of, total_of
 from fedaccord.agreement.threats import TOLERANCE, worth_of
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.filling import fill
 from fedaccord.game.law import ARRAYS, Law
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Record
@@ -129,13 +128,38 @@ def _reversion(
     stacked: Consortium, profile: FloatArray, total: np.float64, shape: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """The equilibrium of each law, checked to be one."""
-    worth = (stacked.samples * stacked.quality).reshape(shape)
-    filling = fill(stacked.satiation.reshape(shape), worth)
-    selfish = filling.profile.ravel() / stacked.quality
-    before = np.broadcast_to(filling.profile.sum(axis=1, keepdims=True), shape).ravel()
+    given = _selfish(stacked, shape)
+    selfish = given.ravel() / stacked.quality
+    before = np.broadcast_to(given.sum(axis=1, keepdims=True), shape).ravel()
     left, gain = best_deviation(stacked, selfish, before)
     proper = gain <= TOLERANCE * stacked.cost_per_sample * (selfish + left)
     return selfish, _saving(stacked, profile, total, selfish, before), proper
+
+
+def _selfish(stacked: Consortium, shape: tuple[int, int]) -> FloatArray:
+    """What each gives at the equilibrium of its law, in samples of quality 1.
+
+    Those to whom one more sample is worth its cost at a total X give all they have, or less if that
+    would be more than X: the largest X that they can reach together is the equilibrium's total.
+    """
+    most = (stacked.samples * stacked.quality).reshape(shape)
+
+    def willing(total: FloatArray) -> BoolArray:
+        at = np.broadcast_to(total, shape).ravel()
+        gained = stacked.valuation * stacked.quality * slope_of(stacked.law, at)
+        return np.asarray(gained > stacked.cost_per_sample).reshape(shape)
+
+    low, high = np.zeros((shape[0], 1)), most.sum(axis=1, keepdims=True)
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        reached = (most * willing(middle)).sum(axis=1, keepdims=True) >= middle
+        low, high = np.where(reached, middle, low), np.where(reached, high, middle)
+    surely = willing(high)
+    given = most * surely
+    undecided = most * (willing(low) & ~surely)
+    left = np.clip(low - given.sum(axis=1, keepdims=True), 0.0, None)
+    room = undecided.sum(axis=1, keepdims=True)
+    return np.asarray(given + undecided * (left / np.where(room > 0, room, np.inf)))
 
 
 def _saving(
@@ -169,3 +193,6 @@ def _slack(
 
 _HALVINGS = 50
 """Bisection steps that determine a threshold to 1e-15."""
+
+_STEPS = 100
+"""Bisection steps that determine a total to the last bit, even one far below all samples."""

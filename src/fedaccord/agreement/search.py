@@ -75,6 +75,16 @@ def _power(unit: FloatArray, shift: FloatArray, exponent: FloatArray, total: Num
     return np.asarray((unit / (total + shift)) ** exponent)
 
 
+def slope_of(law: Law, total: FloatArray) -> FloatArray:
+    """-A'(X): what one more sample is worth, in units of the loss."""
+    result: FloatArray = np.zeros(())
+    with np.errstate(divide="ignore"):
+        for value, unit, shift, exponent in _terms_of(law):
+            term = value * _power(unit, shift, exponent, total)
+            result = result + term * exponent / (total + shift)
+    return np.asarray(result)
+
+
 def cost_of(consortium: Consortium, contribution: FloatArray, total: Numbers) -> FloatArray:
     """F_n (eq. 5)."""
     result: FloatArray = (

@@ -158,8 +158,7 @@ def _in_own_samples(profile: FloatArray, equilibrium: Equilibrium) -> FloatArray
     """A profile in samples of quality 1 as the clients' own samples."""
     if equilibrium.effective is equilibrium:
         return profile
-    consortium = equilibrium.consortium
-    return _frozen(np.minimum(profile / consortium.quality, consortium.samples))
+    return _frozen(equilibrium.consortium.in_samples(profile))
 
 
 def default_objective(punishment: Punishment) -> Objective:

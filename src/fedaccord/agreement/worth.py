@@ -46,8 +46,8 @@ LEAST_SHARE = 0.05
 """Of what is at stake for all: valuations and costs are seldom known to a twentieth, so a smaller
 saving could be due to them alone."""
 LEAST_SHARE_OF_A_MEMBER = 0.01
-"""Of what is at stake for one client. Some gain less than others under any agreement, so that less is
-enough than for all; below a hundredth a client would not notice the difference."""
+"""Of what is at stake for one client. Some gain less than others under any agreement, so that less
+is enough than for all; below a hundredth a client would not notice the difference."""
 _GRID = 400
 """Totals at which a band is computed if clients have more different ones; in between it is a
 straight line in log X."""

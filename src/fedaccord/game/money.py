@@ -1,7 +1,7 @@
 """Amounts of money that need no explanation: what a coffee costs, and multiples of it.
 
-Limits such as "less than a coffee" are meant to be rough, and known for common currencies only; where
-the currency is unknown nothing is said.
+Limits such as "less than a coffee" are meant to be rough, and known for common currencies only;
+where the currency is unknown nothing is said.
 
 >>> coffee("EUR"), coffee("€"), coffee("points")
 (4.0, 4.0, None)

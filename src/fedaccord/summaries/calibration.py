@@ -70,8 +70,8 @@ def _candidate(one: "Candidate") -> str:
     """How far a law is off at sizes that it was not fitted to."""
     chi2 = f"{one.chi2:,.1f}" if one.chi2 < _HUGE else f"{one.chi2:.1e}"
     return (
-        f"{_FAMILIES[one.family]}: chi^2 {chi2}; off by {100 * one.between:.0f} % at sizes in between that "
-        f"it was not fitted to, and by {100 * one.beyond:+.0f} % at the largest."
+        f"{_FAMILIES[one.family]}: chi^2 {chi2}; off by {100 * one.between:.0f} % at sizes in "
+        f"between that it was not fitted to, and by {100 * one.beyond:+.0f} % at the largest."
     )
 
 

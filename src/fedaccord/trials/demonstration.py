@@ -22,8 +22,8 @@ from fedaccord.trials.trial import Trial, train
 SEEDS = 20
 """Of the measurement."""
 FRESH_SEEDS = 60
-"""Of the training that tests it: so many that the 95 % interval of what it measures is no wider than
-the band that was predicted. With 20 it is, and a gain outside the band would say little."""
+"""Of the training that tests it: so many that the 95 % interval of what it measures is no wider
+than the band that was predicted. With 20 it is, and a gain outside the band would say little."""
 _FIRST_FRESH_SEED = 1_000
 _MARGIN = 0.1
 """Of the agreement: it holds for hospitals that are less patient than they say, too."""
