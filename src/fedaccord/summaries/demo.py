@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.measured import LEVEL
 from fedaccord.numbers import write
-from fedaccord.summaries.agreement import listed
+from fedaccord.summaries.words import listed
 from fedaccord.summaries.prediction import (
     gain_in_words,
     measured_gain,
