@@ -227,8 +227,8 @@ class Agreement(_Output):
     exists: bool
     """If false, the profile is the equilibrium's."""
     total: float
-    ratio: float
-    """The total divided by the equilibrium's total."""
+    ratio: float | None
+    """The total divided by the equilibrium's total; null if nobody trains at the equilibrium."""
     free_riders: int
     free_riders_removed: int
     first_converted: str | None
@@ -250,8 +250,24 @@ class Agreement(_Output):
     """What follows a slip."""
     nobody_worse: bool
     """Whether it was asked for that nobody pays more than at the equilibrium."""
+    robust: bool
+    """Whether it was made to hold for every law that resampling the measurements gives."""
     total_cost: float | None
     clients: list[AgreementClient]
+
+
+class HeldUnder(_Output):
+    """For how many laws of the loss an agreement holds."""
+
+    laws: int
+    held: int
+    worst_law: int
+    """The position of the law with the least slack; of an agreement that was made for many laws,
+    0 is the fitted one."""
+    worst_client: str
+    slack: float
+    would_give_more: int
+    """How many clients would contribute more than agreed under one of them."""
 
 
 class Verdict(_Output):
@@ -264,6 +280,10 @@ class Verdict(_Output):
     """That client's discount factor minus its threshold."""
     assumptions: list[str]
     """What is assumed and not proved, with the margin that each has; empty if it is refuted."""
+    under_laws: HeldUnder | None
+    """The laws that it was made for, or that resampling gives; null if the law was not measured."""
+    under_fresh_laws: HeldUnder | None
+    """Laws from other random numbers, which it was not made for."""
 
 
 class SocialOptimum(_Output):
@@ -274,6 +294,103 @@ class SocialOptimum(_Output):
     price_of_anarchy: float | None
 
 
+class LawTerm(_Output):
+    """value (unit / (X + shift))^exponent."""
+
+    value: float
+    unit: float
+    shift: float
+    exponent: float
+
+
+class Evidence(_Output):
+    """What a measured law was fitted to."""
+
+    sizes: int
+    seeds: int
+    examples: int
+    """Test examples that were resampled; 0 if none were kept."""
+    range: list[float]
+    """The smallest and the largest size that was measured."""
+    chi2: float | None
+    """Per degree of freedom; null with a single seed."""
+    resamples: int
+    objections: list[str]
+    """Why the law should not be relied on."""
+
+
+class Law(_Output):
+    """How the loss falls with data: floor plus the terms."""
+
+    kind: Literal["paper", "power", "mixture", "measured", "personal"]
+    measure: str
+    """What is lost: error (1 - accuracy), loss, 1 - AUC, 1 - concordance."""
+    floor: float = Field(default=0.0)
+    """What no amount of data removes. Left out, like the terms, if each client has its own law."""
+    terms: list[LawTerm] = Field(default=[])
+    evidence: Evidence | None = None
+    """For a measured law."""
+
+
+_WORDS = Literal["worth signing", "hardly worth the paper", "not worth it"]
+
+
+class WorthClient(_Output):
+    """What the agreement is worth to one client."""
+
+    name: str
+    alone: float | None
+    """The measure of its model if it trains alone."""
+    equilibrium: float | None
+    agreed: float | None
+    gain: float | None
+    """How much lower than at the equilibrium."""
+    saving_per_slot: float | None
+    saving_low: float | None
+    """The ends of the 90 % band; null if the law was not measured."""
+    saving_high: float | None
+    saving_per_year: float | None
+    """Null if the length of a slot is not known."""
+    stake: float | None
+    """The part of what it pays at the equilibrium that data can change."""
+    saving_share: float | None
+    """The saving divided by the stake."""
+    sure_to_gain: bool
+    """Whether it saves by all laws of the band."""
+    better_outside: bool
+    """Whether it would pay less on its own, without fees."""
+    verdict: _WORDS | None
+
+
+class Worth(_Output):
+    """What the agreement is worth to all clients; measures are means over them."""
+
+    measure: str
+    measured: bool
+    """Whether the law was measured, so that there are bands."""
+    alone: float | None
+    alone_band: list[float] | None
+    equilibrium: float | None
+    equilibrium_band: list[float] | None
+    agreed: float | None
+    agreed_band: list[float] | None
+    gain: float | None
+    gain_band: list[float] | None
+    saving_per_slot: float | None
+    saving_band: list[float] | None
+    saving_per_year: float | None
+    stake: float | None
+    saving_share: float | None
+    currency: str
+    slot: str
+    slots_per_year: float | None
+    range_used: list[float | None]
+    """The smallest and the largest total that the law is needed for."""
+    verdict: _WORDS | None
+    """Null if there is no agreement, or none that holds."""
+    clients: list[WorthClient]
+
+
 class Solution(_Output):
     """Equilibrium, agreement and certificate of a consortium."""
 
@@ -281,6 +398,8 @@ class Solution(_Output):
     equilibrium: Equilibrium
     agreement: Agreement
     certificate: Verdict
+    law: Law
+    worth: Worth
     social_optimum: SocialOptimum
 
 
@@ -312,6 +431,8 @@ class Certificate(Verdict):
     """The punishment with which this was proved."""
     punishment_holds: bool
     """Whether nobody gains by not carrying out the punishment."""
+    law_holds: bool
+    """Whether the law is convex and falls, as the search for slips requires."""
     nothing_harsher: bool
     """Whether no punishment could cost any client more."""
     keeps_if_one_is_out: bool | None
@@ -326,6 +447,8 @@ class Certified(_Output):
 
     consortium: Consortium
     certificate: Certificate
+    law: Law
+    worth: Worth
 
 
 class InterviewRange(_Output):

@@ -51,11 +51,12 @@ def test_the_json_of_certify(run: Run) -> None:
     result = run(*words, "--punishment", "reversion")
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
-    assert list(answer) == ["consortium", "certificate"]
+    assert list(answer) == ["consortium", "certificate", "law", "worth"]
     certificate = answer["certificate"]
     assert list(certificate) == [
         *("holds", "worst_client", "slack", "smallest_discount_factor"),
-        *("punishment", "punishment_holds", "nothing_harsher"),
+        *("punishment", "punishment_holds", "law_holds", "nothing_harsher"),
+        *("under_laws", "under_fresh_laws"),
         *("keeps_if_one_is_out", "keeps_if_all_are_out", "assumptions", "clients"),
     ]
     assert (certificate["holds"], certificate["worst_client"]) == (False, "Lakeside Clinic")

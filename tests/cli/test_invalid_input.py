@@ -154,12 +154,16 @@ BAD_WORDS = {
     "too many files": (["certify", "a", "b", "c"], "expects a profile"),
     "a missing directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
     "a directory": (["solve", "--profile-out", "."], "is a directory, not a file"),
-    "too long a name": (["solve", "--report", "x" * 300], "cannot be written: File name too long"),
+    "too long a name": (["solve", "--profile-out", "x" * 300], "cannot be written: File name too long"),
     "too long a name for a file": (["init", "x" * 300], "cannot be written: File name too long"),
     "too long a name to read": (["train", "--profile", "x" * 300], "x: File name too long"),
     "two outputs in one file": (
-        ["solve", "--report", "a", "--profile-out", "./a"],
-        "a: is named for two outputs",
+        ["solve", "--report", "a.html", "--profile-out", "./a.html"],
+        "a.html: is named for two outputs",
+    ),
+    "a report that is no page": (
+        ["solve", "--report", "agreement.pdf"],
+        "the report is a web page: name it .html or .htm, got 'agreement.pdf'",
     ),
     "nowhere to write the demo": (["demo", "--report", "no/r.html"], "cannot be written"),
     "nowhere to write the file": (["init", "no/c.toml"], "no/c.toml: cannot be written"),
@@ -231,10 +235,10 @@ def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 OVER_INPUTS = {
-    "the consortium": ["solve", "c.toml", "--report", "./c.toml"],
+    "the consortium": ["solve", "c.toml", "--profile-out", "./c.toml"],
     "through a link": ["play", "c.toml", "--csv", "link.toml"],
     "its clients": ["compare", "c.toml", "--csv", "clients.csv"],
-    "the profile": ["certify", "c.toml", "p.csv", "--report", "p.csv"],
+    "the profile": ["certify", "c.toml", "p.csv", "--report", "link.html"],
     "one profile of several": [
         *("train", "c.toml", "--profile", "individual", "--profile", "p.csv"),
         *("--csv", "p.csv"),
@@ -256,6 +260,7 @@ def test_inputs_are_not_overwritten(run: Run, words: list[str]) -> None:
     for name, text in texts.items():
         Path(name).write_text(text)
     Path("link.toml").symlink_to("c.toml")
+    Path("link.html").symlink_to("p.csv")
     result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "is an input of this command and is not overwritten" in result.stderr

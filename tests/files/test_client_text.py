@@ -21,6 +21,8 @@ ENTRIES = {
     "samples": Entry(321.0, "interview: third"),
     "discount_factor": Entry(0.97, "interview: fourth"),
 }
+EXAMPLE = example_text().replace('currency = "', '# currency = "').replace('slot = "', '# slot = "')
+"""Without what the answers of an interview add."""
 SHARED = {"slot": "3 months", "currency": "EUR", "rounds": 50}
 
 
@@ -31,7 +33,7 @@ def comments_in(text: str) -> list[str]:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "consortium.toml"
-    path.write_text(example_text(), encoding="utf-8")
+    path.write_text(EXAMPLE, encoding="utf-8")
     return path
 
 
@@ -90,7 +92,7 @@ def test_a_comment_on_a_number_moves_above_it(file: Path) -> None:
 
 
 def test_windows_line_ends_stay(file: Path) -> None:
-    file.write_bytes(example_text().replace("\n", "\r\n").encode())
+    file.write_bytes(EXAMPLE.replace("\n", "\r\n").encode())
     for name in ("St Mary", "Nobody yet"):
         text = with_client(file, name, ENTRIES, SHARED)
         assert "\n" not in text.replace("\r\n", "")

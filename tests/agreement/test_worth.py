@@ -1,0 +1,217 @@
+"""What an agreement is worth: numbers by hand, every verdict, bands against resampled laws."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.agreement.worth import LEAST_SHARE, LEAST_SHARE_OF_A_MEMBER
+from fedaccord.errors import InvalidInput
+from fedaccord.files.consortium import example_consortium
+from fedaccord.game.curve import Curve
+from fedaccord.game.law import Law
+from fedaccord.game.measured import fit_law
+
+LAW = Law.power(scale=100.0, exponent=1.0, shift=100.0, floor=0.1, measure="error")
+"""0.1 + 100 / (X + 100): 1.1 at 0, 0.6 at 100, 0.35 at 300."""
+
+
+def two(**changes: Any) -> fa.Consortium:
+    """Two clients with 100 samples each, of whom only the first would train by itself."""
+    given: dict[str, Any] = {
+        "valuation": [1000.0, 300.0],
+        "cost_per_sample": [2.0, 2.0],
+        "samples": 100.0,
+        "rounds": 10,
+        "discount_factor": 0.9,
+        "communication_cost": [5.0, 7.0],
+        "server_fee": 3.0,
+        "law": LAW,
+        "currency": "EUR",
+        "slot": "3 months",
+    }
+    return fa.Consortium(**(given | changes))
+
+
+def measured(noise: float = 0.001, **changes: Any) -> fa.Consortium:
+    sizes = np.array([10.0, 20, 40, 80, 160, 320])
+    wiggle = np.random.default_rng(0).normal(0, noise, (6, 8))
+    curve = Curve(sizes, range(8), LAW.loss(sizes)[:, np.newaxis] + wiggle)
+    return two(law=fit_law(curve, resamples=200), **changes)
+
+
+def agreed(consortium: fa.Consortium, profile: list[float]) -> fa.Agreement:
+    return fa.agreement_on(consortium, profile, "suspension")
+
+
+def test_numbers_by_hand() -> None:
+    # h = sqrt(100 rho / E) - 100: 123.6 and 22.5; so the first gives all 100, the second nothing
+    consortium = two()
+    equilibrium = fa.solve_equilibrium(consortium)
+    assert equilibrium.profile.tolist() == [100.0, 0.0]
+    found = fa.worth(agreed(consortium, [100.0, 50.0]))
+    # A(100) = 0.6, A(150) = 0.5, alone: A(100) and A(22.474) = 0.1 + 100 / 122.474
+    assert found.equilibrium.value == pytest.approx([0.6, 0.6])
+    assert found.agreed.value == pytest.approx([0.5, 0.5])
+    assert found.alone.value == pytest.approx([0.6, 0.1 + 100 / 122.4745], abs=1e-6)
+    assert found.gain.value == pytest.approx([0.1, 0.1])
+    # 1000 * 0.1, and 300 * 0.1 - 2 * 50
+    assert found.saving.value == pytest.approx([100.0, -70.0])
+    assert (found.saving_per_slot, found.saving_per_year) == pytest.approx((30.0, 120.0))
+    # rho (A - floor) + E x = 500 + 200, and 150 + 0
+    assert found.stake == pytest.approx([700.0, 150.0])
+    assert found.saving_share == pytest.approx(30 / 850)
+    assert found.saving_shares == pytest.approx([1 / 7, -70 / 150])
+    assert (found.measure, found.measured, found.slots_per_year) == ("error", False, 4.0)
+    assert found.range_used == (50.0, 150.0)  # a slip of the first leaves 50
+    assert found.beyond is None
+
+
+def test_without_a_slot_nothing_is_said_per_year() -> None:
+    found = fa.worth(agreed(two(slot=""), [100.0, 50.0]))
+    assert found.slots_per_year is found.saving_per_year is found.least_per_year is None
+
+
+def test_fees_and_the_floor_are_not_at_stake() -> None:
+    profile = [100.0, 50.0]
+    dear = two(communication_cost=1e6, server_fee=1e6, law=dataclasses.replace(LAW, floor=0.9))
+    plain, other = (fa.worth(agreed(each, profile)) for each in (two(), dear))
+    assert other.stake == pytest.approx(plain.stake)
+    assert other.saving.value == pytest.approx(plain.saving.value, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("profile", "changes", "verdict"),
+    [
+        # 180 samples instead of 93.6: 2 * 15000 * (0.6165 - 0.4571) - 40 * 86.4 = 1323 of 19241
+        ([90.0, 90.0], {"valuation": [15e3, 15e3], "cost_per_sample": 40.0}, "worth signing"),
+        ([100.0, 50.0], {}, "hardly worth the paper"),  # 3.5 % of what is at stake
+        ([100.0, 100.0], {"cost_per_sample": [2.0, 3.0]}, "not worth it"),  # 166.7 + 50 - 300
+        ([100.0, 10.0], {"currency": ""}, "hardly worth the paper"),
+    ],
+)
+def test_verdicts_for_all(profile: list[float], changes: Any, verdict: str) -> None:
+    found = fa.worth(agreed(two(**changes), profile))
+    assert found.verdict == verdict
+    share = found.saving_share
+    assert (share >= LEAST_SHARE) == (verdict == "worth signing")
+    assert (share <= 0) == (verdict == "not worth it")
+
+
+def test_a_day_of_paperwork_decides_where_the_currency_is_known() -> None:
+    """The same game in a thousandth of the money: a share says nothing about amounts."""
+    small: dict[str, Any] = {"valuation": [15.0, 15.0], "cost_per_sample": 0.04}
+    found = fa.worth(agreed(two(**small), [90.0, 90.0]))
+    assert found.least_per_year == 400.0
+    assert found.verdict == "hardly worth the paper"
+    assert set(found.verdicts or ()) == {"hardly worth the paper"}
+    unknown = fa.worth(agreed(two(**small, currency="points"), [90.0, 90.0]))
+    assert (unknown.verdict, unknown.good_for_all) == ("worth signing", True)
+
+
+def test_verdicts_of_members() -> None:
+    found = fa.worth(fa.solve_agreement(example_consortium(), punishment="suspension"))
+    hardly = [
+        name
+        for name, share in zip(found.agreement.consortium.names, found.saving_shares, strict=True)
+        if share < LEAST_SHARE_OF_A_MEMBER
+    ]
+    assert hardly == ["Lakeside Clinic"]  # half a euro a month
+    assert (found.verdicts or ())[4] == "hardly worth the paper"
+    assert (found.verdict, found.good_for_all) == ("worth signing", False)
+    worse = fa.worth(agreed(two(), [100.0, 50.0]))
+    assert worse.verdicts == ("worth signing", "not worth it")
+
+
+def test_what_does_not_hold_gets_no_verdict() -> None:
+    agreement = agreed(two(), [100.0, 50.0])
+    assert fa.worth(agreement).verdict is not None
+    certificate = fa.certify(agreement)
+    assert not certificate.holds
+    found = fa.worth(certificate)
+    assert found.verdict is found.verdicts is None
+    none = fa.worth(fa.solve_agreement(two(samples=5.0)))
+    assert none.verdict is None
+    assert none.saving_per_slot == 0.0
+
+
+def test_whoever_does_better_outside_is_named() -> None:
+    """Its fees are more than the model is worth to it."""
+    found = fa.worth(agreed(two(server_fee=200.0), [100.0, 50.0]))
+    # alone: 1000 * 0.6 + 200 = 800 against 500 + 200 + 205; 300 * A(22.5) + 45 = 320 against 457
+    assert found.better_outside.tolist() == [True, True]
+    assert fa.worth(agreed(two(), [100.0, 0.0])).better_outside.tolist() == [True, False]
+
+
+def test_bands_are_quantiles_over_the_resampled_laws() -> None:
+    consortium = measured()
+    evidence = consortium.law.evidence
+    assert evidence is not None
+    found = fa.worth(agreed(consortium, [100.0, 50.0]))
+    before, after = found.agreement.equilibrium.total, found.agreement.total
+    laws = [evidence.law_at(k) for k in range(200)]
+    falls = np.array([float(law.loss(before) - law.loss(after)) for law in laws])
+    extra = 2.0 * (found.agreement.profile - found.agreement.equilibrium.profile)
+    savings = consortium.valuation * falls[:, np.newaxis] - extra
+    low, high = np.quantile(savings, [0.05, 0.95], axis=0)
+    assert found.saving.low == pytest.approx(low, rel=1e-6, abs=1e-6)
+    assert found.saving.high == pytest.approx(high, rel=1e-6, abs=1e-6)
+    totals = np.quantile(savings.sum(axis=1), [0.05, 0.95])
+    assert found.saving.together(np.sum)[1] == pytest.approx(totals, rel=1e-6)
+    at_once = np.quantile([float(law.loss(after)) for law in laws], [0.05, 0.95])
+    assert found.agreed.together(np.mean)[1] == pytest.approx(at_once)
+    assert found.measured
+
+
+def test_a_band_that_includes_0_is_not_sure_to_gain() -> None:
+    noisy = measured(noise=0.02, cost_per_sample=[2.0, 2.5])
+    before = fa.solve_equilibrium(noisy)
+    profile = before.profile + [0.0, 1.0] * (noisy.samples - before.profile)
+    worths = [
+        fa.worth(agreed(noisy, list(before.profile + step * (profile - before.profile))))
+        for step in np.linspace(0.01, 1.0, 100)
+    ]
+    unsure = [found for found in worths if found.saving_per_slot > 0 and not found.sure_for_all]
+    assert unsure, "somewhere between a gain and a loss it is open which it is"
+    assert {found.verdict for found in unsure} == {"hardly worth the paper"}
+
+
+def test_bands_of_many_clients_are_close_to_exact_ones() -> None:
+    few = measured()
+    size = 3000
+    many = fa.Consortium(
+        valuation=np.linspace(300, 1000, size), cost_per_sample=2.0, samples=100.0, rounds=10,
+        discount_factor=0.9, law=few.law,
+    )  # fmt: skip
+    found = fa.worth(agreed(many, [1.0] * size))
+    evidence = few.law.evidence
+    assert evidence is not None
+    alone = np.minimum(many.satiation, 100.0)[:: size // 10]
+    low, high = evidence.band(alone)
+    assert found.alone.low is not None
+    assert found.alone.high is not None
+    assert found.alone.low[:: size // 10] == pytest.approx(low, rel=1e-3)
+    assert found.alone.high[:: size // 10] == pytest.approx(high, rel=1e-3)
+
+
+def test_totals_beyond_what_was_measured() -> None:
+    found = fa.worth(agreed(measured(samples=1000.0), [1000.0, 500.0]))
+    assert "and is used at 1,500" in str(found.beyond)
+
+
+def test_laws_and_qualities_per_client() -> None:
+    laws = [LAW, Law.power(scale=50.0, exponent=1.0, shift=100.0, measure="error")]
+    found = fa.worth(agreed(two(law=laws, quality=[1.0, 0.5]), [100.0, 50.0]))
+    assert found.agreed.value == pytest.approx([0.1 + 100 / 225, 50 / 225])
+    assert not found.measured
+
+
+def test_the_record() -> None:
+    record = fa.worth(agreed(measured(), [100.0, 50.0])).to_dict()
+    assert record["verdict"] == "hardly worth the paper"
+    assert record["saving_band"][0] < record["saving_per_slot"] < record["saving_band"][1]
+    assert [row["verdict"] for row in record["clients"]] == ["hardly worth the paper", "not worth it"]
+    with pytest.raises(InvalidInput, match="agreed: must be of type Agreement or Certificate"):
+        fa.worth(two())  # type: ignore[arg-type]
