@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 import fedaccord as fa
+from fedaccord.files.consortium import example_consortium
+from fedaccord.game.law import Law
 
 Fields = dict[str, Any]
 """The arguments of a Consortium, or of a batch."""
@@ -40,4 +42,22 @@ def fresh(consortium: fa.Consortium) -> fa.Consortium:
         samples=consortium.samples,
         discount_factor=consortium.discount_factor,
         rounds=consortium.rounds,
+    )
+
+
+def six_hospitals(law: Law) -> fa.Consortium:
+    """The example's hospitals with this law, and the total that they have at their equilibrium.
+
+    For that all valuations are multiplied by one number, which makes up for the law's slope.
+    """
+    hospitals = example_consortium()
+    total = fa.solve_equilibrium(hospitals).total
+    return fa.Consortium(
+        valuation=hospitals.valuation * float(hospitals.law.slope(total) / law.slope(total)),
+        cost_per_sample=hospitals.cost_per_sample,
+        samples=hospitals.samples,
+        rounds=hospitals.rounds,
+        discount_factor=hospitals.discount_factor,
+        names=hospitals.names,
+        law=law,
     )

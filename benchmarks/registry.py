@@ -20,6 +20,8 @@ NAMES = (
     "training",
     "training_pfl",
     "training_flower",
+    "simulated_calibrations",
+    "predictions",
     "start_up",
 )
 

@@ -64,7 +64,7 @@ def test_the_band_of_new_runs_covers_what_they_measure(truth: Law) -> None:
         evidence = fit_law(measured(truth, seed), resamples=200).evidence
         assert evidence is not None
         fresh = measured(truth, 1000 + seed).mean
-        low, high = evidence.band_of_fall(SIZES[row], SIZES[end], runs=10)
+        low, high = evidence.band_of_gain(SIZES[row], SIZES[end], runs=10)
         covered += int(low <= fresh[row] - fresh[end] <= high)
         inner = evidence.band_of_fall(SIZES[row], SIZES[end])
         narrower += int(inner[1] - inner[0] < high - low)

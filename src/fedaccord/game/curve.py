@@ -28,6 +28,8 @@ from fedaccord.record import Columns, Record, Tables
 
 MEASURES = ("error", "loss", "1 - AUC", "1 - concordance")
 """What can be lost: error is 1 - accuracy, loss is the task's own (cross-entropy, say)."""
+LEVEL = 0.9
+"""Of a band, unless another is asked for."""
 LEAST_SIZES = 4
 """With fewer the shape of a curve cannot be seen."""
 MOST_SIZES = 200
@@ -205,22 +207,63 @@ class Curve(Record):
         variance, axes = np.linalg.eigh(covariance)
         return np.asarray(axes * np.sqrt(np.maximum(variance, 0.0)))
 
-    def noise_of_fall(self, total: FloatArray, after: FloatArray) -> FloatArray:
-        """The standard deviation of a single run's fall from X to Y samples: nested, same start."""
-        single = self.seed_factors * np.sqrt(self.runs)[:, np.newaxis]
-        where = np.log(self.sizes)
+    @cached_property
+    def freedom(self) -> int:
+        """Degrees of freedom that the noise of a run was estimated with, at most sizes."""
+        if self.runs.max() == 1:
+            return max(len(self.sizes) - 3, 1)  # what a parabola leaves
+        return max(int(np.median(self.runs)) - 1, 1)
 
-        def factors(sizes: FloatArray) -> FloatArray:
-            at = np.log(sizes)
-            return np.array([np.interp(at, where, column) for column in single.T])
+    @cached_property
+    def widening(self) -> float:
+        """How much more is allowed for because noise is itself an estimate, from few seeds.
 
-        return np.asarray(np.sqrt(((factors(total) - factors(after)) ** 2).sum(axis=0)))
+        Student's t over the normal distribution, for bands of 90 %: 1.11 with ten seeds, 1.30 with
+        five, 3.84 with two. The tails remain those of a normal distribution, so that agreements for
+        all resampled laws are not decided by a few absurd ones.
+        """
+        from scipy.special import ndtri, stdtrit
 
-    def resampled(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Means as other seeds and other test examples could have given them, one per column."""
-        factors = np.hstack([self.seed_factors, self.example_factors])
+        upper = (1 + LEVEL) / 2
+        return float(stdtrit(self.freedom, upper) / ndtri(upper))
+
+    def resampled(
+        self, number: int, rng: np.random.Generator, *, same_examples: bool = False
+    ) -> FloatArray:
+        """Means as other seeds could have given them, one per column.
+
+        On other test examples, too, unless `same_examples` is set.
+        """
+        factors = self.widening * self.seed_factors
+        if not same_examples:
+            factors = np.hstack([factors, self.example_factors])
         drawn = factors @ rng.standard_normal((factors.shape[1], number))
         return np.asarray(self.mean[:, np.newaxis] + drawn)
+
+    def noise_of_fall(
+        self, total: npt.ArrayLike, after: npt.ArrayLike, runs: int, examples: int = 0
+    ) -> FloatArray:
+        """The standard deviation of the fall that a mean of so many further runs shows.
+
+        Each run trains on both totals with the same seed. `examples` is the number of other test
+        examples that they are judged on; 0 if these are the same as before.
+        """
+        seeds = self._apart(self.seed_factors, total, after)
+        variance = self.widening**2 * (seeds**2).sum(axis=-1) * np.median(self.runs) / runs
+        if examples and self.examples:
+            others = self._apart(self.example_factors, total, after)
+            variance = variance + (others**2).sum(axis=-1) * self.examples / examples
+        return np.asarray(np.sqrt(variance))
+
+    def _apart(self, factors: FloatArray, total: npt.ArrayLike, after: npt.ArrayLike) -> FloatArray:
+        """The difference of rows of factors at two totals; a row between two sizes is in between.
+
+        Nested subsets share most samples, and so most of their noise.
+        """
+        log = np.log(self.sizes)
+        at, end = (np.log(np.maximum(one, self.smallest)) for one in (total, after))
+        columns = [np.interp(at, log, one) - np.interp(end, log, one) for one in factors.T]
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
 
     # --- Shapes that no law has ----------------------------------------------------------------
 

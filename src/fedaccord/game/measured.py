@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from fedaccord.checks import check_number, check_whole
 from fedaccord.errors import InvalidInput
-from fedaccord.game.curve import Curve
+from fedaccord.game.curve import LEVEL, Curve
 from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray
 from fedaccord.record import Record
@@ -37,14 +37,10 @@ LARGEST_CHI2 = 3.0
 """Per degree of freedom. Errors at nested sizes go together, so that 1 is not the norm."""
 WIDEST = 1.0
 """Of the fall itself: a band of the fall that is wider says little."""
-LEVEL = 0.9
-"""Of a band, unless another is asked for."""
 _STEP = 1.8
 """Between neighbours on the grid of shifts."""
 _BELOW, _BEYOND = 4.0, 16.0
 """The grid reaches from the smallest size divided by one to the largest times the other."""
-_NEW_RUNS = 3
-"""Random numbers of their own: 0 and 1 draw laws, 2 looks for the next measurement."""
 _NOTHING = 1e-9
 """Of the mean value: the fall of a resampled law in which more data is worth nothing."""
 
@@ -124,9 +120,15 @@ class Evidence(Record):
         """As many laws from other random numbers, to check what was made for `resampled`."""
         return self._drawn(1)
 
-    def _drawn(self, stream: int) -> Law:
+    @cached_property
+    def _by_seed(self) -> Law:
+        """Laws that other seeds could have given, on the same test examples."""
+        return self._drawn(3, same_examples=True)
+
+    def _drawn(self, stream: int, *, same_examples: bool = False) -> Law:
         rng = np.random.default_rng([self.seed, stream])
-        return laws_of(self.curve, self.curve.resampled(self.resamples, rng))
+        values = self.curve.resampled(self.resamples, rng, same_examples=same_examples)
+        return laws_of(self.curve, values)
 
     def law_at(self, k: int) -> Law:
         """The resampled law number k, from 0."""
@@ -146,29 +148,46 @@ class Evidence(Record):
         return self._quantiles(losses, level, at.shape)
 
     def band_of_fall(
-        self,
-        total: npt.ArrayLike,
-        after: npt.ArrayLike,
-        level: float = LEVEL,
-        *,
-        runs: int | None = None,
+        self, total: npt.ArrayLike, after: npt.ArrayLike, level: float = LEVEL
     ) -> tuple[FloatArray, FloatArray]:
         """The same for A(X) - A(Y): what is gained by training on Y samples instead of X.
 
-        With `runs`, the band of what so many new runs on both would measure in the mean, which has
-        their own noise as well.
+        This is about the law, on all test examples there could be: the mean of ever more runs.
         """
-        at, end = np.broadcast_arrays(
-            np.asarray(total, dtype=np.float64), np.asarray(after, dtype=np.float64)
-        )
-        low, high = at.reshape(1, -1), end.reshape(1, -1)
-        falls = self.resampled.fall(low, high - low)
-        if runs is not None:
-            check_whole("runs", runs, least=1)
-            noise = self.curve.noise_of_fall(low[0], high[0]) / np.sqrt(runs)
-            rng = np.random.default_rng([self.seed, _NEW_RUNS])
-            falls = falls + noise * rng.standard_normal(falls.shape)
-        return self._quantiles(falls, level, at.shape)
+        at, end = _as_pairs(total, after)
+        falls = self.resampled.fall(at, end - at)
+        return self._quantiles(falls, level, np.broadcast_shapes(np.shape(total), np.shape(after)))
+
+    def band_of_gain(
+        self,
+        total: npt.ArrayLike,
+        after: npt.ArrayLike,
+        *,
+        runs: int,
+        examples: int = 0,
+        level: float = LEVEL,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Between which values the gain will be that a few further runs show on average.
+
+        Each of them trains on X and on Y samples with one seed that the law has not seen. To the
+        uncertainty of the law this adds the noise of these runs, and of their test examples.
+
+        Args:
+            total: X, where the fall begins.
+            after: Y, where it ends.
+            runs: How many runs the gain is averaged over.
+            examples: How many other test examples they are judged on; 0 if they are judged on the
+                same ones as the curve was.
+            level: The part of cases in which the gain should lie between the two values.
+        """
+        check_whole("runs", runs, least=1)
+        check_whole("examples", examples, least=0)
+        at, end = _as_pairs(total, after)
+        laws = self.resampled if examples else self._by_seed
+        falls = laws.fall(at, end - at)
+        drawn = np.random.default_rng([self.seed, 4]).standard_normal(falls.shape)
+        falls = falls + drawn * self.curve.noise_of_fall(at, end, runs, examples)
+        return self._quantiles(falls, level, np.broadcast_shapes(np.shape(total), np.shape(after)))
 
     def _quantiles(
         self, values: FloatArray, level: float, shape: tuple[int, ...]
@@ -216,6 +235,14 @@ class Evidence(Record):
             "resamples": self.resamples,
             "objections": self.objections,
         }
+
+
+def _as_pairs(total: npt.ArrayLike, after: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both as one row, to go with one law in each row."""
+    at, end = np.broadcast_arrays(
+        np.asarray(total, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    )
+    return at.reshape(1, -1), end.reshape(1, -1)
 
 
 def fit_law(curve: Curve, *, resamples: int = 1000, seed: int = 0) -> Law:
