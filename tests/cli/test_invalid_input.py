@@ -154,7 +154,10 @@ BAD_WORDS = {
     "too many files": (["certify", "a", "b", "c"], "expects a profile"),
     "a missing directory": (["solve", "--report", "no/r.html"], "no/r.html: cannot be written"),
     "a directory": (["solve", "--profile-out", "."], "is a directory, not a file"),
-    "too long a name": (["solve", "--profile-out", "x" * 300], "cannot be written: File name too long"),
+    "too long a name": (
+        ["solve", "--profile-out", "x" * 300],
+        "cannot be written: File name too long",
+    ),
     "too long a name for a file": (["init", "x" * 300], "cannot be written: File name too long"),
     "too long a name to read": (["train", "--profile", "x" * 300], "x: File name too long"),
     "two outputs in one file": (

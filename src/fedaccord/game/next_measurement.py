@@ -18,9 +18,9 @@ import numpy as np
 
 from fedaccord.checks import check_number, check_whole
 from fedaccord.errors import InvalidInput
-from fedaccord.game.curve import Curve
+from fedaccord.game.curve import LEVEL, Curve
 from fedaccord.game.law import Law
-from fedaccord.game.measured import LEVEL, laws_of
+from fedaccord.game.measured import laws_of
 from fedaccord.numbers import FloatArray, count
 from fedaccord.record import Record
 

@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 
 from fedaccord.errors import InvalidInput
 from fedaccord.game.candidates import compare_laws
+from fedaccord.game.curve import LEVEL
 from fedaccord.game.law import Law
-from fedaccord.game.measured import LEVEL, Evidence
+from fedaccord.game.measured import Evidence
 from fedaccord.numbers import count
 from fedaccord.plots.axes import figure_and_axes, put_legend, with_commas
 

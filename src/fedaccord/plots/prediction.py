@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedaccord.errors import InvalidInput
+from fedaccord.game.curve import LEVEL
 from fedaccord.game.law import Law
-from fedaccord.game.measured import LEVEL, Evidence
+from fedaccord.game.measured import Evidence
 from fedaccord.numbers import FloatArray, count
 from fedaccord.plots.axes import INK, figure_and_axes, put_legend, with_commas
 

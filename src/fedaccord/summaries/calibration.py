@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord.game.measured import LARGEST_CHI2, LEVEL
+from fedaccord.game.curve import LEVEL
+from fedaccord.game.measured import LARGEST_CHI2
 from fedaccord.numbers import count
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fedaccord.game.alone import alone_contribution
-from fedaccord.game.measured import LEVEL
+from fedaccord.game.curve import LEVEL
 from fedaccord.numbers import write
-from fedaccord.summaries.words import listed
 from fedaccord.summaries.prediction import (
     gain_in_words,
     measured_gain,
     measured_in_words,
     where_it_lies,
 )
+from fedaccord.summaries.words import listed
 
 if TYPE_CHECKING:
     from fedaccord.agreement.certificate import Certificate

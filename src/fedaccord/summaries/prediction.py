@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord.game.measured import LEVEL
+from fedaccord.game.curve import LEVEL
 from fedaccord.summaries.training import gain_sentence
 from fedaccord.training.comparison import estimate
 
