@@ -481,7 +481,7 @@ def _reach_alone(bounds: Bounds, low: _Ends, high: _Ends) -> FloatArray:
         rate = np.where(low.rows >= game.samples, 0.0, np.maximum(rate, np.minimum(lead, 1.0)))
     fixed = np.maximum(low.rows, 0.0).sum(axis=-1)
     by_line = _last_below_line(fixed, rate.sum(axis=-1), low, high)
-    return np.where(jumps, reach, np.minimum(reach, by_line))
+    return np.asarray(np.where(jumps, reach, np.minimum(reach, by_line)))
 
 
 def _last_below_line(fixed: FloatArray, rate: FloatArray, low: _Ends, high: _Ends) -> FloatArray:
