@@ -7,6 +7,7 @@ import pytest
 import fedaccord as fa
 from fedaccord.agreement import individual
 from fedaccord.agreement.enforcement import scale_one
+from fedaccord.agreement.intervals import by_halving
 from tests.consortia import with_patience, with_satiation
 from tests.oracles import largest_amounts
 
@@ -26,7 +27,7 @@ def test_both_methods_find_the_same_largest_total(seed: int) -> None:
     game = scale_one(fa.solve_equilibrium(crowd(40 + 10 * seed, seed)))
     share = (1.0 - (1.0 - game.patience) ** 0.4) * game.equilibrium_total
     assert (game.samples <= share).all()  # so that both apply
-    quick, sure = individual._from_above(game), individual._by_halving(game)
+    quick, sure = individual._from_above(game), by_halving(game)
     # both stop within a few units in the last place of the same root
     assert quick.sum() == pytest.approx(sure.sum(), rel=1e-13)
     np.testing.assert_allclose(quick, sure, rtol=1e-9)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.agreement.bounds import is_concave
 from fedaccord.agreement.enforcement import scale_one
-from fedaccord.agreement.individual import is_concave
 from fedaccord.agreement.laws import held_under
 from fedaccord.game.law import Law
 from tests.agreement.law_settings import (

@@ -5,8 +5,8 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.agreement import Objective
+from fedaccord.agreement.bounds import Bounds
 from fedaccord.agreement.enforcement import scale_one
-from fedaccord.agreement.individual import Bounds
 from tests.consortia import with_satiation
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.agreement.bounds import Bounds
 from fedaccord.agreement.enforcement import scale_one
-from fedaccord.agreement.individual import Bounds
 from fedaccord.files.consortium import example_consortium
 from tests.consortia import with_patience
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedaccord as fa
+from fedaccord.agreement.bounds import Bounds
 from fedaccord.agreement.enforcement import scale_one
-from fedaccord.agreement.individual import Bounds
 from fedaccord.agreement.whole import lowest_worthwhile, whole_numbers, whole_totals
 from fedaccord.numbers import FloatArray
 from tests.consortia import FEW, consortia, with_satiation

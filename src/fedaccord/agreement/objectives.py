@@ -1,7 +1,7 @@
 """Objectives of an agreement other than the most data: least total cost, fairest.
 
 Either has a *loss*: the total cost, or minus the smallest relative saving. An individual agreement
-has a total T and amounts x_n up to the bounds u_n(T) that each client keeps to (see `individual`).
+has a total T and amounts x_n up to the bounds u_n(T) that each client keeps to (see `bounds`).
 Clients whose satiation point is T or more contribute all they have, which is best for them and for
 everyone. As long as no client is a large part of the total this is a convex problem, and the best
 total is found by searching in one variable. Otherwise a grid of totals is evaluated first, and the
@@ -18,8 +18,8 @@ from itertools import islice
 
 import numpy as np
 
+from fedaccord.agreement.bounds import Bounds, is_concave, least_bounds
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.individual import Bounds, is_concave, least_bounds
 from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium

@@ -1,7 +1,7 @@
 """Whole samples: the totals at which everyone keeps to a whole amount, and the profiles.
 
 At a whole total T, client n keeps to every whole amount up to u_n(T) rounded down, or with
-h_n >= T to all it has (see `individual`). Those with h_n >= T > S have no more than S together.
+h_n >= T to all it has (see `bounds`). Those with h_n >= T > S have no more than S together.
 So a whole profile of total T exists if and only if the bounds, rounded down, add up to T or more.
 
 The feasible totals need not be contiguous: as T increases by one sample, the amount lost to
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from fedaccord.agreement.bounds import Bounds, is_rising, least_bounds, steepest
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.individual import Bounds, is_rising, least_bounds, steepest
 from fedaccord.numbers import BoolArray, FloatArray
 
 _BLOCK = 65_536
@@ -125,7 +125,7 @@ def _cut(
 class _Ceilings:
     """Upper limits on one row's bounds, rounded down, over intervals of totals.
 
-    Some clients' bounds are known to increase with T. For the others see `individual`: under
+    Some clients' bounds are known to increase with T. For the others see `bounds`: under
     reversion a free rider's grows at most in proportion to T - S, that of a client that contributes
     all it has at the equilibrium decreases and then increases, and that of one in between grows at
     most at its steepest rate.
