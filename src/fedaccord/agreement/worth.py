@@ -2,7 +2,8 @@
 
 Everything is read off the law of the loss. Client n's model is as good as A(q_n m_n) alone, A(X*)
 at the equilibrium and A(X) as agreed. In a slot the agreement saves the client
-rho_n (A(X*) - A(X)) - E_n (x_n - x*_n). That is compared with what is at stake, the part of its cost that data can change:
+rho_n (A(X*) - A(X)) - E_n (x_n - x*_n). That is compared with what is at stake, the part of its
+cost that data can change:
 
     stake_n = rho_n (A(X*) - floor) + E_n x*_n
 
