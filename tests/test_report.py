@@ -1,6 +1,7 @@
 """The HTML page: self-contained, correct, and safe with any names."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.files.consortium import example_consortium
+from fedaccord.files.provenance import Note, Provenance, Source
 from fedaccord.numbers import write
 from fedaccord.repeated.match import play
 from fedaccord.repeated.strategies import AnyStrategy, DeviateOnce, FreeRide, Selfish
 from fedaccord.repeated.tolerance import find_tolerance
-from fedaccord.report import render_account, render_report
+from fedaccord.report import Origin, render_account, render_report
 from fedaccord.summaries.clients import choose_clients
 from fedaccord.summaries.match import account_of
 
@@ -66,6 +68,62 @@ def test_the_story_of_the_example() -> None:
         "by reversion for ever",
     ):
         assert words in " ".join(text.split())
+
+
+def look_of(page: str) -> list[str]:
+    """The colours of the boxes with verdicts."""
+    return re.findall(r'class="verdict ([a-z ]+)"', page)
+
+
+def test_the_report_stands_alone() -> None:
+    agreement = fa.solve_agreement(example_consortium(), punishment="suspension", margin=0.01)
+    notes = (Note("St Mary", "valuation", "640_000", 'interview: <b>500 cases</b> & "more"'),)
+    source = Source("consortium.toml", "ab" * 32)
+    origin = Origin("2026-05-04", Provenance((source,), notes))
+    page = render_report(fa.certify(agreement), origin=origin)
+    text = " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    for words in (
+        "2026-05-04",
+        f"consortium.toml, SHA-256 {'ab' * 32}",
+        'St Mary valuation = 640_000 interview: <b>500 cases</b> & "more"',
+        "Currency EUR",
+        "A slot is 1 month",
+        "The law of the loss is the paper's, 1/sqrt(X G) + 1/G: it is assumed",
+        "What would break it Untrue statements: a member that states a lower valuation",
+        "Counts that nobody verifies",
+        "A model that does not age",
+        "Worth signing: all members together save 480.0 EUR in a slot, 5,760 EUR a year",
+        "Saved in a slot, EUR 480.0 5,760 EUR a year",
+        "Signatures By signing, each member agrees",
+        "Lakeside Clinic name, date, signature",
+    ):
+        assert words in text
+    assert text.count("name, date, signature") == 6
+
+
+def test_only_what_is_worth_it_for_everybody_is_green() -> None:
+    hospitals = example_consortium()
+    kind = {"punishment": "suspension", "margin": 0.01}
+    cents = fa.solve_agreement(hospitals, **kind)  # type: ignore[arg-type]
+    assert look_of(page_of(cents)) == ["holds doubtful"]  # half a euro for Lakeside
+    rich = fa.Consortium(
+        valuation=[9e6] * 6, cost_per_sample=1.0, samples=2e4, rounds=50, discount_factor=0.9,
+        currency="EUR", slot="1 month",
+    )  # fmt: skip
+    assert look_of(page_of(fa.solve_agreement(rich, **kind))) == ["holds"]  # type: ignore[arg-type]
+    edge = fa.solve_agreement(rich, objective="most data", punishment="reversion")
+    assert fa.certify(edge).slack.min() < 1e-6
+    assert look_of(page_of(edge)) == ["holds doubtful", "holds doubtful"]
+
+
+def test_everyone_gives_all_is_shown_as_good_news() -> None:
+    small = fa.Consortium(
+        valuation=[1e6, 2e6], cost_per_sample=1e-6, samples=10, rounds=50, discount_factor=0.9
+    )
+    page = page_of(fa.solve_agreement(small))
+    assert look_of(page) == ["holds"]
+    assert "Everyone trains on all it has, without an agreement" in page
+    assert "Signatures" not in page
 
 
 def test_suspension_in_the_report() -> None:

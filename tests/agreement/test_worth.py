@@ -212,9 +212,7 @@ def test_the_record() -> None:
     record = fa.worth(agreed(measured(), [100.0, 50.0])).to_dict()
     assert record["verdict"] == "hardly worth the paper"
     assert record["saving_band"][0] < record["saving_per_slot"] < record["saving_band"][1]
-    assert [row["verdict"] for row in record["clients"]] == [
-        "hardly worth the paper",
-        "not worth it",
-    ]
+    verdicts = [row["verdict"] for row in record["clients"]]
+    assert verdicts == ["hardly worth the paper", "not worth it"]
     with pytest.raises(InvalidInput, match="agreed: must be of type Agreement or Certificate"):
         fa.worth(two())  # type: ignore[arg-type]

@@ -244,3 +244,36 @@ def test_notes_on_a_spreadsheet_are_printed_once_on_stderr(run: Run) -> None:
     assert result.stderr == NOTES
     assert json.loads(result.stdout)["consortium"]["samples"] == 42_500
     assert run("solve", "c.toml").stderr == NOTES  # for every command, not only the first
+
+
+def test_the_usual_margin_is_for_files_only(run: Run) -> None:
+    run("init")
+    assert solve_json(run, "consortium.toml")["agreement"]["margin"] == 0.01
+    assert solve_json(run, "consortium.toml", "--margin", "0")["agreement"]["margin"] == 0.0
+    assert solve_json(run, "--paper")["agreement"]["margin"] == 0.0
+    played = json.loads(run("play", "consortium.toml", "--format", "json").stdout)
+    assert played["agreement"]["margin"] == 0.01
+
+
+def test_a_knife_edge_is_told_first(run: Run) -> None:
+    run("init")
+    words = ("solve", "consortium.toml", "--punishment", "reversion")
+    lines = run(*words, "--margin", "0").stdout.splitlines()
+    assert lines[2].startswith("Knife-edge: Riverside and Lakeside Clinic are exactly indifferent")
+    assert lines[3].endswith("(--margin 0.01)")
+    assert "Knife-edge" not in run(*words).stdout
+
+
+def test_what_it_is_worth(run: Run) -> None:
+    run("init")
+    worth = solve_json(run, "consortium.toml")["worth"]
+    assert (worth["verdict"], worth["currency"], worth["slots_per_year"]) == (
+        *("worth signing", "EUR"),
+        12.0,
+    )
+    assert worth["saving_per_year"] == pytest.approx(12 * worth["saving_per_slot"])
+    assert worth["clients"][4]["verdict"] == "hardly worth the paper"
+    assert worth["saving_band"] is None  # the law is assumed
+    text = run("solve", "consortium.toml").stdout
+    assert "Cost of a slot to all together, EUR" in text
+    assert "EUR saved" in text

@@ -12,7 +12,7 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import AoT, Item
+from tomlkit.items import AoT, Item, Table
 
 from fedaccord.files.reading import MEGABYTE, TOML_LIMIT, read_text
 
@@ -89,8 +89,8 @@ def _notes(document: Any) -> Iterator[Note]:
 
 def _of_table(table: Any, whose: str, inside: str = "") -> Iterator[Note]:
     for key, value in table.items():
-        if isinstance(value, Item) and value.trivia.comment:
+        if isinstance(value, Table):
+            yield from _of_table(value, whose, f"{inside}{key}.")
+        elif isinstance(value, Item) and value.trivia.comment:
             comment = value.trivia.comment.lstrip("# ").strip()
             yield Note(whose, inside + key, value.as_string(), comment)
-        elif isinstance(value, dict) and not inside:
-            yield from _of_table(value, whose, f"{key}.")
