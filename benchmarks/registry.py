@@ -10,6 +10,7 @@ NAMES = (
     "individual",
     "uniform",
     "batch",
+    "law",
     "suspension",
     "play",
     "nashopt",
