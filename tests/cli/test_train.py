@@ -33,7 +33,9 @@ def test_the_json_contract(run: Run) -> None:
     assert list(answer) == [
         *("dataset", "task", "engine"),
         *("scale", "profiles", "alone"),  # added
-        *("runs", "notes", "skew"),
+        "runs",
+        "predictions",  # added
+        *("notes", "skew"),
     ]
     assert (answer["dataset"], answer["task"]) == ("digits", "softmax")
     assert answer["engine"] == "vectorised"
