@@ -89,8 +89,11 @@ def test_resampled_means_have_the_variance_of_the_seeds_and_examples() -> None:
     examples = np.clip(FALLING[:, np.newaxis] + rng.normal(0, 0.1, 40), 0, None)
     curve = Curve(SIZES, range(8), values, by_example=examples)
     drawn = curve.resampled(20_000, np.random.default_rng(2))
-    expected = values.var(axis=1, ddof=1) / 8 + examples.var(axis=1, ddof=1) / 40
+    by_seed_alone = curve.widening**2 * values.var(axis=1, ddof=1) / 8
+    expected = by_seed_alone + examples.var(axis=1, ddof=1) / 40
     assert drawn[:-1].var(axis=1) == pytest.approx(expected[:-1], rel=0.05)
+    same = curve.resampled(20_000, np.random.default_rng(2), same_examples=True)
+    assert same[:-1].var(axis=1) == pytest.approx(by_seed_alone[:-1], rel=0.05)
     assert drawn.mean(axis=1) == pytest.approx(FALLING, abs=1e-3)
 
 
@@ -101,3 +104,23 @@ def test_the_whole_pool_is_taken_to_be_as_noisy_as_smaller_sizes_suggest() -> No
     assert curve.noise[-1] > 0.005
     spread = np.sqrt((curve.seed_factors[-1] ** 2).sum() * 5)
     assert spread == pytest.approx(curve.noise[-1])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "quantile"), [(2, 6.314), (3, 2.920), (5, 2.132), (10, 1.833), (31, 1.697)]
+)
+def test_few_seeds_are_made_up_for_by_students_t(seeds: int, quantile: float) -> None:
+    curve = Curve(SIZES, range(seeds), by_seed(FALLING, seeds=seeds))
+    assert curve.widening == pytest.approx(quantile / 1.645, rel=1e-3)  # from printed tables
+
+
+def test_the_noise_of_a_fall_is_that_of_paired_runs() -> None:
+    values = by_seed(FALLING, noise=0.02, seeds=8)
+    examples = np.clip(FALLING[:, np.newaxis] + by_seed(0 * FALLING, 0.1, 40), 0, None)
+    curve = Curve(SIZES, range(8), values, by_example=examples)
+    seeds = curve.widening * (values[1] - values[3]).std(ddof=1)
+    assert curve.noise_of_fall(240.0, 960.0, runs=4) == pytest.approx(seeds / 2)
+    others = (examples[1] - examples[3]).std(ddof=1)
+    both = curve.noise_of_fall([240.0, 240.0], [960.0, 240.0], runs=4, examples=9)
+    assert both == pytest.approx([np.hypot(seeds / 2, others / 3), 0.0])
+    assert curve.noise_of_fall(0.0, 960.0, runs=4) == curve.noise_of_fall(120.0, 960.0, runs=4)

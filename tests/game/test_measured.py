@@ -72,6 +72,24 @@ def test_the_band_of_new_runs_covers_what_they_measure(truth: Law) -> None:
     assert narrower == 40
 
 
+def test_the_band_of_a_gain_adds_the_noise_of_runs_and_examples() -> None:
+    evidence = fit_law(measured(TRUTHS["the paper's"], 1, examples=200)).evidence
+    assert evidence is not None
+
+    def width(runs: int, examples: int) -> float:
+        low, high = evidence.band_of_gain(500.0, 1000.0, runs=runs, examples=examples)
+        return float(high - low)
+
+    low, high = evidence.band_of_fall(500.0, 1000.0)
+    assert width(10, 200) > width(10, 10**9) > float(high - low)
+    assert width(10**9, 10**9) == pytest.approx(float(high - low), rel=1e-3)
+    assert width(10, 0) < width(10, 200) < width(1, 200)
+    lows, highs = evidence.band_of_gain([250.0, 500.0], 1000.0, runs=10)
+    assert lows.shape == highs.shape == (2,)
+    with pytest.raises(InvalidInput, match="runs: must be"):
+        width(0, 0)
+
+
 def test_test_examples_widen_the_band() -> None:
     truth = TRUTHS["the paper's"]
     widths = []
