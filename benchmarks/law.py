@@ -1,4 +1,4 @@
-"""A law of the loss with four terms against the paper's: one large consortium, a batch, many laws."""
+"""A law of the loss with four terms against the paper's: one large consortium, a batch, laws."""
 
 import numpy as np
 

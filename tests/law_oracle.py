@@ -202,8 +202,9 @@ def random_games(
 ) -> Games:
     """Random laws of one to four terms, and clients to whom they matter.
 
-    With `calm`, no client has most of the samples, and all are patient. With `personal`, each client has its own law; with `empty`, laws are finite without data and
-    no client's first sample pays. Some exponents are those with formulas of their own.
+    With `calm`, no client has most of the samples, and all are patient. With `personal`, each
+    client has its own law; with `empty`, laws are finite without data and no client's first sample
+    pays. Some exponents are those with formulas of their own.
     """
     rng = np.random.default_rng(seed)
     shape = (games, clients)

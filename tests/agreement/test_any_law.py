@@ -136,7 +136,7 @@ def test_individual_agreements_of_10_000_random_laws_of_large_clients(seed: int)
 
 
 def converted_by_hand(games: Games, batch: Batch) -> BoolArray:
-    """Free riders from client l on: the first by b_n with b_n times the number from it on above 1."""
+    """Free riders from client l on: the first whose b_n times the number from it on is above 1."""
     worth = games.worth(batch.equilibrium_total[:, np.newaxis])
     free = batch.equilibrium_profile == 0
     result = np.zeros(free.shape, dtype=bool)
