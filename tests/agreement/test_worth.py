@@ -76,7 +76,9 @@ def test_without_a_slot_nothing_is_said_per_year() -> None:
 
 def test_fees_and_the_floor_are_not_at_stake() -> None:
     profile = [100.0, 50.0]
-    dear = two(communication_cost=1e6, server_fee=1e6, law=dataclasses.replace(LAW, floor=0.9))
+    dear = two(
+        communication_cost=1e6, server_fee=1e6, law=dataclasses.replace(LAW, floor=np.array(0.9))
+    )
     plain, other = (fa.worth(agreed(each, profile)) for each in (two(), dear))
     assert other.stake == pytest.approx(plain.stake)
     assert other.saving.value == pytest.approx(plain.saving.value, abs=1e-6)
@@ -131,7 +133,8 @@ def test_what_does_not_hold_gets_no_verdict() -> None:
     certificate = fa.certify(agreement)
     assert not certificate.holds
     found = fa.worth(certificate)
-    assert found.verdict is found.verdicts is None
+    assert found.verdict is None
+    assert found.verdicts is None
     none = fa.worth(fa.solve_agreement(two(samples=5.0)))
     assert none.verdict is None
     assert none.saving_per_slot == 0.0
