@@ -44,7 +44,7 @@ def test_demo_tells_one_story_on_the_terminal_on_its_page_and_in_its_files(run: 
     said = " ".join(result.stdout.split())
     for words in (
         *("Measured with 66 trainings and 1,397 test images", "free-ride", "Of 400 images only"),
-        *("EUR together in a slot of 3 months", "laws that fit the measurements"),
+        *("EUR in a slot of 3 months", "laws that fit the measurements"),
         *("Proved: no client gains by slipping", "Assumed, not proved:", "Wrote page.html"),
     ):
         assert words in said

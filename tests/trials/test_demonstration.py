@@ -5,7 +5,7 @@ import pytest
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.files.consortium import demo_consortium
-from fedaccord.game.measured import LEVEL
+from fedaccord.game.curve import LEVEL
 from fedaccord.summaries.demo import Story
 from fedaccord.trials.demonstration import (
     agree_in_demo,

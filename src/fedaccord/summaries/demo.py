@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fedaccord.agreement.worth import worth
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.curve import LEVEL
+from fedaccord.game.money import money
 from fedaccord.numbers import write
 from fedaccord.summaries.prediction import (
     gain_in_words,
@@ -14,6 +16,7 @@ from fedaccord.summaries.prediction import (
     where_it_lies,
 )
 from fedaccord.summaries.words import listed
+from fedaccord.summaries.worth import verdict_sentence
 
 if TYPE_CHECKING:
     from fedaccord.agreement.certificate import Certificate
@@ -119,22 +122,24 @@ def agreed_sentence(certificate: "Certificate") -> str:
     law, before, after = consortium.law, agreement.equilibrium.total, agreement.total
     assert law.evidence is not None
     low, high = (100 * float(end) for end in law.evidence.band_of_fall(before, after))
-    saved, least = write([float(agreement.saving.sum()), float(agreement.saving.min())])
+    least = money(write([float(agreement.saving.min())])[0], consortium.currency)
     return (
         f"With {after:,.0f} images they would reach {_accuracy(law, after)} accuracy: the law "
-        f"predicts {low:+.2f} to {high:+.2f} points. After the cost of labels they save {saved} "
-        f"{consortium.currency} together in a slot of {consortium.slot}, and no hospital saves "
-        f"less than {least}.{_held(certificate)}"
+        f"predicts {low:+.2f} to {high:+.2f} points. "
+        f"{verdict_sentence(worth(certificate), 'member')} No hospital saves less than {least} in "
+        f"a slot of {consortium.slot}.{_held(certificate, law.evidence.resamples)}"
     )
 
 
-def _held(certificate: "Certificate") -> str:
+def _held(certificate: "Certificate", resamples: int) -> str:
+    """For how many laws it holds; the last of them are the resampled ones."""
     under, fresh = certificate.under_laws, certificate.under_fresh_laws
     if under is None or fresh is None:
         return ""
+    held = int(under.keeps[-resamples:].all(axis=1).sum())
     return (
-        f" The agreement holds for {under.held:,} of {under.laws:,} laws that fit the "
-        f"measurements, and for {fresh.held:,} of {fresh.laws:,} fresh ones."
+        f" The agreement holds for {held:,} of {resamples:,} laws that fit the measurements, and "
+        f"for {fresh.held:,} of {fresh.laws:,} fresh ones."
     )
 
 
