@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.measure import Timing
 from benchmarks.row import Row
+from fedaccord.game.law import Law
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
@@ -94,7 +95,9 @@ def _reply(name: str, ask: Ask, rounds: int) -> Reply:
             content = {"ratio": _ratio(name, rounds), "samples": SAMPLES[name]}
         case "rank":
             standing = Standing(*(body[key] for key in Standing._fields))
-            alone = own_equilibrium(_ratio(name, rounds), SAMPLES[name], rounds, standing)
+            alone = own_equilibrium(
+                _ratio(name, rounds), SAMPLES[name], Law.paper(rounds), standing
+            )
             content = {"contribution": alone}
         case "offer":
             content = {"accepts": True}

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedaccord.agreement.punishment import Punishment, Reversion
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.law import Law
+from fedaccord.game.law import ARRAYS, Law
 from fedaccord.numbers import BoolArray, FloatArray
 
 HALVINGS = 60
@@ -65,8 +65,10 @@ class Games:
     def consortium(self, game: int, quality: FloatArray | float = 1.0) -> Consortium:
         """One of the games; `quality` changes nothing but how samples are counted."""
         one = self.law()
-        arrays = (one.value, one.unit, one.shift, one.exponent)
-        law = Law(*(np.ascontiguousarray(values[:, game]) for values in arrays))
+        own: dict[str, Any] = {
+            name: np.ascontiguousarray(getattr(one, name)[:, game]) for name in ARRAYS
+        }
+        law = Law(**own)
         return Consortium(
             valuation=self.ratio[game],
             cost_per_sample=np.broadcast_to(quality, self.ratio[game].shape),
@@ -128,7 +130,7 @@ class Enforcement:
         delta, slots = np.maximum(games.patience - games.margin, 0.0), games.punishment.slots
         self.weight = delta / (1.0 - delta)
         if slots is not None:
-            self.weight = sum(delta**t for t in range(1, slots + 1))
+            self.weight = np.sum([delta**t for t in range(1, slots + 1)], axis=0)
 
     def punished(self, total: FloatArray) -> FloatArray:
         """The cost of a slot of the punishment."""
@@ -227,8 +229,11 @@ def random_games(
     weight = 10.0 ** rng.uniform(-1.0, 1.0, laws) * (everything + shift) ** power
     weight[1:] *= rng.random((terms - 1, *laws[1:])) < 0.9  # some have fewer terms
     wanted = rng.choice([0.3, 0.9, 1.1, 1.5], size=shape) * rng.uniform(0.9, 1.1, shape)
+    weight, shift, power = (np.broadcast_to(one, (terms, *shape)) for one in (weight, shift, power))
     draft = Games(
-        *(np.broadcast_to(one, (terms, *shape)) for one in (weight, shift, power)),
+        weight,
+        shift,
+        power,
         ratio=np.ones(shape),
         samples=samples,
         patience=rng.uniform(0.9, 0.98, shape)

@@ -6,6 +6,7 @@ none of many larger totals (or levels) the most that each client keeps to adds u
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -288,12 +289,13 @@ def test_quality_is_the_same_game_in_other_units(seed: int) -> None:
     rng = np.random.default_rng(seed)
     quality = 10.0 ** rng.uniform(-1.0, 1.0, games.samples.shape[1])
     plain, weighed = games.consortium(0), games.consortium(0, quality)
-    options = {"punishment": games.punishment, "nobody_worse": games.nobody_worse}
-    for kind, objective in (
+    options: dict[str, Any] = {"punishment": games.punishment, "nobody_worse": games.nobody_worse}
+    asked: list[tuple[SolvedKind, Objective]] = [
         ("individual", "most data"),
         ("individual", "least total cost"),
         ("uniform", "most data"),
-    ):
+    ]
+    for kind, objective in asked:
         one, other = (
             fa.solve_agreement(c, kind, objective=objective, margin=games.margin, **options)
             for c in (plain, weighed)

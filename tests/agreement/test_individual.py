@@ -6,6 +6,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement import individual
+from fedaccord.agreement.bounds import Bounds
 from fedaccord.agreement.enforcement import scale_one
 from fedaccord.agreement.intervals import by_halving
 from tests.consortia import with_patience, with_satiation
@@ -46,7 +47,7 @@ def test_bounds_are_roots_of_the_condition(seed: int) -> None:
     consortium = with_satiation(satiation, data, rng.uniform(0.02, 0.98, size))
     equilibrium = fa.solve_equilibrium(consortium)
     totals = np.linspace(equilibrium.total * 1.0001, data.sum(), 300)
-    bounds = individual.Bounds(scale_one(equilibrium))
+    bounds = Bounds(scale_one(equilibrium))
     found = bounds.at(totals[:, np.newaxis])
     # the oracle bisects 1/128 of the data 60 times, with a tolerance of 1e-13 of the amounts,
     # which a slope of delta >= 0.02 turns into 1e-11
@@ -58,7 +59,7 @@ def test_bounds_are_continuous_for_positive_discount_factors() -> None:
     """In steps of the total ten times smaller, it changes ten times less."""
     consortium = with_satiation([100.0, 96.0, 90.0], [99.0, 300.0, 5.0], [0.05, 0.1, 0.9])
     equilibrium = fa.solve_equilibrium(consortium)
-    bounds = individual.Bounds(scale_one(equilibrium))
+    bounds = Bounds(scale_one(equilibrium))
     low, high = equilibrium.total * 1.001, 404.0
     largest = []
     for count in (2_000, 20_000):
@@ -131,5 +132,5 @@ def test_a_million_clients() -> None:
     assert fa.certify(agreement).holds
     # and no larger total is feasible: everyone is at its bound
     game = scale_one(equilibrium)
-    bounds = individual.Bounds(game).at(np.array([[agreement.total * (1 + 1e-9)]]))
+    bounds = Bounds(game).at(np.array([[agreement.total * (1 + 1e-9)]]))
     assert bounds.sum() < agreement.total * (1 + 1e-9)

@@ -5,8 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fedaccord as fa
+from fedaccord.agreement.bounds import Bounds, is_concave
 from fedaccord.agreement.enforcement import ScaledGame, scale_one
-from fedaccord.agreement.individual import Bounds, is_concave
 from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray
 
