@@ -85,3 +85,10 @@ def test_demo_refuses_a_directory_that_cannot_be_made(run: Run) -> None:
     assert refused.exit_code == 2
     assert refused.stderr.startswith("Error: --files: taken: ")
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_demo_writes_its_page_to_a_web_page_only(run: Run) -> None:
+    refused = run("demo", "--report", "page.pdf")
+    assert refused.exit_code == 2
+    assert "name it .html" in " ".join(refused.stderr.split())
+    assert not list(Path().iterdir())

@@ -8,6 +8,7 @@ import typer
 
 from fedaccord.checks import check_installed
 from fedaccord.cli.console import output, working
+from fedaccord.cli.options import html_only
 from fedaccord.cli.outputs import check_writable, write_demo, write_file
 from fedaccord.errors import InvalidInput
 
@@ -26,6 +27,7 @@ def demo(
         typer.Option(
             "--report",
             metavar="FILE.html",
+            callback=html_only,
             show_default=False,
             help="Where to write the HTML report; default fedaccord-demo.html.",
         ),
