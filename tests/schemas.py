@@ -498,6 +498,8 @@ class InterviewClient(_Output):
     cost_per_sample: float
     samples: float
     discount_factor: float
+    quality: float
+    """What one of its samples is worth, in samples of quality 1."""
 
 
 class Interview(_Output):
