@@ -59,18 +59,23 @@ class PlayedProfile:
 
 
 def read_profiles(
-    agreement: Any, profiles: Any = None, punishment: Punishment | PunishmentName | None = None
+    agreement: Any,
+    profiles: Any = None,
+    punishment: Punishment | PunishmentName | None = None,
+    margin: float = 0.0,
 ) -> tuple[Consortium | None, dict[str, Any]]:
     """The profiles that `fedaccord.train` was given, by name, and the consortium if there is one.
 
     Each profile is then an agreement, an equilibrium, a match or an array of contributions.
     """
     if isinstance(agreement, Consortium):
-        return agreement, _of_consortium(agreement, profiles, punishment or "reversion")
+        return agreement, _of_consortium(agreement, profiles, punishment or "reversion", margin)
     if profiles is not None:
         raise InvalidInput("can be chosen only for a Consortium", field="profiles")
     if punishment is not None:
         raise InvalidInput("can be chosen only for a Consortium", field="punishment")
+    if margin:
+        raise InvalidInput("can be chosen only for a Consortium", field="margin")
     if isinstance(agreement, Mapping):
         named = {str(name): _checked(name, each) for name, each in agreement.items()}
     elif isinstance(agreement, Match):
@@ -109,7 +114,10 @@ def play_profiles(
 
 
 def _of_consortium(
-    consortium: Consortium, profiles: Any, punishment: Punishment | PunishmentName
+    consortium: Consortium,
+    profiles: Any,
+    punishment: Punishment | PunishmentName,
+    margin: float,
 ) -> dict[str, Any]:
     """The profiles of a consortium: names of kinds, or a mapping from names to anything."""
     if profiles is None:
@@ -136,10 +144,10 @@ def _of_consortium(
             found[name] = equilibrium
         elif each == "suspension":
             terms = punishment if _suspends(punishment) else Suspension()
-            found[name] = solve_agreement(equilibrium, punishment=terms)
+            found[name] = solve_agreement(equilibrium, punishment=terms, margin=margin)
         elif each in ("uniform", "individual"):
             kind: Any = each
-            found[name] = solve_agreement(equilibrium, kind, punishment=punishment)
+            found[name] = solve_agreement(equilibrium, kind, punishment=punishment, margin=margin)
         else:
             raise InvalidInput(f"must be one of {', '.join(KINDS)}, got {each!r}", field="profiles")
     _consortium_of(found, consortium)

@@ -74,6 +74,7 @@ def train(
     slots: int | None = None,
     strategies: "Strategies | None" = None,
     punishment: "Punishment | PunishmentName | None" = None,
+    margin: float = 0.0,
     skew: float | None = None,
     scale: float | None = None,
     seeds: int | None = None,
@@ -110,6 +111,7 @@ def train(
         strategies: what clients do instead of keeping to the agreement, as in
             `fedaccord.repeated.play`.
         punishment: for a consortium: what follows a slip; reversion for ever by default.
+        margin: for a consortium: how much less patient than stated the clients may be.
         skew: gives each client its own mixture of labels: alpha of a Dirichlet distribution.
         scale: examples of the dataset per sample of a client. By default 1, or as many as fit if a
             client has more samples than the dataset has examples.
@@ -134,7 +136,7 @@ def train(
     check_whole("seed", seed, least=0)
     folder = _checkpoint_folder(checkpoint, resume)
     _tell(progress, 0, 0, "Solving")
-    consortium, named = read_profiles(agreement, profiles, punishment)
+    consortium, named = read_profiles(agreement, profiles, punishment, margin)
     if flower:
         _check_one_agreement(named)
         named = {name: _offered(each, rounds) for name, each in named.items()}

@@ -10,6 +10,7 @@ from fedaccord.cli.console import output, say_where_from
 from fedaccord.cli.options import (
     FileArgument,
     FormatOption,
+    MarginOption,
     PaperOptions,
     PunishmentOptions,
     ReportOption,
@@ -17,6 +18,7 @@ from fedaccord.cli.options import (
     choose_consortium,
     from_one,
     from_zero,
+    margin_or_usual,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_runs, write_training
@@ -123,6 +125,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the checkpoints in that directory.")
     ] = False,
+    margin: MarginOption = None,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
@@ -162,6 +165,7 @@ def train(
             slots=slots,
             strategies=strategies,
             punishment=punishment.chosen(file),
+            margin=margin_or_usual(margin, file),
             skew=skew,
             scale=scale,
             seeds=seeds,
