@@ -69,7 +69,12 @@ class NextMeasurement(Record):
 
 
 def next_measurement(
-    law: Law, total: float, after: float, *, seeds: int | None = None
+    law: Law,
+    total: float,
+    after: float,
+    *,
+    seeds: int | None = None,
+    most: float | None = None,
 ) -> NextMeasurement:
     """What to measure next to know the fall from `total` to `after` samples better.
 
@@ -78,6 +83,7 @@ def next_measurement(
         total: X, where the fall begins.
         after: Y, where it ends.
         seeds: How many more seeds can be trained; as many as there are unless given.
+        most: How many samples there are to train on; up to twice the largest size unless given.
     """
     if law.evidence is None:
         raise InvalidInput("must be a measured law", field="law")
@@ -91,7 +97,10 @@ def next_measurement(
     drawn = laws_of(curve, _drawn(curve, curve.seed_factors, rng))
     falls = drawn.fall(total, after - total)[:, 0]
     by_examples = _by_examples(curve, total, after, rng)
-    sizes = np.concatenate([curve.sizes, curve.largest * np.array(_FURTHER)])
+    further = curve.largest * np.array(_FURTHER)
+    if most is not None:
+        further = further[further <= most]
+    sizes = np.concatenate([curve.sizes, further])
     left = _left(falls, drawn.loss(sizes), _noise(curve, sizes) ** 2 / more)
     best = int(np.argmin(left))
     now = float(falls.var()) + by_examples

@@ -288,7 +288,9 @@ def law_sentences(
     said += filter(None, [uncertainty_sentence(certificate.agreement, for_the_fit)])
     before, after = certificate.agreement.equilibrium.total, certificate.agreement.total
     if 0 < before < after:
-        said.append(next_measurement(law, before, after).sentence)
+        consortium = certificate.agreement.consortium
+        most = consortium.total_of(consortium.samples)
+        said.append(next_measurement(law, before, after, most=most).sentence)
     return said
 
 

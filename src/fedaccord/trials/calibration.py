@@ -113,7 +113,7 @@ class Calibration(Record):
     def next(self) -> NextMeasurement:
         """Which further training would tell most about the second half of the data."""
         largest = self.curve.largest
-        return next_measurement(self.law, largest / 2, largest)
+        return next_measurement(self.law, largest / 2, largest, most=largest)
 
     @cached_property
     def alone(self) -> tuple[AloneScore, ...]:
