@@ -39,10 +39,7 @@ def settings() -> "list[Setting]":
         Setting("breast-cancer", "mlp", 290, 139, rate=0.5),
         Setting(UNSTABLE[0], UNSTABLE[1], 870, 463, rate=UNSTABLE[2]),
     ]
-    mnist = [
-        Setting("mnist", "softmax", 2320, 2000),
-        Setting("mnist", "mlp", 580, 1000, rate=0.5),
-    ]
+    mnist = [Setting("mnist", "softmax", 2320, 2000)]
     return small + mnist if "FEDACCORD_DATA" in os.environ else small
 
 

@@ -74,8 +74,8 @@ class Coverage:
     truth: str
     curves: int
     covered: int
-    by_normal: int
-    """The same if the noise that was estimated from few seeds is taken to be exact."""
+    by_resampling: int
+    """The same by resampling alone: as if noise were known, and without the mirror image."""
 
 
 @dataclass(frozen=True)
@@ -136,20 +136,20 @@ def outcomes_of(simulation: Simulation) -> Iterator[Outcome]:
 def coverage_of(simulation: Simulation) -> Coverage:
     """How often the band of the fall contains it."""
     start, best = simulation.start, simulation.best
-    covered = by_normal = 0
+    covered = by_resampling = 0
     for law in simulation.laws:
         assert law.evidence is not None
         bands = (
             law.evidence.band_of_fall(start, best),
-            _band_by_normal(law.evidence.curve, start, best),
+            _band_by_resampling(law.evidence.curve, start, best),
         )
         inside = [bool(low <= simulation.fall <= high) for low, high in bands]
-        covered, by_normal = covered + inside[0], by_normal + inside[1]
-    return Coverage(simulation.name, len(simulation.laws), covered, by_normal)
+        covered, by_resampling = covered + inside[0], by_resampling + inside[1]
+    return Coverage(simulation.name, len(simulation.laws), covered, by_resampling)
 
 
-def _band_by_normal(curve: Curve, start: float, best: float) -> tuple[float, float]:
-    """The band as it would be if the noise were known."""
+def _band_by_resampling(curve: Curve, start: float, best: float) -> tuple[float, float]:
+    """The band that resampling alone gives."""
     rng = np.random.default_rng(0)
     drawn = curve.seed_factors @ rng.standard_normal((len(curve.seeds), RESAMPLES))
     falls = laws_of(curve, curve.mean[:, np.newaxis] + drawn).fall(start, best - start)
@@ -197,13 +197,13 @@ def tables(outcomes: Sequence[Outcome], bands: Sequence[Coverage]) -> dict[str, 
             one.truth,
             one.curves,
             f"{one.covered / one.curves:.2f}",
-            f"{one.by_normal / one.curves:.2f}",
+            f"{one.by_resampling / one.curves:.2f}",
         ]
         for one in bands
     ]
     return {
         "simulated": markdown(headings, rows),
-        "coverage": markdown(["truth", "curves", "inside", "noise taken to be exact"], inside),
+        "coverage": markdown(["truth", "curves", "inside", "by resampling alone"], inside),
     }
 
 

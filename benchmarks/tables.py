@@ -7,6 +7,7 @@ import csv
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -17,10 +18,11 @@ Result = TypeVar("Result")
 
 def write_csv(file: Path, results: Sequence[Any]) -> None:
     """One line for each result, a dataclass."""
-    rows = [asdict(one) for one in results]
-    lines = [",".join(rows[0])]
-    lines += [",".join(f"{value}" for value in row.values()) for row in rows]
-    write_whole(file, ("\n".join(lines) + "\n").encode())
+    text = StringIO()
+    writer = csv.DictWriter(text, list(asdict(results[0])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(one) for one in results)
+    write_whole(file, text.getvalue().encode())
 
 
 def read_csv(file: Path, kind: type[Result]) -> list[Result]:

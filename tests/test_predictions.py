@@ -66,4 +66,4 @@ def test_an_agreement_for_all_laws_holds_under_the_truth_more_often() -> None:
     robust, fit = made[simulated_calibrations.ROBUST], made["the fit"]
     assert robust.holds >= fit.holds
     assert robust.total < fit.total
-    assert 0 <= simulated_calibrations.coverage_of(simulation).by_normal <= 3
+    assert 0 <= simulated_calibrations.coverage_of(simulation).by_resampling <= 3

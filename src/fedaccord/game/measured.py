@@ -142,10 +142,11 @@ class Evidence(Record):
         )
 
     def band(self, total: npt.ArrayLike, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-        """Between which values A(X) is for this part of the resampled laws."""
+        """Between which values A(X) is, by the resampled laws."""
         at = np.asarray(total, dtype=np.float64)
         losses = self.resampled.loss(at.reshape(1, -1))
-        return self._quantiles(losses, level, at.shape)
+        low, high = _band(losses, self.law.loss(at.ravel()), level)
+        return np.maximum(low, 0.0).reshape(at.shape), high.reshape(at.shape)
 
     def band_of_fall(
         self, total: npt.ArrayLike, after: npt.ArrayLike, level: float = LEVEL
@@ -156,7 +157,9 @@ class Evidence(Record):
         """
         at, end = _as_pairs(total, after)
         falls = self.resampled.fall(at, end - at)
-        return self._quantiles(falls, level, np.broadcast_shapes(np.shape(total), np.shape(after)))
+        low, high = _band(falls, self.law.fall(at, end - at)[0], level)
+        shape = np.broadcast_shapes(np.shape(total), np.shape(after))
+        return np.maximum(low, 0.0).reshape(shape), high.reshape(shape)
 
     def band_of_gain(
         self,
@@ -187,13 +190,8 @@ class Evidence(Record):
         falls = laws.fall(at, end - at)
         drawn = np.random.default_rng([self.seed, 4]).standard_normal(falls.shape)
         falls = falls + drawn * self.curve.noise_of_fall(at, end, runs, examples)
-        return self._quantiles(falls, level, np.broadcast_shapes(np.shape(total), np.shape(after)))
-
-    def _quantiles(
-        self, values: FloatArray, level: float, shape: tuple[int, ...]
-    ) -> tuple[FloatArray, FloatArray]:
-        check_number("level", level, above=0, below=1)
-        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = _band(falls, self.law.fall(at, end - at)[0], level)
+        shape = np.broadcast_shapes(np.shape(total), np.shape(after))
         return low.reshape(shape), high.reshape(shape)
 
     @cached_property
@@ -235,6 +233,17 @@ class Evidence(Record):
             "resamples": self.resamples,
             "objections": self.objections,
         }
+
+
+def _band(draws: FloatArray, fitted: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """As far to each side as the draws (rows) reach, or their mirror image about what was fitted.
+
+    Where weights of a mixture cannot become smaller the draws pile up on one side, although the
+    truth may be as far off on the other.
+    """
+    check_number("level", level, above=0, below=1)
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.minimum(low, 2 * fitted - high), np.maximum(high, 2 * fitted - low)
 
 
 def _as_pairs(total: npt.ArrayLike, after: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
