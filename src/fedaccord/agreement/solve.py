@@ -57,8 +57,8 @@ _NO_USE = {
     "fairest": "none leaves every client at least as well off as at the equilibrium",
 }
 _NOT_FOR_ALL = (
-    "there is one for the fitted law of the loss, but none that holds for every law that fits the "
-    "measurements as well: measure more sizes or seeds"
+    "none holds for every law of the loss that fits the measurements, which are too vague: measure "
+    "with more seeds or test examples"
 )
 _TOO_MILD = (
     "suspension deters too little: what a suspended client keeps, its old model or its fees, is "

@@ -200,6 +200,7 @@ def alternatives_to(agreement: Agreement) -> Alternatives:
         punishment=agreement.punishment,
         nobody_worse=agreement.nobody_worse,
         first_converted=agreement.first_converted_by or "paper",
+        robust=agreement.robust,
     )
     found: dict[str, Agreement] = {}
     if not _reverts(agreement):

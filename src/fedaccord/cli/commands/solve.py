@@ -45,6 +45,13 @@ def solve(
             "first that works (feasible).",
         ),
     ] = None,
+    fitted_law: Annotated[
+        bool,
+        typer.Option(
+            "--fitted-law",
+            help="With a measured law: agree by the fitted one alone, not by all that fit.",
+        ),
+    ] = False,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
@@ -69,6 +76,8 @@ def solve(
         raise InvalidInput("--first-converted: needs --agreement uniform")
     check_writable(report, profile_out, inputs=[file])
     consortium = choose_consortium(file, setting)
+    if fitted_law and consortium.law.evidence is None:
+        raise InvalidInput("--fitted-law: the law of this consortium was not measured")
 
     import fedaccord as fa
     from fedaccord.summaries.agreement import alternatives_to
@@ -83,7 +92,12 @@ def solve(
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
         solved = fa.solve_agreement(
-            equilibrium, agreement, objective=chosen, whole_samples=whole_samples, **options
+            equilibrium,
+            agreement,
+            objective=chosen,
+            whole_samples=whole_samples,
+            robust=not fitted_law,
+            **options,
         )
         exists_from = fa.smallest_discount_factor(equilibrium, agreement, **options)
         others = alternatives_to(solved)
