@@ -25,9 +25,10 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.assumptions import Margins, assumptions_of, margins_of
 from fedaccord.agreement.laws import HeldUnder, held_under
+from fedaccord.agreement.loss import is_in_class
 from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
 from fedaccord.agreement.punishment import Reversion
-from fedaccord.agreement.search import best_alone, best_deviation, cost_of, is_in_class, total_of
+from fedaccord.agreement.search import best_alone, best_deviation, cost_of, total_of
 from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of, worth_of
 from fedaccord.checks import check_type
 from fedaccord.numbers import BoolArray, FloatArray

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.loss import slope_of
 from fedaccord.agreement.punishment import Reversion, Suspension
-from fedaccord.agreement.search import best_alone, best_deviation, lost_by, slope_of, total_of
+from fedaccord.agreement.search import best_alone, best_deviation, lost_by, total_of
 from fedaccord.agreement.threats import TOLERANCE, worth_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import ARRAYS, Law

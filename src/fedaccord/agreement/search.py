@@ -1,17 +1,15 @@
 """What the certificate is computed from: the cost function (eq. 5), and a search for what is best.
 
 Nothing here comes from a solver. The best amount of a client is searched for over [0, samples],
-not taken from Lemma 1 or a formula. Of the law of the loss only the numbers of its terms are taken;
-what it says is computed here once more.
+not taken from Lemma 1 or a formula. What the law of the loss says is computed once more, in `loss`.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
+from fedaccord.agreement.loss import Numbers, Term, loss_difference, loss_of, terms_of
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray
 
 _HALVINGS = 64
@@ -20,9 +18,6 @@ _HALVINGS = 64
 _APART = 2.0**-64
 """The factor between the amounts that are tried to bound the largest deviation that could pay."""
 
-_STEEP = 64.0
-"""Exponents above this make a term with a shift nearly an exponential."""
-
 _TOGETHER = 16_384
 """How many clients are searched for at once: as many as stay in a core's cache."""
 
@@ -30,59 +25,6 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN_STEPS = 60
 """Each step leaves 0.62 of the bracket, all of them 3e-13. The gain is flat at its maximum, so its
 own error is the square of that."""
-
-
-Numbers: TypeAlias = FloatArray | np.float64
-_Term: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-
-
-def is_in_class(law: Law) -> bool:
-    """Whether the law is a floor and powers that fall: convex, as the searches need it."""
-    positive = (law.unit > 0).all() and (law.exponent > 0).all()
-    not_negative = (law.value >= 0).all() and (law.shift >= 0).all()
-    numbers = (law.value, law.unit, law.shift, law.exponent, law.floor)
-    return bool(positive and not_negative and all(np.isfinite(given).all() for given in numbers))
-
-
-def _terms_of(law: Law, part: slice = slice(None)) -> list[_Term]:
-    """Value, unit, shift and exponent of each term, for some of the clients."""
-
-    def row(values: FloatArray, j: int) -> FloatArray:
-        one = np.asarray(values[min(j, len(values) - 1)])
-        return one if one.size == 1 else np.asarray(one[part])
-
-    given = (law.value, law.unit, law.shift, law.exponent)
-    value, unit, shift, exponent = given
-    return [
-        (row(value, j), row(unit, j), row(shift, j), row(exponent, j))
-        for j in range(max(map(len, given)))
-    ]
-
-
-def loss_of(law: Law, total: Numbers, part: slice = slice(None)) -> FloatArray:
-    """A(X) without the floor; infinite without data unless every term has a shift."""
-    result: FloatArray = np.zeros(())
-    with np.errstate(divide="ignore"):
-        for value, unit, shift, exponent in _terms_of(law, part):
-            result = result + value * _power(unit, shift, exponent, total)
-    return np.asarray(result)
-
-
-def _power(unit: FloatArray, shift: FloatArray, exponent: FloatArray, total: Numbers) -> FloatArray:
-    """(unit / (X + shift))^exponent; by logarithms where rounding would grow with the exponent."""
-    if np.all(exponent > _STEEP) and np.all(shift > 0.0):
-        return np.asarray(np.exp(-exponent * np.log1p((total + (shift - unit)) / unit)))
-    return np.asarray((unit / (total + shift)) ** exponent)
-
-
-def slope_of(law: Law, total: FloatArray) -> FloatArray:
-    """-A'(X): what one more sample is worth, in units of the loss."""
-    result: FloatArray = np.zeros(())
-    with np.errstate(divide="ignore"):
-        for value, unit, shift, exponent in _terms_of(law):
-            term = value * _power(unit, shift, exponent, total)
-            result = result + term * exponent / (total + shift)
-    return np.asarray(result)
 
 
 def cost_of(consortium: Consortium, contribution: FloatArray, total: Numbers) -> FloatArray:
@@ -110,39 +52,14 @@ def saving_of(
     # the sum of small differences is more exact than the difference of two large sums
     same = np.ndim(total_before) == 0
     change = total_of(consortium, profile - before) if same else total - total_before
-    better = loss_difference(_terms_of(consortium.law), total_before, total, change)
+    better = loss_difference(terms_of(consortium.law), total_before, total, change)
     return np.asarray(consortium.valuation * better - dearer)
 
 
 def lost_by(consortium: Consortium, low: FloatArray, high: Numbers) -> FloatArray:
     """What a total of `low` instead of `high` costs each client."""
-    better = loss_difference(_terms_of(consortium.law), low, high, high - low)
+    better = loss_difference(terms_of(consortium.law), low, high, high - low)
     return np.asarray(consortium.valuation * better)
-
-
-def loss_difference(
-    terms: list[_Term], before: Numbers, after: Numbers, change: Numbers
-) -> FloatArray:
-    """A(before) - A(after) for after = before + change.
-
-    Each term is compared from the smaller of both totals on, so that nothing cancels.
-    """
-    low, gap = np.minimum(before, after), np.abs(change)
-    result: FloatArray = np.zeros(())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for value, unit, shift, exponent in terms:
-            start = low + shift
-            if np.all(exponent == 0.5) and np.all(shift == 0.0):
-                roots = np.sqrt(before), np.sqrt(after)
-                term = gap / (roots[0] * roots[1] * (roots[0] + roots[1]))
-                result = result + value * np.sqrt(unit) * term
-            elif np.all(exponent == 2.0):
-                better = unit / (start + gap)
-                result = result + value * better**2 * (gap / start) * (2.0 + gap / start)
-            else:
-                lost = -np.expm1(-exponent * np.log1p(gap / start))
-                result = result + value * _power(unit, shift, exponent, low) * lost
-    return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, np.sign(change) * result))
 
 
 def best_deviation(
@@ -157,7 +74,7 @@ def best_deviation(
     for n in range(0, profile.size, _TOGETHER):
         part = slice(n, n + _TOGETHER)
         search = _Search(
-            _terms_of(consortium.law, part),
+            terms_of(consortium.law, part),
             totals[part],
             profile[part],
             consortium.valuation[part],
@@ -179,7 +96,7 @@ def best_alone(consortium: Consortium) -> FloatArray:
 class _Search:
     """Some clients, each searching for its best deviation while the others keep to the profile."""
 
-    law: list[_Term]
+    law: list[Term]
     total: FloatArray
     profile: FloatArray
     valuation: FloatArray
@@ -231,10 +148,7 @@ class _Search:
         while (amount > 0).any():
             reached = others + self.quality * amount
             with np.errstate(divide="ignore", over="ignore"):
-                lost = sum(
-                    value * _power(unit, shift, exponent, reached)
-                    for value, unit, shift, exponent in self.law
-                )
+                lost = sum(term.at(reached) for term in self.law)
                 cost = self.valuation * lost / self.price + amount
             most, amount = np.fmin(most, cost), amount * _APART
         return most

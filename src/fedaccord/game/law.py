@@ -424,11 +424,9 @@ class Law(Record):
         return self._sum(lambda term: term.loss(total))
 
     def _sum(self, part: Callable[[Term], FloatArray]) -> FloatArray:
-        first, *rest = self.terms
-        result = part(first)
-        for term in rest:
-            result = result + part(term)
-        return np.asarray(result)
+        if len(self.terms) == 1:
+            return part(self.terms[0])
+        return np.asarray(sum(part(term) for term in self.terms))
 
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"kind": self.kind, "measure": self.measure}
