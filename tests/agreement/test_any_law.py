@@ -117,19 +117,19 @@ def check_individual(games: Games) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize("seed", range(19))
+@pytest.mark.parametrize("seed", range(20))
 def test_individual_agreements_of_500_random_laws(seed: int) -> None:
     check_individual(setting(seed, 500, calm=True))
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(10))
 def test_individual_agreements_of_large_clients_under_any_punishment(seed: int) -> None:
     check_individual(setting(seed, 30))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 200))
-def test_individual_agreements_of_10_000_random_laws_of_large_clients(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_individual_agreements_of_2_000_random_laws_of_large_clients(seed: int) -> None:
     check_individual(setting(seed, 100))
 
 
@@ -179,7 +179,7 @@ def test_uniform_agreements(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200, 300))
+@pytest.mark.parametrize("seed", range(200, 220))
 def test_uniform_agreements_of_more_laws(seed: int) -> None:
     check_uniform(setting(seed, 100))
 
@@ -283,7 +283,7 @@ def test_certificates_hold_and_fail_when_too_much_is_asked(seed: int) -> None:
         assert not more.keeps[n]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_quality_is_the_same_game_in_other_units(seed: int) -> None:
     games = setting(seed, 1)
     rng = np.random.default_rng(seed)

@@ -37,6 +37,7 @@ def test_it_is_stored_without_outputs(path: Path) -> None:
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 
 
+@pytest.mark.slow  # the site is built from them, too, by make check
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path: Path, tmp_path: Path) -> None:
     notebook = read(path)

@@ -38,6 +38,7 @@ def sections() -> list[Section]:
     return every_section()
 
 
+@pytest.mark.slow
 def test_the_page_in_the_docs_is_current(sections: list[Section]) -> None:
     """If this fails: `fedaccord reproduce claims --out docs/explanation`."""
     trained = trained_sections(PAGE.parent)
@@ -45,6 +46,7 @@ def test_the_page_in_the_docs_is_current(sections: list[Section]) -> None:
     assert PAGE.read_text(encoding="utf-8") == render_markdown(sections, trained)
 
 
+@pytest.mark.slow
 def test_verdicts_do_not_depend_on_rounding(
     sections: list[Section], monkeypatch: pytest.MonkeyPatch
 ) -> None:

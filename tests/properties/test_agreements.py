@@ -64,6 +64,7 @@ def test_the_certificate_accepts_every_solver(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
 @given(consortium=consortia(whole_data=True, fees=True), options=st.sampled_from(OPTIONS))
+@settings(max_examples=16)
 def test_agreements_in_whole_samples_hold_too(
     kind: dict[str, Any], consortium: fa.Consortium, options: dict[str, Any]
 ) -> None:
@@ -95,6 +96,7 @@ def test_asking_any_client_for_more_than_its_bound_is_rejected(consortium: fa.Co
 
 
 @given(consortium=consortia(FEW, extreme=False), random=st.randoms(use_true_random=False))
+@settings(max_examples=20)
 def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random: Any) -> None:
     order = np.arange(consortium.size)
     random.shuffle(order)
@@ -109,6 +111,7 @@ def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random:
 
 
 @given(consortium=consortia(extreme=False), factor=st.floats(1e-6, 1e6))
+@settings(max_examples=20)
 def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> None:
     scaled = fa.Consortium(
         valuation=consortium.valuation * factor,
@@ -246,6 +249,7 @@ def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Conso
     prices=st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=4, max_size=4),
     objective=st.sampled_from(["least total cost", "fairest"]),
 )
+@settings(max_examples=15)
 def test_no_profile_of_whole_samples_is_better(
     consortium: fa.Consortium, prices: list[float], objective: Any
 ) -> None:
