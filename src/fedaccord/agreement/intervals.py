@@ -214,8 +214,10 @@ def _reach_alone(bounds: Bounds, low: _Ends, high: _Ends) -> FloatArray:
     jumps = (low.rows < 0).any(axis=-1)
     rate = steepest(bounds, low.total, low.rows, high.total, high.rows)
     if game.nobody_worse:
-        lead = game.pull * game.law.slope(low.total)
-        rate = np.where(low.rows >= game.samples, 0.0, np.maximum(rate, np.minimum(lead, 1.0)))
+        # whichever of both binds it at the lower end bounds it further up, too
+        led = (game.lead(low.total) <= low.rows) & (low.rows < game.samples)
+        lead = np.minimum(game.pull * game.law.slope(low.total), 1.0)
+        rate = np.where(led, lead, rate)
     fixed = np.maximum(low.rows, 0.0).sum(axis=-1)
     by_line = _last_below_line(fixed, rate.sum(axis=-1), low, high)
     return np.asarray(np.where(jumps, reach, np.minimum(reach, by_line)))
