@@ -6,7 +6,7 @@ import fedaccord as fa
 from benchmarks.consortia import Fields, random_fields
 from benchmarks.measure import Contestant, race
 from benchmarks.row import Row, faster
-from fedaccord.agreement.solve import SolvedKind
+from fedaccord.agreement.agreement import SolvedKind
 
 CONSORTIA, CLIENTS = 10_000, 100
 ONE_BY_ONE = 200

@@ -7,6 +7,7 @@ from benchmarks.consortia import fresh, random_consortium, random_fields
 from benchmarks.measure import Contestant, race
 from benchmarks.row import Row, slower
 from fedaccord.game.law import Law
+from fedaccord.game.law_rows import stacked
 from fedaccord.numbers import FloatArray
 
 CLIENTS = 1_000_000
@@ -70,7 +71,7 @@ def _robust() -> Row:
     total = fa.solve_equilibrium(consortium).total
     rng = np.random.default_rng(4)
     laws = [mixture(total, SHARES * np.exp(0.05 * rng.normal(size=4))) for _ in range(LAWS)]
-    fitted, rows = consortium.with_law(mixture(total)), Law.stacked(laws)
+    fitted, rows = consortium.with_law(mixture(total)), stacked(laws)
     [ours] = race(Contestant(lambda _: fa.solve_agreement(fitted, laws=[rows])), repeats=5)
     found = fa.solve_agreement(fitted, laws=[rows])
     part = found.total / fa.solve_agreement(fitted).total

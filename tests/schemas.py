@@ -23,9 +23,9 @@ from fedaccord.agreement.agreement import FirstConverted, Kind, Objective
 from fedaccord.checks import LARGEST_COUNT
 from fedaccord.files.consortium import _Client, _Shared
 from fedaccord.files.law import KINDS, MOST_RESAMPLES
-from fedaccord.game.consortium import _RULES
 from fedaccord.game.curve import MEASURES
 from fedaccord.game.roles import Role
+from fedaccord.game.rules import RULES
 from fedaccord.protocol.terms import Terms
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "schemas"
@@ -102,7 +102,7 @@ def _range(field: str) -> Schema:
         np.less: "exclusiveMaximum",
     }
     field = "cost_per_sample" if field in ("chip", "cycles_per_sample", "hertz") else field
-    return {keywords[rule.holds]: rule.bound for rule in _RULES.get(field, ())}
+    return {keywords[rule.holds]: rule.bound for rule in RULES.get(field, ())}
 
 
 def terms_file() -> Schema:

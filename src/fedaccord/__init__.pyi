@@ -7,10 +7,10 @@ from .agreement.certificate import certify as certify
 from .agreement.coalition import Coalition as Coalition
 from .agreement.coalition import find_coalition as find_coalition
 from .agreement.file import load_agreement as load_agreement
+from .agreement.patience import shortest_punishment as shortest_punishment
+from .agreement.patience import smallest_discount_factor as smallest_discount_factor
 from .agreement.punishment import Reversion as Reversion
 from .agreement.punishment import Suspension as Suspension
-from .agreement.solve import shortest_punishment as shortest_punishment
-from .agreement.solve import smallest_discount_factor as smallest_discount_factor
 from .agreement.solve import solve_agreement as solve_agreement
 from .agreement.worth import Worth as Worth
 from .agreement.worth import worth as worth

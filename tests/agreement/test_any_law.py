@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.agreement.agreement import Objective
+from fedaccord.agreement.agreement import Objective, SolvedKind
 from fedaccord.agreement.batch import Batch, solve_batch
-from fedaccord.agreement.solve import SolvedKind
 from fedaccord.numbers import BoolArray, FloatArray
 from tests.law_oracle import Enforcement, Games, random_games
 

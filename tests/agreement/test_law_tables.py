@@ -11,6 +11,7 @@ from fedaccord.agreement.bounds import is_concave
 from fedaccord.agreement.enforcement import scale_one
 from fedaccord.agreement.laws import held_under
 from fedaccord.game.law import Law
+from fedaccord.game.law_rows import stacked
 from tests.agreement.law_settings import (
     HOSPITALS,
     MEASURED_LIKE,
@@ -148,7 +149,7 @@ def test_an_agreement_for_several_laws(laws: list[Law], total: float) -> None:
     assert agreement.total == pytest.approx(total, abs=0.5e-3)
     assert agreement.laws is not None
     under = held_under(agreement, agreement.laws)
-    assert under.held == under.laws == len(laws) + 1
+    assert under.held == under.laws == len(laws)
     more = fa.agreement_on(HOSPITALS, np.minimum(agreement.profile * 1.0001, HOSPITALS.samples))
     assert held_under(more, agreement.laws).held < under.laws
 
@@ -166,7 +167,7 @@ def test_the_smallest_own_total_is_the_total_for_all_and_its_law_binds_two() -> 
     own = [individual_total(HOSPITALS.with_law(law)) for law in laws]
     agreement = fa.solve_agreement(HOSPITALS, laws=laws)
     assert min(own) == pytest.approx(agreement.total, abs=0.5e-3)
-    under = held_under(agreement, Law.stacked([laws[int(np.argmin(own))]]))
+    under = held_under(agreement, stacked([laws[int(np.argmin(own))]]))
     binds = np.array(HOSPITALS.names)[np.abs(under.slack[0]) < 1e-6]
     assert sorted(binds) == sorted(n for n in HOSPITALS.names if n.startswith(("River", "Lake")))
 

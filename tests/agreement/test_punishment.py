@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.agreement.enforcement import effective_discount_factor, scale_one
+from fedaccord.files.consortium import example_consortium
 from tests.consortia import FEW, consortia, with_patience
 
 PATIENCE = st.floats(0.3, 0.97)
@@ -152,3 +153,21 @@ def test_with_hardly_any_slack_the_formula_still_holds(delta: float, margin: flo
     shortest = fa.shortest_punishment(agreement)
     assert shortest == np.ceil((np.log(spare) / np.log(delta)).max())
     assert enforced(agreement, shortest)
+
+
+def test_the_shortest_punishment_of_an_agreement_for_many_laws() -> None:
+    """It holds under all of them, and one slot less does not do."""
+    hospitals = example_consortium()
+    laws = [replace(hospitals.law, value=factor * hospitals.law.value) for factor in (0.8, 1.25)]
+    agreement = fa.solve_agreement(hospitals, laws=laws, margin=0.05)
+    slots = fa.shortest_punishment(agreement)
+    assert slots is not None
+
+    def holds(length: int) -> bool:
+        return fa.certify(replace(agreement, punishment=fa.Reversion(length))).holds
+
+    assert holds(slots)
+    assert not holds(slots - 1)
+    fitted = fa.shortest_punishment(replace(agreement, laws=None))
+    assert fitted is not None
+    assert fitted <= slots

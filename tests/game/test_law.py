@@ -227,3 +227,13 @@ def test_clients_that_weigh_each_others_samples_differently_have_several_totals(
             rounds=1,
             quality=[[1.0, 2.0], [2.0, 1.0]],
         )
+
+
+def test_a_law_does_not_hold_on_to_the_callers_arrays() -> None:
+    values, shifts = np.array([1.0, 2.0]), np.array([10.0, 100.0])
+    law = Law.mixture(values, shifts)
+    before = float(law.loss(50.0))
+    values[:] = 7.0
+    assert float(law.loss(50.0)) == before
+    with pytest.raises(ValueError, match="read-only"):
+        law.value[0] = 3.0

@@ -13,14 +13,15 @@ from fedaccord.game.curve import Curve
 from fedaccord.game.law import Law
 from fedaccord.game.measured import fit_law
 from fedaccord.summaries.agreement import (
-    alternative_sentences,
-    alternatives_to,
+    consortium_sentence,
     nobody_trains,
+    solution_sentences,
     summary,
     title,
     verdict,
     why_none,
 )
+from fedaccord.summaries.alternatives import alternative_sentences, alternatives_to
 from fedaccord.summaries.worth import (
     knife_edge,
     law_sentences,
@@ -232,3 +233,26 @@ def test_a_law_that_is_used_beyond_its_range_or_does_not_fit() -> None:
     said = " ".join(law_sentences(certificate, fa.worth(certificate)))
     assert "how well it fits is not known" in said
     assert "Do not rely on it yet: there is one seed only" in said
+
+
+def test_samples_that_count_by_quality_are_said_to() -> None:
+    plain = example_consortium()
+    weighed = fa.Consortium.of(
+        [replace(client, quality=0.5 + 0.1 * n) for n, client in enumerate(plain)],
+        rounds=int(plain.rounds),
+    )
+    assert consortium_sentence(weighed).endswith("; totals count samples by their quality")
+    assert "quality" not in consortium_sentence(plain)
+    agreement = fa.solve_agreement(weighed, "uniform", punishment="suspension")
+    assert agreement.level is not None
+    optimum = fa.solve_social_optimum(weighed)
+    said = " ".join(solution_sentences(fa.certify(agreement), optimum, None))
+    assert "samples of quality 1 each" in said
+
+
+def test_the_range_that_is_used_includes_being_alone_where_that_is_the_punishment() -> None:
+    hospitals = example_consortium()
+    alone = float(np.minimum(hospitals.satiation, hospitals.samples).min())
+    suspended = fa.worth(fa.solve_agreement(hospitals, punishment="suspension"))
+    reverted = fa.worth(fa.solve_agreement(hospitals))
+    assert suspended.range_used[0] == alone < reverted.range_used[0]

@@ -21,6 +21,7 @@ from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
 
 Kind = Literal["uniform", "individual", "given"]
+SolvedKind = Literal["individual", "uniform"]
 Objective = Literal["most data", "least total cost", "fairest"]
 FirstConverted = Literal["paper", "feasible"]
 
@@ -66,7 +67,7 @@ class Agreement(Record):
     nobody_worse: bool = False
     """Whether it was asked for that no client pays more than at the equilibrium."""
     laws: Law | None = None
-    """The laws of the loss, as rows, that it was made to hold for; None: for one alone."""
+    """Laws of the loss, as rows, that it was made to hold for besides the consortium's own."""
 
     def __post_init__(self) -> None:
         """Take the usual punishment of a kind if only its name is given."""

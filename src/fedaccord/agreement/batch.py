@@ -19,16 +19,15 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.agreement import FirstConverted
+from fedaccord.agreement.agreement import FirstConverted, SolvedKind
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale
 from fedaccord.agreement.individual import largest_profiles
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
-from fedaccord.agreement.solve import SolvedKind
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.checks import check_choice
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.game.consortium import broken_shared_rules
 from fedaccord.game.law import Law
+from fedaccord.game.rules import broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables
 

@@ -229,6 +229,10 @@ class ScaledGame:
             (saving < -self.sliver(contribution)) & ((contribution > 0) | (not self.reverts))
         )
 
+    def worthwhile(self, profile: FloatArray) -> bool:
+        """Whether a profile raises the total of the equilibrium, in every row."""
+        return float(profile.sum()) > float(self.start.max()) * (1.0 + WORTHWHILE)
+
     def sliver(self, contribution: FloatArray) -> FloatArray:
         """The excess up to which it is rounding."""
         return np.asarray(ROUNDING * (contribution + self.punished))

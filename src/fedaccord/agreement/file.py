@@ -73,7 +73,7 @@ def _laws(law: Law, path: Path, *, robust: bool) -> Law | None:
     if law.evidence is None:
         wrong = "its agreement was made for a measured law of the loss, which the consortium lacks"
         raise InvalidInput(wrong, str(path))
-    return Law.stacked([law, law.evidence.resampled])
+    return law.evidence.resampled
 
 
 def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:

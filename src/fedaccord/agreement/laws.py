@@ -21,6 +21,7 @@ from fedaccord.agreement.search import best_alone, best_deviation, lost_by, tota
 from fedaccord.agreement.threats import TOLERANCE, worth_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import ARRAYS, Law
+from fedaccord.game.law_rows import rows_of
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Record
 
@@ -65,8 +66,8 @@ class HeldUnder(Record):
 
 
 def held_under(agreement: Agreement, laws: Law) -> HeldUnder:
-    """Examine an agreement under each of the laws, which are rows (see `Law.rows`)."""
-    laws = laws.rows()
+    """Examine an agreement under each of the laws, which are rows (see `law_rows`)."""
+    laws = rows_of(laws)
     height, width = laws.value.shape[1], agreement.consortium.size
     stacked = _stacked(agreement.consortium, laws)
     profile = np.tile(agreement.profile, height)

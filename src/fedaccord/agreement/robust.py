@@ -23,6 +23,7 @@ from fedaccord.agreement.punishment import Punishment
 from fedaccord.errors import NotConverged
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.law import Law
+from fedaccord.game.law_rows import some_rows
 from fedaccord.numbers import FloatArray
 
 _TOGETHER = 2**20
@@ -63,14 +64,14 @@ def solve_for_all(
 
     The first row is the fitted law.
     """
-    chosen, agreement = [0], solve(game_of(laws.some_rows(np.array([0]))))
+    chosen, agreement = [0], solve(game_of(some_rows(laws, np.array([0]))))
     for _ in range(_MOST_CUTS):
         found = _cuts(agreement.profile, game_of, laws) if agreement.exists else []
         added = [law for law in found if law not in chosen]
         if not added:
             return agreement
         chosen += added
-        agreement = solve(game_of(laws.some_rows(np.array(chosen))))
+        agreement = solve(game_of(some_rows(laws, np.array(chosen))))
     raise NotConverged(f"no agreement was found that holds for all {laws.value.shape[1]} laws")
 
 
@@ -82,7 +83,7 @@ def _cuts(profile: FloatArray, game_of: Callable[[Law], ScaledGame], laws: Law) 
     worst, by_how_much = np.full(width, -1), np.full(width, -np.inf)
     largest, most = 0, -np.inf
     for n in range(0, height, at_once):
-        game = game_of(laws.some_rows(np.arange(n, min(n + at_once, height))))
+        game = game_of(some_rows(laws, np.arange(n, min(n + at_once, height))))
         slips = game.slips(amounts, total)
         excess = np.where(slips, game.excess(amounts, total), -np.inf)
         row = np.argmax(excess, axis=0)

@@ -31,13 +31,12 @@ import numpy as np
 
 from fedaccord.agreement.agreement import KEPT, Agreement
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.agreement.punishment import Reversion
 from fedaccord.checks import check_type
-from fedaccord.errors import InvalidInput
 from fedaccord.game.alone import alone_contribution, alone_cost
 from fedaccord.game.law import Law
 from fedaccord.game.measured import beyond
 from fedaccord.game.money import day_of_paperwork
-from fedaccord.game.slot import slots_per_year
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables
 
@@ -99,13 +98,10 @@ class Worth(Record):
         """Whether the law was measured, so that there are bands."""
         return self.saving.low is not None
 
-    @cached_property
+    @property
     def slots_per_year(self) -> float | None:
         """How many slots a year has; None if the consortium does not say how long a slot is."""
-        try:
-            return slots_per_year(self.agreement.consortium.slot)
-        except InvalidInput:
-            return None
+        return self.agreement.consortium.slots_per_year
 
     @property
     def saving_per_slot(self) -> float:
@@ -194,10 +190,12 @@ class Worth(Record):
     @property
     def range_used(self) -> tuple[float, float]:
         """The smallest and the largest total that the agreement's proof needs the law for."""
-        agreement = self.agreement
-        worth = agreement.consortium.quality * agreement.profile
-        least = min(agreement.equilibrium.total, float((agreement.total - worth).min()))
-        return max(least, 0.0), max(agreement.equilibrium.total, agreement.total)
+        agreement, consortium = self.agreement, self.agreement.consortium
+        slips = agreement.total - consortium.quality * agreement.profile
+        totals = [agreement.equilibrium.total, agreement.total, float(slips.min())]
+        if agreement.exists and not isinstance(agreement.punishment, Reversion):
+            totals.append(float((consortium.quality * alone_contribution(consortium)).min()))
+        return max(min(totals), 0.0), max(totals)
 
     @property
     def _rounding(self) -> FloatArray:

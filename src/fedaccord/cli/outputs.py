@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fedaccord.game.social_optimum import SocialOptimum
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.repeated.match import Match
-    from fedaccord.summaries.agreement import Alternatives
+    from fedaccord.summaries.alternatives import Alternatives
     from fedaccord.summaries.demo import Story
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison, Estimate

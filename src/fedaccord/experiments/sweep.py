@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.agreement.batch import solve_batch
-from fedaccord.agreement.solve import smallest_discount_factor
+from fedaccord.agreement.patience import smallest_discount_factor
 from fedaccord.experiments.figure_data import Column, FigureData
 from fedaccord.experiments.presets import Preset, Setting
 from fedaccord.game.paper import paper_consortium

@@ -10,8 +10,8 @@ from fedaccord.checks import shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_bytes
 from fedaccord.files.tables import ClientTable, check_names, read_table
-from fedaccord.game.consortium import broken_rules, extreme_together
 from fedaccord.game.cost import cost_per_sample_of_cpu
+from fedaccord.game.rules import broken_rules, extreme_together
 from fedaccord.numbers import FloatArray, as_text
 
 CPU_FIELDS = ("chip", "cycles_per_sample", "hertz")

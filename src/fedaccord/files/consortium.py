@@ -17,7 +17,8 @@ from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, l
 from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
 from fedaccord.files.tables import ClientTable, finite_number
-from fedaccord.game.consortium import Consortium, broken_shared_rules, wrong_slot
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.rules import broken_shared_rules, wrong_slot
 from fedaccord.numbers import FloatArray
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

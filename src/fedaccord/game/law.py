@@ -81,7 +81,9 @@ class Law(Record):
 
     def _keep(self, name: str, given: FloatArray) -> None:
         array = np.asarray(given, dtype=np.float64)
-        array.flags.writeable = False
+        if array.flags.writeable:  # it may be the caller's, who can go on changing it
+            array = array.copy()
+            array.flags.writeable = False
         object.__setattr__(self, name, array)
 
     @staticmethod
@@ -315,7 +317,7 @@ class Law(Record):
         def simple(values: FloatArray) -> FloatArray:
             return values.ravel() if values.size == 1 else values
 
-        shape = self._changed(simple, floor=np.zeros(()))
+        shape = self.changed(simple, floor=np.zeros(()))
         return self.value[0], replace(shape, value=np.ones(1))
 
     def each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], shape: Any) -> Law:
@@ -326,15 +328,15 @@ class Law(Record):
         if not self.is_personal:
             return self
 
-        def changed(values: FloatArray) -> FloatArray:
+        def spread(values: FloatArray) -> FloatArray:
             if values.ndim == 1:
                 return values
             return np.array([change(np.broadcast_to(row, shape)) for row in values])
 
         floor = self.floor if self.floor.ndim == 0 else change(np.broadcast_to(self.floor, shape))
-        return self._changed(changed, floor)
+        return self.changed(spread, floor)
 
-    def _changed(self, change: Callable[[FloatArray], FloatArray], floor: FloatArray) -> Law:
+    def changed(self, change: Callable[[FloatArray], FloatArray], floor: FloatArray) -> Law:
         """The law with the arrays of its terms changed, and another floor."""
         arrays: dict[str, Any] = {name: change(getattr(self, name)) for name in ARRAYS}
         return replace(self, floor=floor, evidence=None, **arrays)
@@ -350,56 +352,8 @@ class Law(Record):
         value = own(self.value)
         kept = value > 0  # terms that only other clients have are dropped
         floor = np.asarray(self.floor if self.floor.ndim == 0 else self.floor[client])
-        law = self._changed(lambda values: np.broadcast_to(own(values), kept.shape)[kept], floor)
+        law = self.changed(lambda values: np.broadcast_to(own(values), kept.shape)[kept], floor)
         return replace(law, kind="mixture")
-
-    def rows(self) -> Law:
-        """The law as rows of laws, each with its own terms in the first places and no others.
-
-        A law that is not one of several becomes a single row; its arrays are terms x rows x 1.
-        """
-        height = self.value.shape[1] if self.value.ndim == 3 else 1
-        shape = (max(map(len, (self.value, self.unit, self.shift, self.exponent))), height, 1)
-
-        def spread(values: FloatArray) -> FloatArray:
-            column = values.reshape(-1, 1, 1) if values.ndim == 1 else values
-            return np.broadcast_to(column, shape)
-
-        value = spread(self.value)
-        order = np.argsort(value == 0, axis=0, kind="stable")
-        order = order[: int((value > 0).sum(axis=0).max())]
-        floor = np.broadcast_to(self.floor, (height, 1))
-        return self._changed(lambda v: np.take_along_axis(spread(v), order, axis=0), floor)
-
-    def some_rows(self, chosen: npt.NDArray[np.int64]) -> Law:
-        """Only the chosen ones of rows of laws (see `rows`)."""
-        return self._changed(lambda values: values[:, chosen], self.floor[chosen])
-
-    @classmethod
-    def stacked(cls, laws: Sequence[Law]) -> Law:
-        """Laws, or rows of laws, one below the other."""
-        rows = [law.rows() for law in laws]
-        most = max(len(law.value) for law in rows)
-
-        def joined(name: str, filler: float | None) -> FloatArray:
-            padded = []
-            for law in rows:
-                values = getattr(law, name)
-                extra = np.full((most - len(values), *values.shape[1:]), filler or 0.0)
-                if filler is None:  # the same exponent, for which there may be a quick formula
-                    extra[:] = values[:1]
-                padded.append(np.concatenate([values, extra]))
-            return np.concatenate(padded, axis=1)
-
-        return cls(
-            joined("value", 0.0),
-            joined("unit", 1.0),
-            joined("shift", 1.0),
-            joined("exponent", None),
-            np.concatenate([law.floor for law in rows]),
-            kind=rows[0].kind,
-            measure=rows[0].measure,
-        )
 
     def together(self, weight: FloatArray) -> Law:
         """sum of weight_n A_n: the law of all clients' losses, for the social optimum."""
@@ -417,7 +371,7 @@ class Law(Record):
             column = values if values.ndim > 1 else values[:, np.newaxis]
             return np.broadcast_to(column, shape)[kept]
 
-        return replace(self._changed(each, floor), value=value[kept])
+        return replace(self.changed(each, floor), value=value[kept])
 
     def _avoidable(self, total: FloatArray) -> FloatArray:
         """The loss above the floor."""

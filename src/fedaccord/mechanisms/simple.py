@@ -9,8 +9,9 @@
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
+from fedaccord.agreement.agreement import SolvedKind
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
-from fedaccord.agreement.solve import SolvedKind, solve_agreement
+from fedaccord.agreement.solve import solve_agreement
 from fedaccord.checks import check_choice, unknown
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium

@@ -14,6 +14,7 @@ from fedaccord.summaries import agreement as about_agreement
 from fedaccord.summaries import clients as about_clients
 from fedaccord.summaries import inputs as about_inputs
 from fedaccord.summaries import worth as about_worth
+from fedaccord.summaries.alternatives import Alternatives, alternative_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ class Origin:
 
 def render_report(
     certificate: Certificate,
-    alternatives: about_agreement.Alternatives | None = None,
+    alternatives: Alternatives | None = None,
     comparison: "Trial | None" = None,
     origin: Origin | None = None,
     *,
@@ -47,7 +48,7 @@ def render_report(
     own values from `parts`.
     """
     agreement = certificate.agreement
-    others = alternatives or about_agreement.Alternatives()
+    others = alternatives or Alternatives()
     chosen = about_clients.choose_clients(certificate, LISTED)
     return fill(
         template,
@@ -80,13 +81,13 @@ def render_report(
 def _worth_part(
     certificate: Certificate,
     found: Worth,
-    alternatives: about_agreement.Alternatives,
+    alternatives: Alternatives,
     chosen: list[int],
 ) -> dict[str, Any]:
     """What the agreement is worth, and what speaks against it."""
     agreement = certificate.agreement
     doubts = about_agreement.consequences(certificate, "member")
-    others = about_agreement.alternative_sentences(agreement, alternatives)
+    others = alternative_sentences(agreement, alternatives)
     edge = about_worth.knife_edge(certificate)
     good = about_worth.good_news(agreement)
     return {

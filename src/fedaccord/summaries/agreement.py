@@ -1,33 +1,24 @@
 """What is said about an agreement, in sentences; `clients` has its tables."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-
-import numpy as np
-
 from fedaccord.agreement.agreement import Agreement, agreement_on
 from fedaccord.agreement.certificate import Certificate, certify
 from fedaccord.agreement.coalition import Coalition, find_coalition
 from fedaccord.agreement.punishment import Reversion, Suspension
-from fedaccord.agreement.solve import solve_agreement
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.money import money
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import FloatArray, count, patience, write
 from fedaccord.summaries.words import Noun, ends_of, listed, names_of
-from fedaccord.summaries.worth import cheaper_sentence, good_news
-
-_SAME = 1e-6
-"""Relative: amounts that differ by less are printed alike."""
+from fedaccord.summaries.worth import good_news
 
 
 def consortium_sentence(consortium: Consortium) -> str:
-    """How large the consortium is."""
+    """How large the consortium is, and how its samples are counted."""
     samples = write([float(consortium.samples.sum())])[0]
+    counted = "" if consortium.equal_quality else "; totals count samples by their quality"
     return (
         f"{count(consortium.size, 'client')} with {samples} samples in total, "
-        f"{count(consortium.rounds, 'round')} in a slot"
+        f"{count(consortium.rounds, 'round')} in a slot{counted}"
     )
 
 
@@ -108,9 +99,10 @@ def solution_sentences(
         said = [why_none(agreement)]
     if agreement.exists and agreement.level is not None:
         level, largest = write([agreement.level, agreement.largest_level or 0.0])
+        counted = "" if agreement.consortium.equal_quality else " of quality 1"
         said.append(
             f"{agreement.first_converted} is the first free rider converted. Converted clients "
-            f"contribute {level} samples each, or all they have; "
+            f"contribute {level} samples{counted} each, or all they have; "
             f"{agreement.first_converted} saves at any level below {largest}."
         )
     if exists_from is not None and exists_from > agreement.margin:
@@ -171,80 +163,6 @@ def worse_off(agreement: Agreement) -> str:
         f"{listed(names_of(agreement, worse))} {pays} more than without an agreement "
         f"({money(more, agreement.consortium.currency)} in a slot), and would accept only because "
         "the alternative is no model."
-    )
-
-
-@dataclass(frozen=True)
-class Alternatives:
-    """Other agreements of the same consortium, to mention beside one."""
-
-    assuming: Mapping[str, Agreement] = field(default_factory=dict)
-    """By what they assume, as a sentence begins."""
-    cheapest: Agreement | None = None
-    """The one of least total cost, if that is another."""
-    for_the_fit: Agreement | None = None
-    """For a measured law: the one that holds for the fitted law alone."""
-
-
-def alternatives_to(agreement: Agreement) -> Alternatives:
-    """What reversion would give, the least total cost, the fitted law alone, and no margin."""
-    if agreement.kind == "given" or good_news(agreement):
-        return Alternatives()
-    solve = partial(
-        solve_agreement,
-        agreement.equilibrium,
-        agreement.kind,
-        objective=agreement.objective,
-        margin=agreement.margin,
-        whole_samples=agreement.whole_samples,
-        punishment=agreement.punishment,
-        nobody_worse=agreement.nobody_worse,
-        first_converted=agreement.first_converted_by or "paper",
-        robust=agreement.robust,
-    )
-    found: dict[str, Agreement] = {}
-    if not _reverts(agreement):
-        paper = solve(punishment="reversion", nobody_worse=False)
-        found["With reversion, the paper's punishment,"] = paper
-        if agreement.worse_than_equilibrium.any():
-            spared = solve(nobody_worse=True)
-            found["If nobody may pay more than without an agreement,"] = spared
-    if agreement.margin > 0 and not agreement.exists and (exact := solve(margin=0.0)).exists:
-        found["Without a margin, on a knife-edge,"] = exact
-    dearer = agreement.exists and agreement.objective != "least total cost"
-    return Alternatives(
-        found,
-        cheapest=solve(objective="least total cost") if dearer else None,
-        for_the_fit=solve(robust=False) if agreement.robust else None,
-    )
-
-
-def alternative_sentences(agreement: Agreement, alternatives: Alternatives) -> list[str]:
-    """What each of the alternatives would give."""
-    cheaper = cheaper_sentence(agreement, alternatives.cheapest)
-    others = alternatives.assuming.items()
-    return ([cheaper] if cheaper else []) + [_beside(agreement, other, so) for so, other in others]
-
-
-def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
-    """What another agreement would give, beside this one."""
-    if not other.exists:
-        return f"{assuming} there would be none: {other.reason}."
-    if agreement.exists and np.allclose(other.profile, agreement.profile, rtol=_SAME, atol=0.0):
-        return f"{assuming} the best agreement would be the same."
-    total, saved = write([other.total])[0], float(other.saving.sum())
-    here, currency = float(agreement.saving.sum()), agreement.consortium.currency
-    if not agreement.exists:
-        beside = ""
-    elif here < 0:
-        beside = f", while this one costs {money(write([-here])[0], currency)} more than none"
-    else:
-        beside = f", instead of {write([here])[0]}"
-    amount = money(write([abs(saved)])[0], currency)
-    effect = f"save {amount}" if saved >= 0 else f"cost {amount} more"
-    return (
-        f"{assuming} the best agreement would be on {total} samples and {effect} in a slot in "
-        f"all{beside}."
     )
 
 

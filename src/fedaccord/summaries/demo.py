@@ -127,19 +127,18 @@ def agreed_sentence(certificate: "Certificate") -> str:
         f"With {after:,.0f} images they would reach {_accuracy(law, after)} accuracy: the law "
         f"predicts {low:+.2f} to {high:+.2f} points. "
         f"{verdict_sentence(worth(certificate), 'member')} No hospital saves less than {least} in "
-        f"a slot of {consortium.slot}.{_held(certificate, law.evidence.resamples)}"
+        f"a slot of {consortium.slot}.{_held(certificate)}"
     )
 
 
-def _held(certificate: "Certificate", resamples: int) -> str:
-    """For how many laws it holds; the last of them are the resampled ones."""
+def _held(certificate: "Certificate") -> str:
+    """For how many resampled and fresh laws it holds."""
     under, fresh = certificate.under_laws, certificate.under_fresh_laws
     if under is None or fresh is None:
         return ""
-    held = int(under.keeps[-resamples:].all(axis=1).sum())
     return (
-        f" The agreement holds for {held:,} of {resamples:,} laws that fit the measurements, and "
-        f"for {fresh.held:,} of {fresh.laws:,} fresh ones."
+        f" The agreement holds for {under.held:,} of {under.laws:,} laws that fit the "
+        f"measurements, and for {fresh.held:,} of {fresh.laws:,} fresh ones."
     )
 
 

@@ -8,7 +8,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from fedaccord.agreement.solve import shortest_punishment
+from fedaccord.agreement.patience import shortest_punishment
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, count, write
 from fedaccord.repeated.deviators import Deviator, Slip, deviator_of
 from fedaccord.repeated.match import Match

@@ -6,7 +6,6 @@ import numpy as np
 
 from fedaccord.agreement.agreement import USUAL_MARGIN, Agreement
 from fedaccord.agreement.certificate import Certificate
-from fedaccord.agreement.laws import HeldUnder
 from fedaccord.agreement.worth import (
     LEAST_SHARE,
     LEAST_SHARE_OF_A_MEMBER,
@@ -284,7 +283,7 @@ def law_sentences(
     said = [_measured(evidence)]
     said += [f"Do not rely on it yet: {objection}." for objection in evidence.objections]
     said.append(_range(worth, evidence))
-    said += _held(certificate, evidence)
+    said += _held(certificate)
     said += filter(None, [uncertainty_sentence(certificate.agreement, for_the_fit)])
     before, after = certificate.agreement.equilibrium.total, certificate.agreement.total
     if 0 < before < after:
@@ -328,30 +327,23 @@ def _range(worth: Worth, evidence: Evidence) -> str:
     return f"{used}, {outside} what was measured: there it is a guess."
 
 
-def _held(certificate: Certificate, evidence: Evidence) -> list[str]:
+def _held(certificate: Certificate) -> list[str]:
     """For how many resampled laws, and fresh ones, the agreement holds."""
     under, fresh = certificate.under_laws, certificate.under_fresh_laws
     if under is None or fresh is None:
         return []
-    # an agreement that was made for many laws has the fitted one first among them
-    first = 1 if under.laws > evidence.resamples else 0
-    slack = under.slack[first:]
-    law, client = divmod(int(np.argmin(slack)), slack.shape[1])
+    law, client = under.worst
     name = certificate.agreement.consortium.names[client]
     said = [
-        f"It holds for {_of(under, first)} resampled laws, least slack {slack[law, client]:.3f} "
-        f"({name}, law {law + 1:,}), and for {_of(fresh)} fresh ones."
+        f"It holds for {under.held:,} of {under.laws:,} resampled laws, least slack "
+        f"{under.slack[law, client]:.3f} ({name}, law {law + 1:,}), and for {fresh.held:,} of "
+        f"{fresh.laws:,} fresh ones."
     ]
-    more = int(under.gives_more[first:].any(axis=0).sum())
+    more = int(under.gives_more.any(axis=0).sum())
     if more:
         would = "client would train" if more == 1 else "clients would train"
         said.append(f"Under some of them {more:,} {would} on more than agreed, which helps all.")
     return said
-
-
-def _of(under: HeldUnder, first: int = 0) -> str:
-    held = int(under.keeps[first:].all(axis=1).sum())
-    return f"{held:,} of {under.laws - first:,}"
 
 
 def uncertainty_sentence(agreement: Agreement, for_the_fit: Agreement | None) -> str:

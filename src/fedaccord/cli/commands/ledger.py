@@ -59,7 +59,7 @@ def show(
     """
     from collections import deque
 
-    from fedaccord.cli.tables import Widths, print_json, print_table
+    from fedaccord.cli.ledger_tables import Widths, print_json, print_table
     from fedaccord.protocol.facts import KINDS
 
     if kind is not None and kind not in KINDS:

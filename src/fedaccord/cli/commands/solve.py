@@ -80,7 +80,7 @@ def solve(
         raise InvalidInput("--fitted-law: the law of this consortium was not measured")
 
     import fedaccord as fa
-    from fedaccord.summaries.agreement import alternatives_to
+    from fedaccord.summaries.alternatives import alternatives_to
 
     options: dict[str, Any] = {
         "margin": margin_or_usual(margin, file),

@@ -9,7 +9,7 @@ agreement. The serial clock and fair exchange need no patience.
 import numpy as np
 from matplotlib.figure import Figure
 
-from fedaccord.agreement.solve import smallest_discount_factor
+from fedaccord.agreement.patience import smallest_discount_factor
 from fedaccord.experiments import pictures
 from fedaccord.experiments.claims import Claim
 from fedaccord.experiments.figure_data import Column, FigureData

@@ -25,8 +25,9 @@ from fedaccord.checks import is_number, shown
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.files.reading import Mistakes, tell
 from fedaccord.files.tables import load_table, rows_in_order
-from fedaccord.game.consortium import LARGEST_AMOUNT, Consortium, broken_shared_rules
+from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
+from fedaccord.game.rules import LARGEST_AMOUNT, broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables
 
