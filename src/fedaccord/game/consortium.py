@@ -4,7 +4,7 @@ In the paper's notation client n has a valuation rho_n, a cost per sample E_n, D
 a communication cost C_n and a discount factor delta_n; the consortium has G rounds of FedAvg
 in a slot and a server fee p. Beyond the paper it may have a law of the loss of its own, one for all
 clients or one each, and a client's samples may be worth more or less than others' (their quality
-q_n): the law then sees X = sum q_n x_n.
+q_n): the law then sees X = sum q_n x_n. Numbers that are not known exactly have ranges (`Ranges`).
 
 >>> consortium = Consortium(
 ...     valuation=[1, 2, 4], cost_per_sample=1e-6, samples=[500, 400, 900], rounds=50,
@@ -18,7 +18,7 @@ q_n): the law then sees X = sum q_n x_n.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import no_such_client, normalised, unusable_names
+from fedaccord.checks import check_number, no_such_client, normalised, unusable_names
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
+from fedaccord.game.ranges import RANGED, Ranges, read_ranges
 from fedaccord.game.rules import (
     RULES,
     broken_rules,
@@ -82,6 +83,8 @@ class Consortium(Record):
     """What costs are counted in, such as "EUR"; empty if it was not said."""
     slot: str
     """How long a slot is, such as "3 months"; empty if it was not said."""
+    ranges: Ranges | None
+    """How far off the numbers may be; None if all are exact."""
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class Consortium(Record):
         quality: npt.ArrayLike = 1.0,
         currency: str = "",
         slot: str = "",
+        ranges: Ranges | Mapping[str, Any] | None = None,
     ) -> None:
         """Validate everything at once; all problems are reported together.
 
@@ -116,6 +120,8 @@ class Consortium(Record):
             quality: q_n, what one of a client's samples is worth in samples of quality 1.
             currency: What costs are counted in.
             slot: How long a slot is.
+            ranges: The lowest and highest that some of the numbers may be, as pairs by field:
+                valuation, cost_per_sample, samples, discount_factor, or ratio for the first two.
         """
         given = {
             "valuation": valuation,
@@ -136,6 +142,9 @@ class Consortium(Record):
         object.__setattr__(self, "_given_names", given_names)
         self._check()
         object.__setattr__(self, "law", _law(law, rounds, self.size))
+        object.__setattr__(self, "ranges", read_ranges(ranges, self._numbers))
+        if self.ranges is not None:
+            self.ranges.check_observed(self._ratio_at_observed)
 
     @classmethod
     def of(
@@ -216,6 +225,51 @@ class Consortium(Record):
         """The same clients with another law of the loss."""
         return self._with(law=law)
 
+    def with_ranges(self, **pairs: Any) -> Consortium:
+        """The same clients with ranges around their numbers, as pairs (lowest, highest) by field.
+
+        `observed` may be given, too: what each client trained on when there was no agreement.
+        """
+        return self._with(ranges=pairs)
+
+    def without_ranges(self) -> Consortium:
+        """The same clients, their numbers taken to be exact."""
+        return self._with(ranges=None)
+
+    def within(self, share: float | None = None, *, factor: float | None = None) -> Consortium:
+        """The same clients, every ratio of valuation to cost known to within a share of it.
+
+        `within(0.3)` is plus or minus 30 %, `within(factor=2)` half to double.
+        """
+        if (share is None) == (factor is None):
+            raise InvalidInput("takes a share or a factor", field="within")
+        if factor is not None:
+            check_number("within", factor, least=1)
+            return self.with_ranges(ratio=(self.ratio / factor, self.ratio * factor))
+        check_number("within", share, least=0, below=1)
+        assert share is not None
+        return self.with_ranges(ratio=(self.ratio * (1.0 - share), self.ratio * (1.0 + share)))
+
+    @property
+    def _numbers(self) -> dict[str, FloatArray]:
+        """The numbers that may have ranges, by field."""
+        return {field: getattr(self, field) for field in RANGED}
+
+    @cached_property
+    def ratio_range(self) -> FloatArray:
+        """The lowest and highest ratio of each client (rows), given what was observed."""
+        if self.ranges is None:
+            return np.stack([self.ratio, self.ratio])
+        return self.ranges.ratio_given(self._ratio_at_observed)
+
+    @property
+    def _ratio_at_observed(self) -> FloatArray | None:
+        """The ratio at which each client is satiated at the total that was observed."""
+        if self.ranges is None or self.ranges.observed is None:
+            return None
+        total = self.total_of(self.ranges.observed)
+        return np.asarray(1.0 / (self.quality * self.law.slope(total)))
+
     def _with(self, **changed: Any) -> Consortium:
         """The same consortium with some fields changed."""
         same = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -235,6 +289,7 @@ class Consortium(Record):
             "samples": self.samples * self.quality,
             "cost_per_sample": self.cost_per_sample / self.quality,
             "quality": np.ones(self.size),
+            "ranges": None if self.ranges is None else self.ranges.weighted(self.quality),
         }
         return self._with(**changed)
 
