@@ -63,15 +63,16 @@ _STILL = 1e-13
 """Change of a discount factor below which the iteration has settled. The error left is about twice
 that; a bound changes by some 1e-12 of itself with it, as much as `SOLVED` allows."""
 
-_MOST_STEPS = 2_000
+_MOST_STEPS = 1_000
 """The iteration takes 30 to 400 steps to settle; after these, d is only lowered."""
 
 _NEARLY_ONE = 1.0 - 1e-9
 """The largest d: where the saving of a state is 0 or less, what other states save keeps the client
 to it, and no discount factor would be the same."""
 
-_A_LITTLE_LESS = 1.0 - 1e-13
-"""By how much d is lowered beyond K/(K + s), so that the last steps do not become ever smaller."""
+_AT_FIRST = 1e-13
+"""The part by which d is lowered beyond K/(K + s), twice as much in every step: so the lowering ends
+soon, where it would otherwise take ever smaller steps."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,10 +224,10 @@ def solve_changing(
         patience = 0.5 * (patience + wanted)
         if settled:
             break
-    found = search.at(patience)
+    found, extra = search.at(patience), _AT_FIRST
     while found.fails.any():
-        steps += 1
-        lower = np.minimum(patience, found.wanted) * _A_LITTLE_LESS
+        steps, extra = steps + 1, min(2.0 * extra, 1.0)
+        lower = np.minimum(patience, found.wanted) * (1.0 - extra)
         patience = np.where(found.fails, lower, patience)
         found = search.at(patience)
     return replace(search.agreement(found.profiles), steps=steps)

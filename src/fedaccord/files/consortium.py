@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from fedaccord.checks import normalised, shown, unknown
-from fedaccord.errors import Problem
+from fedaccord.checks import normalised, shown, unknown, wrong_number
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
@@ -60,6 +60,8 @@ class _Client(BaseModel):
     """The client's own law of the loss, instead of the consortium's."""
     curve: str | None = None
     """Or only its own curve, measured as the consortium's law says."""
+    leaves: float | None = None
+    """The client's own probability of leaving after a slot, instead of the consortium's."""
 
 
 class _Shared(BaseModel):
@@ -80,8 +82,16 @@ class _Shared(BaseModel):
     """How long a slot is, such as "3 months"."""
     law: LawTable | None = None
     """How the loss falls with data; the paper's law if left out."""
+    leaves: float = 0.0
+    """The probability that a client leaves for good after a slot, and is replaced by another."""
+    growth: float = 0.0
+    """The part by which data sizes and satiation points grow from slot to slot."""
     clients: Any
     """The clients: a list of tables, or the name of a CSV or XLSX file."""
+    states: Any = None
+    """What may be the case in a slot: who is away, and which numbers are not as usual."""
+    transitions: Any = None
+    """For each state, the probabilities of those that may follow it; it lasts if it has none."""
 
 
 _INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
@@ -103,7 +113,7 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         raise mistakes.error()
     tell(clients.notes, path.parent / str(data["clients"]))
     quality = clients.numbers["quality"]
-    return Consortium(
+    consortium = Consortium(
         valuation=clients.numbers["valuation"],
         cost_per_sample=cost_per_sample,
         samples=clients.numbers["samples"],
@@ -118,6 +128,22 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         currency=data.get("currency", "").strip() or clients.currency,
         slot=data.get("slot", "").strip(),
     )
+    return _with_turnover(consortium, data, path)
+
+
+def _with_turnover(consortium: Consortium, data: dict[str, Any], path: Path) -> Consortium:
+    """The consortium if its members leave and are replaced, or grow, as the file says."""
+    shared, growth = data.get("leaves", 0.0), data.get("growth", 0.0)
+    tables = data["clients"] if isinstance(data["clients"], list) else [{}] * consortium.size
+    leaves = [table.get("leaves", shared) for table in tables]
+    if not any(leaves) and not growth:
+        return consortium
+    if wrong := wrong_number(shared, least=0, below=1):  # once, not for every client
+        raise InvalidInput(wrong, str(path), field="leaves")
+    try:
+        return consortium.with_turnover(leaves, growth)
+    except InvalidInput as error:
+        raise InvalidInput(error.problems, str(path)) from None
 
 
 def _errors(shape: TypeAdapter[Any], data: Any) -> list[Any]:
@@ -232,12 +258,16 @@ def load_consortium(path: str | Path) -> Consortium:
     """The consortium that a TOML file describes.
 
     Args:
-        path: The TOML file; its clients may be in a CSV or XLSX file beside it.
+        path: The TOML file; its clients may be in a CSV or XLSX file beside it. Its states, if it
+            has any, are read by `load_changing`.
 
     Raises:
         InvalidInput: with every problem found in the files, each with its place.
     """
-    return build_consortium(load_toml(path), Path(path))
+    data = load_toml(path)
+    if {"states", "transitions"} & data.keys():
+        tell(["the states are left out here: this is everyone, with the usual numbers"], path)
+    return build_consortium(data, Path(path))
 
 
 def example_text() -> str:

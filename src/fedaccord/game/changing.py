@@ -109,6 +109,9 @@ class ChangingConsortium(Record):
                 or every state if there are none, lasts for ever.
         """
         check_type("everyone", everyone, Consortium)
+        if everyone.ranges is not None:
+            wrong = "states take the numbers as exact: ranges cannot be combined with them"
+            raise InvalidInput(wrong, field="ranges")
         names = tuple(state.name for state in states)
         problems = [*_state_problems(everyone, states, names)]
         matrix, wrong = transition_matrix(names, transitions)
@@ -193,6 +196,7 @@ def some_members(
 ) -> Consortium:
     """The consortium of some of its clients, with other numbers for all of them if given."""
     own = numbers or {}
+    ranges, turnover = consortium.ranges, consortium.turnover
     columns: dict[str, Any] = {
         field: own.get(field, getattr(consortium, field))[present]
         for field in (*STATE_FIELDS, "discount_factor")
@@ -206,6 +210,8 @@ def some_members(
         law=_law_of_some(consortium.law, present),
         currency=consortium.currency,
         slot=consortium.slot,
+        ranges=ranges.of(present) if ranges is not None and not own else None,
+        turnover=turnover and turnover.of(present),
     )
 
 

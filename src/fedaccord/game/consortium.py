@@ -19,7 +19,7 @@ q_n): the law then sees X = sum q_n x_n. Numbers that are not known exactly have
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,7 @@ from fedaccord.game.rules import (
     wrong_slot,
 )
 from fedaccord.game.slot import slots_per_year
+from fedaccord.game.turnover import Turnover, read_turnover, turned_over
 from fedaccord.numbers import FloatArray, read_only
 from fedaccord.record import Columns, Record, Tables
 
@@ -85,6 +86,8 @@ class Consortium(Record):
     """How long a slot is, such as "3 months"; empty if it was not said."""
     ranges: Ranges | None
     """How far off the numbers may be; None if all are exact."""
+    turnover: Turnover | None
+    """What the discount factors already take into account: members that leave, and growth."""
 
     def __init__(
         self,
@@ -103,6 +106,7 @@ class Consortium(Record):
         currency: str = "",
         slot: str = "",
         ranges: Ranges | Mapping[str, Any] | None = None,
+        turnover: Turnover | None = None,
     ) -> None:
         """Validate everything at once; all problems are reported together.
 
@@ -122,6 +126,7 @@ class Consortium(Record):
             slot: How long a slot is.
             ranges: The lowest and highest that some of the numbers may be, as pairs by field:
                 valuation, cost_per_sample, samples, discount_factor, or ratio for the first two.
+            turnover: What the discount factors take into account already; see `with_turnover`.
         """
         given = {
             "valuation": valuation,
@@ -138,6 +143,7 @@ class Consortium(Record):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "currency", currency)
         object.__setattr__(self, "slot", slot)
+        object.__setattr__(self, "turnover", turnover)
         given_names = None if names is None else tuple(map(normalised, names))
         object.__setattr__(self, "_given_names", given_names)
         self._check()
@@ -224,6 +230,20 @@ class Consortium(Record):
     def with_law(self, law: Law | Sequence[Law]) -> Consortium:
         """The same clients with another law of the loss."""
         return self._with(law=law)
+
+    def with_turnover(self, leaves: npt.ArrayLike = 0.0, growth: float = 0.0) -> Consortium:
+        """The same clients, if members leave and are replaced, or all grow: delta (1 - l)(1 + g).
+
+        `leaves` is the probability that a client leaves after a slot, one number for all or one
+        each; `growth` the part by which data sizes and satiation points grow from slot to slot.
+        """
+        turnover = read_turnover(self.discount_factor, leaves, growth)
+        ranges = self.ranges and replace(
+            self.ranges,
+            discount_factor=turned_over(self.ranges.discount_factor, turnover.leaves, growth),
+        )
+        counts = turned_over(self.discount_factor, turnover.leaves, growth)
+        return self._with(discount_factor=counts, ranges=ranges, turnover=turnover)
 
     def with_ranges(self, **pairs: Any) -> Consortium:
         """The same clients with ranges around their numbers, as pairs (lowest, highest) by field.
