@@ -53,10 +53,10 @@ from fedaccord.repeated.strategies import (
     AnyStrategy,
     DeviateOnce,
     KeepAndPunish,
-    Loyal,
     Strategy,
     as_strategy,
     slips_of,
+    without_slips,
 )
 
 
@@ -149,7 +149,7 @@ class Match(Record):
         """The same match, with the same random numbers, if client `n` had never slipped."""
         names = self.agreement.consortium.names
         strategies = dict(zip(names, self.strategies, strict=True))
-        strategies[names[n]] = _kept(self.strategies[n])
+        strategies[names[n]] = without_slips(self.strategies[n])
         return play(
             self.agreement,
             strategies,
@@ -256,7 +256,8 @@ def play(
     if isinstance(agreement, Consortium):
         agreement = solve_agreement(agreement)
     check_type("agreement", agreement, Agreement, Consortium)
-    simulator = Simulator(agreement, _by_client(agreement, strategies or {}, slots), tolerance)
+    chosen = by_client(agreement.consortium, strategies or {}, slots)
+    simulator = Simulator(agreement, chosen, tolerance)
     recorder = Recorder(simulator.aftermath, slots, history)
     rng = MatchRng(agreement.consortium.size, slots, noise, dropout, seed)
     while simulator.slot <= slots:
@@ -292,11 +293,10 @@ def play(
     )
 
 
-def _by_client(
-    agreement: Agreement, given: Mapping[str, AnyStrategy], slots: int
+def by_client(
+    consortium: Consortium, given: Mapping[str, AnyStrategy], slots: int
 ) -> tuple[Strategy, ...]:
     """A strategy for each client, every one checked."""
-    consortium = agreement.consortium
     strategies: list[Strategy] = [KeepAndPunish()] * consortium.size
     for name, strategy in given.items():
         n = consortium.index(name)
@@ -313,10 +313,3 @@ def _check_slip(name: str, slip: DeviateOnce, slots: int, samples: float) -> Non
     if slip.amount is not None and slip.amount > samples:
         wrong = f"amount must be from 0 to {as_text(samples)}, got {as_text(slip.amount)}"
         raise InvalidInput(Problem("amount", wrong, name))
-
-
-def _kept(strategy: Strategy) -> Strategy:
-    """The strategy of a client without its slips: what it plays otherwise, or what it signed."""
-    if isinstance(strategy, DeviateOnce):
-        return _kept(strategy.usual)
-    return strategy if isinstance(strategy, KeepAndPunish | Loyal) else KeepAndPunish()

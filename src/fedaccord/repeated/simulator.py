@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import KEPT, Agreement
-from fedaccord.errors import InvalidInput
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.repeated.aftermath import Standing, aftermath_of
-from fedaccord.repeated.strategies import Steady, Strategy, View
+from fedaccord.repeated.strategies import Steady, Strategy, View, answer_of
 
 _TOGETHER = 200_000
 """How many numbers are drawn at once, so that memory does not grow with the slots."""
@@ -140,7 +139,7 @@ class Stretch:
 
 
 @dataclass
-class _Group:
+class Group:
     """The clients that play one strategy."""
 
     strategy: Strategy
@@ -156,7 +155,7 @@ class Simulator:
         self.agreement = agreement
         self.strategies = strategies
         self.least = agreement.profile * (1.0 - tolerance - KEPT)
-        self.groups = _grouped(strategies)
+        self.groups = grouped(strategies)
         self.aftermath = aftermath_of(
             agreement, [getattr(each, "punishes_for", None) for each in strategies]
         )
@@ -217,16 +216,17 @@ class Simulator:
 
     def _intentions(self, standing: Standing) -> tuple[FloatArray, float]:
         """What everyone would contribute, and the last slot for which that is certain."""
-        profile = np.empty(self.agreement.consortium.size)
+        names = self.agreement.consortium.names
+        profile = np.empty(len(names))
         until = inf
         for group in self.groups:
             view = self._view(group, standing)
-            profile[group.clients] = self._answer(group, view)
+            profile[group.clients] = answer_of(group.strategy, view, names)
             steady = group.strategy.steady_until(view)
             until = min(until, steady if steady >= self.slot else self.slot)
         return profile, until if until == inf else floor(until)
 
-    def _view(self, group: _Group, standing: Standing) -> View:
+    def _view(self, group: Group, standing: Standing) -> View:
         consortium, agreement = self.agreement.consortium, self.agreement
         first = group.clients[0]
         return View(
@@ -244,31 +244,6 @@ class Simulator:
             out=standing.out,
             slots_left=standing.left[group.clients],
         )
-
-    def _answer(self, group: _Group, view: View) -> FloatArray:
-        """What a strategy answers, checked."""
-        given = group.strategy.contribution(view)
-        try:
-            answer = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            answer = np.empty(0)
-        if answer.ndim == 0:
-            answer = np.full_like(view.agreed, answer)
-        names, size = self.agreement.consortium.names, view.agreed.size
-        if answer.shape != view.agreed.shape:
-            wanted = "one number" if size == 1 else f"{size} numbers, one per client"
-            raise InvalidInput(
-                f"the strategy of {names[group.clients[0]]} must answer with {wanted}, "
-                f"got {given!r} in slot {self.slot}"
-            )
-        wrong = ~((answer >= 0) & (answer <= view.samples))
-        if wrong.any():
-            n = int(np.argmax(wrong))
-            raise InvalidInput(
-                f"the strategy of {names[group.clients[n]]} answered {answer[n]:.15g} in slot "
-                f"{self.slot}: must be from 0 to {view.samples[n]:.15g}"
-            )
-        return answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,13 +270,13 @@ def _short(
     return short if absent is None else short & ~absent
 
 
-def _grouped(strategies: tuple[Strategy, ...]) -> list[_Group]:
+def grouped(strategies: tuple[Strategy, ...]) -> list[Group]:
     """Each strategy once, with the positions of the clients that play it."""
     clients: dict[Any, tuple[Strategy, list[int]]] = {}
     for n, strategy in enumerate(strategies):
         key: Any = strategy if _hashable(strategy) else id(strategy)
         clients.setdefault(key, (strategy, []))[1].append(n)
-    return [_Group(strategy, np.array(positions)) for strategy, positions in clients.values()]
+    return [Group(strategy, np.array(positions)) for strategy, positions in clients.values()]
 
 
 def _hashable(strategy: Strategy) -> bool:

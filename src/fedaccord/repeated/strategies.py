@@ -16,7 +16,7 @@ for one client at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -275,11 +275,43 @@ def as_strategy(given: object) -> Strategy:
     return OneByOne(answer)
 
 
+def answer_of(strategy: Strategy, view: View, names: Sequence[str]) -> FloatArray:
+    """What a strategy answers, checked; `names` are those of all clients."""
+    given, size = strategy.contribution(view), view.agreed.size
+    try:
+        answer = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        answer = np.empty(0)
+    if answer.ndim == 0:
+        answer = np.full_like(view.agreed, answer)
+    if answer.shape != view.agreed.shape:
+        wanted = "one number" if size == 1 else f"{size} numbers, one per client"
+        raise InvalidInput(
+            f"the strategy of {names[view.clients[0]]} must answer with {wanted}, "
+            f"got {given!r} in slot {view.slot}"
+        )
+    wrong = ~((answer >= 0) & (answer <= view.samples))
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"the strategy of {names[view.clients[n]]} answered {answer[n]:.15g} in slot "
+            f"{view.slot}: must be from 0 to {view.samples[n]:.15g}"
+        )
+    return answer
+
+
 def slips_of(strategy: Strategy) -> Iterator[DeviateOnce]:
     """The slips that a strategy plans, one within another."""
     while isinstance(strategy, DeviateOnce):
         yield strategy
         strategy = strategy.usual
+
+
+def without_slips(strategy: Strategy) -> Strategy:
+    """The strategy of a client without its slips: what it plays otherwise, or what it signed."""
+    if isinstance(strategy, DeviateOnce):
+        return without_slips(strategy.usual)
+    return strategy if isinstance(strategy, KeepAndPunish | Loyal) else KeepAndPunish()
 
 
 def _best_response(view: View, others: FloatArray) -> FloatArray:
