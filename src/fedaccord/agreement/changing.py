@@ -79,8 +79,8 @@ soon, where it would otherwise take ever smaller steps."""
 class ChangingAgreement(Record):
     """An amount for each client in each state, and what follows if one contributes less.
 
-    It only states this; `certify_changing` proves whether it holds. It is not claimed to be the
-    largest agreement that does.
+    It only states this; `certify_changing` proves whether it holds. There may be larger agreements
+    that do, unless everyone trains on all it has (`largest`).
     """
 
     changing: ChangingConsortium
@@ -133,6 +133,15 @@ class ChangingAgreement(Record):
         """Whether some state has a larger total than its equilibrium."""
         return bool((self.totals > self.equilibrium_totals * (1.0 + WORTHWHILE)).any())
 
+    @property
+    def largest(self) -> bool:
+        """Whether no other agreement has more data: everyone trains on all it has in every state.
+
+        Otherwise there may be a larger one that holds.
+        """
+        present = self.changing.present
+        return bool((self.profiles == self.changing.samples)[present].all())
+
     _headline: ClassVar = ("exists", "states", "totals", "punishment")
 
     def _facts(self) -> dict[str, Any]:
@@ -144,7 +153,7 @@ class ChangingAgreement(Record):
             "objective": self.objective,
             "margin": self.margin,
             "punishment": self.punishment,
-            "largest": False,
+            "largest": self.largest,
         }
 
     def _tables(self) -> Tables:

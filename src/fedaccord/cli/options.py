@@ -14,6 +14,7 @@ from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from fedaccord.agreement.punishment import Punishment
+    from fedaccord.game.changing import ChangingConsortium
     from fedaccord.game.consortium import Consortium
 
 
@@ -315,7 +316,11 @@ AllOption = Annotated[
 
 def choose_consortium(file: Path | None, setting: PaperOptions) -> "Consortium":
     """The consortium in the file, or the paper's with the options that were given."""
-    consortium = _described(file, setting)
+    return _with_law(_described(file, setting), setting)
+
+
+def _with_law(consortium: "Consortium", setting: PaperOptions) -> "Consortium":
+    """The consortium with the law on the command line, if there is one."""
     if setting.law is None:
         return consortium
     from fedaccord.files.law import load_law
@@ -324,20 +329,51 @@ def choose_consortium(file: Path | None, setting: PaperOptions) -> "Consortium":
         return consortium.with_law(load_law(setting.law, int(consortium.rounds)))
 
 
+def choose_either(
+    file: Path | None, setting: PaperOptions
+) -> "Consortium | ChangingConsortium":
+    """The same, or a consortium that changes if the file has states."""
+    from fedaccord.files.states import load_either
+    from fedaccord.game.consortium import Consortium
+
+    if file is None:
+        return choose_consortium(file, setting)
+    _only_a_file(file, setting)
+    with working("Reading"):
+        described = load_either(file)
+    if isinstance(described, Consortium):
+        return _with_law(described, setting)
+    if setting.law is not None:
+        raise InvalidInput("--law: cannot be combined with states; put the law into the file")
+    return described
+
+
+def refuse_with_states(**given: object) -> None:
+    """Refuse options that are not possible for a consortium that changes."""
+    for field, value in given.items():
+        if value not in (None, False, 0.0):
+            raise InvalidInput(f"{flag_of(field)}: is not possible for a file with states")
+
+
 def _described(file: Path | None, setting: PaperOptions) -> "Consortium":
     """The consortium with its own law."""
-    numbers = setting.given()
     if file is None:
-        return _paper_consortium(numbers)
+        return _paper_consortium(setting.given())
+    _only_a_file(file, setting)
+    from fedaccord.files.consortium import load_consortium
+
+    with working("Reading"):
+        return load_consortium(file)
+
+
+def _only_a_file(file: Path, setting: PaperOptions) -> None:
+    """Refuse options of the paper's setting beside a file."""
+    numbers = setting.given()
     if setting.paper or numbers:
         flags = ["--paper"] * setting.paper + [flag_of(field) for field in numbers]
         raise InvalidInput(
             f"{', '.join(flags)}: cannot be combined with a file, which says it all ({file})"
         )
-    from fedaccord.files.consortium import load_consortium
-
-    with working("Reading"):
-        return load_consortium(file)
 
 
 def flag_of(field: str) -> str:

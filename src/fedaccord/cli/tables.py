@@ -20,6 +20,7 @@ from fedaccord.summaries.agreement import (
     worse_off,
 )
 from fedaccord.summaries.alternatives import alternative_sentences
+from fedaccord.summaries.changing import turnover_sentences
 from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
 from fedaccord.summaries.prediction import gain_sentences, predicted_heading, predicted_level
@@ -65,7 +66,8 @@ _ANY_WIDTH = 10_000
 def print_consortium(console: Console, consortium: "Consortium") -> None:
     """The consortium's name and size."""
     console.print(consortium.name, style="bold")
-    console.print(consortium_sentence(consortium))
+    for sentence in [consortium_sentence(consortium), *turnover_sentences(consortium)]:
+        console.print(sentence)
 
 
 def print_solution(

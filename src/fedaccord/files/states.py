@@ -90,9 +90,11 @@ def load_changing(path: str | Path) -> ChangingConsortium:
     return build_changing(load_toml(path), Path(path))
 
 
-def has_states(path: str | Path) -> bool:
-    """Whether a consortium file describes states, right or wrong."""
-    return bool({"states", "transitions"} & load_toml(path).keys())
+def load_either(path: str | Path) -> Consortium | ChangingConsortium:
+    """The consortium that a file describes: one that changes only if it has states."""
+    data = load_toml(path)
+    changes = {"states", "transitions"} & data.keys()
+    return (build_changing if changes else build_consortium)(data, Path(path))
 
 
 def build_changing(data: dict[str, Any], path: Path) -> ChangingConsortium:

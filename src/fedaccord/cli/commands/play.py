@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedaccord.cli.changing import play_states
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
@@ -19,9 +20,10 @@ from fedaccord.cli.options import (
     PunishmentOptions,
     ReportOption,
     check_slots,
-    choose_consortium,
+    choose_either,
     from_one,
     margin_or_usual,
+    refuse_with_states,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_account, write_slots
@@ -116,17 +118,44 @@ def play(
     If no agreement exists, the equilibrium is played.
     """
     check_writable(report, csv, inputs=[file])
-    consortium = choose_consortium(file, setting)
-    check_slots(slots, consortium)
-    strategies = read_strategies(consortium, slots, deviate or [], strategy or [])
+    aim: Any = objective and objective.replace("-", " ")
+    consortium = choose_either(file, setting)
+
+    from fedaccord.game.changing import ChangingConsortium
+
+    changing = consortium if isinstance(consortium, ChangingConsortium) else None
+    everyone = consortium.everyone if isinstance(consortium, ChangingConsortium) else consortium
+    check_slots(slots, everyone)
+    strategies = read_strategies(everyone, slots, deviate or [], strategy or [])
+    if changing is not None:
+        refuse_with_states(
+            agreement=agreement == "uniform",
+            nobody_worse=nobody_worse,
+            noise=noise,
+            dropout=dropout,
+            tolerance=tolerance,
+            report=report,
+        )
+        play_states(
+            changing,
+            strategies,
+            slots=slots,
+            seed=seed,
+            objective=aim,
+            margin=margin_or_usual(margin, file),
+            punishment=punishment.chosen(file),
+            csv=csv,
+            output_format=output_format,
+            every=every,
+        )
+        return
 
     import fedaccord as fa
     from fedaccord.repeated.match import play as play_match
     from fedaccord.summaries.match import account_of
 
     with working("Solving"):
-        equilibrium = fa.solve_equilibrium(consortium)
-        aim: Any = objective and objective.replace("-", " ")
+        equilibrium = fa.solve_equilibrium(everyone)
         solved = fa.solve_agreement(
             equilibrium,
             agreement,
@@ -164,11 +193,11 @@ def play(
             equilibrium, agreement, margin=solved.margin, punishment=solved.punishment
         )
         record = match_record(account, fa.certify(solved), exists_from)
-        typer.echo(to_json(record, max(consortium.size, slots)))
+        typer.echo(to_json(record, max(everyone.size, slots)))
     else:
         from fedaccord.cli.tables import print_account, print_consortium
 
-        print_consortium(output(), consortium)
+        print_consortium(output(), everyone)
         print_account(output(), account, every)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from fedaccord.cli.changing import solve_states
 from fedaccord.cli.console import output, say_where_from, working
 from fedaccord.cli.options import (
     AgreementOption,
@@ -17,8 +18,9 @@ from fedaccord.cli.options import (
     ObjectiveOption,
     PaperOptions,
     ReportOption,
-    choose_consortium,
+    choose_either,
     margin_or_usual,
+    refuse_with_states,
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_profile, write_report
@@ -75,7 +77,29 @@ def solve(
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: needs --agreement uniform")
     check_writable(report, profile_out, inputs=[file])
-    consortium = choose_consortium(file, setting)
+    chosen: Any = objective and objective.replace("-", " ")
+    consortium = choose_either(file, setting)
+
+    from fedaccord.game.changing import ChangingConsortium
+
+    if isinstance(consortium, ChangingConsortium):
+        refuse_with_states(
+            agreement=agreement == "uniform",
+            whole_samples=whole_samples,
+            nobody_worse=nobody_worse,
+            fitted_law=fitted_law,
+            report=report,
+            profile_out=profile_out,
+        )
+        solve_states(
+            consortium,
+            objective=chosen,
+            margin=margin_or_usual(margin, file),
+            punishment=punishment.chosen(file),
+            output_format=output_format,
+            every=every,
+        )
+        return
     if fitted_law and consortium.law.evidence is None:
         raise InvalidInput("--fitted-law: the law of this consortium was not measured")
 
@@ -88,7 +112,6 @@ def solve(
         "nobody_worse": nobody_worse,
         "first_converted": first_converted or "paper",
     }
-    chosen: Any = objective and objective.replace("-", " ")
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
         solved = fa.solve_agreement(
