@@ -6,10 +6,10 @@ from .agreement.certificate import Certificate as Certificate
 from .agreement.certificate import certify as certify
 from .agreement.changing import ChangingAgreement as ChangingAgreement
 from .agreement.changing import changing_agreement_on as changing_agreement_on
-from .agreement.changing import solve_changing as solve_changing
-from .agreement.changing import solve_each_for_ever as solve_each_for_ever
 from .agreement.changing_certificate import ChangingCertificate as ChangingCertificate
 from .agreement.changing_certificate import certify_changing as certify_changing
+from .agreement.changing_solver import solve_changing as solve_changing
+from .agreement.changing_solver import solve_each_for_ever as solve_each_for_ever
 from .agreement.coalition import Coalition as Coalition
 from .agreement.coalition import find_coalition as find_coalition
 from .agreement.departures import Departures as Departures

@@ -33,7 +33,7 @@ def solve_states(
     every: bool,
 ) -> None:
     """Solve, prove and print."""
-    from fedaccord.agreement.changing import solve_changing
+    from fedaccord.agreement.changing_solver import solve_changing
     from fedaccord.summaries.changing import changing_solution
 
     with working("Solving"):
@@ -62,7 +62,7 @@ def play_states(
     every: bool,
 ) -> None:
     """Solve, play and print."""
-    from fedaccord.agreement.changing import solve_changing
+    from fedaccord.agreement.changing_solver import solve_changing
     from fedaccord.repeated.changing import play_changing
 
     with working("Solving"):

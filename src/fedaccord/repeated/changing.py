@@ -38,7 +38,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import KEPT
-from fedaccord.agreement.changing import ChangingAgreement, later_slots
+from fedaccord.agreement.changing import ChangingAgreement
+from fedaccord.agreement.changing_solver import later_slots
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.checks import check_type, check_whole
 from fedaccord.errors import InvalidInput

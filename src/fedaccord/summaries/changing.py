@@ -5,8 +5,9 @@ from math import inf
 
 import numpy as np
 
-from fedaccord.agreement.changing import ChangingAgreement, solve_each_for_ever
+from fedaccord.agreement.changing import ChangingAgreement
 from fedaccord.agreement.changing_certificate import ChangingCertificate, certify_changing
+from fedaccord.agreement.changing_solver import solve_each_for_ever
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.game.changing import ChangingConsortium
 from fedaccord.game.consortium import Consortium
