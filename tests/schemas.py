@@ -23,6 +23,7 @@ from fedaccord.agreement.agreement import FirstConverted, Kind, Objective
 from fedaccord.checks import LARGEST_COUNT
 from fedaccord.files.consortium import _Client, _Shared
 from fedaccord.files.law import KINDS, MOST_RESAMPLES
+from fedaccord.files.states import StateTable
 from fedaccord.game.curve import MEASURES
 from fedaccord.game.roles import Role
 from fedaccord.game.rules import RULES
@@ -43,6 +44,10 @@ def schemas() -> dict[str, Schema]:
         "terms": terms_file(),
         "profile": profile_file(),
         "solve": output("What `fedaccord solve --format json` prints", Solution),
+        "solve-states": output(
+            "What `fedaccord solve --format json` prints for a file with states", ChangingSolution
+        ),
+        "departures": output("What `fedaccord departures --format json` prints", Departures),
         "certify": output("What `fedaccord certify --format json` prints", Certified),
         "interview": output("What `fedaccord interview --format json` prints", Interview),
         "ledger": ledger(),
@@ -67,6 +72,10 @@ def text_of(schema: Schema) -> str:
 class _ConsortiumFile(_Shared):
     clients: Annotated[str, Field(min_length=1)] | Annotated[list[_Client], Field(min_length=1)]
     """The clients: a list of tables, or the name of a CSV file."""
+    states: Annotated[list[StateTable], Field(min_length=1)] | None = None
+    """What may be the case in a slot: who is away, and which numbers are not as usual."""
+    transitions: dict[str, dict[str, Annotated[float, Field(ge=0, le=1)]]] | None = None
+    """For each state, the probabilities of those that may follow it; it lasts if it has none."""
 
 
 def consortium_file() -> Schema:
@@ -77,6 +86,9 @@ def consortium_file() -> Schema:
         found.update(_range(field))
     schema["properties"]["rounds"].update({"minimum": 1, "maximum": LARGEST_COUNT})
     schema["properties"]["server_fee"]["minimum"] = 0
+    schema["properties"]["growth"]["exclusiveMinimum"] = -1
+    for table in (schema, schema["$defs"]["Client"]):
+        table["properties"]["leaves"].update({"minimum": 0, "exclusiveMaximum": 1})
     law = schema["$defs"]["LawTable"]["properties"]
     law["kind"]["enum"] = list(KINDS)
     law["measure"]["enum"] = list(MEASURES)
@@ -401,6 +413,148 @@ class Solution(_Output):
     law: Law
     worth: Worth
     social_optimum: SocialOptimum
+
+
+class ChangingState(_Output):
+    """One state of a consortium that changes."""
+
+    name: str
+    clients: int
+    """How many take part."""
+    without: list[str]
+    """Who does not."""
+    equilibrium_total: float
+    for_ever_total: float
+    """What would be agreed if the state lasted for ever."""
+    for_ever_slips: list[str]
+    """Who would not keep to that."""
+    total: float
+    slips: list[str]
+    """Who would not keep to what is agreed; empty if it holds."""
+    next: dict[str, float]
+    """The probability of each state in the next slot."""
+
+
+class ChangingAgreementClient(_Output):
+    """A client in a state."""
+
+    state: str
+    name: str
+    samples: float
+    equilibrium: float
+    """What it contributes at the equilibrium of the state."""
+    contribution: float
+    saving: float | None
+    """Per slot, against that equilibrium."""
+
+
+class ChangingAgreement(_Output):
+    """An amount for each client in each state."""
+
+    exists: bool
+    states: list[str]
+    totals: list[float]
+    equilibrium_totals: list[float]
+    objective: Objective | None
+    margin: float
+    punishment: Punishment
+    largest: bool
+    """Whether no agreement has more data; if false, that is not known."""
+    clients: list[ChangingAgreementClient]
+
+
+class ChangingCertificateClient(_Output):
+    """A client's part of the proof, in a state."""
+
+    state: str
+    name: str
+    contribution: float
+    deviation: float
+    gain: float | None
+    """What its best deviation saves it, once."""
+    saving: float | None
+    """What the agreement saves it in a slot, against the punishment."""
+    later: float | None
+    """What the punishment is expected to cost it, discounted."""
+    slack: float | None
+    """later - gain."""
+    keeps: bool
+
+
+class ChangingCertificate(_Output):
+    """Whether the agreement is proved in every state."""
+
+    holds: bool
+    closest_client: str
+    closest_state: str
+    slack: float | None
+    """That client's, in that state."""
+    punishment_holds: bool
+    law_holds: bool
+    assumptions: list[str]
+    clients: list[ChangingCertificateClient]
+
+
+class ChangingSolution(_Output):
+    """The agreement of a consortium that changes, and its proof."""
+
+    consortium: Consortium
+    """Everyone, with the usual numbers."""
+    states: list[ChangingState]
+    agreement: ChangingAgreement
+    certificate: ChangingCertificate
+    for_ever_holds: bool
+    """Whether what each state would agree on if it lasted for ever would hold."""
+
+
+class DepartureClient(_Output):
+    """One of those who stay; savings are per slot, against being alone."""
+
+    name: str
+    saving: float | None
+    """Before the departure."""
+    saving_kept: float | None
+    """If all others keep their amounts."""
+    saving_new: float | None
+    """If they agree again."""
+    contribution_new: float
+
+
+class Departure(_Output):
+    """What happens if a client leaves."""
+
+    name: str
+    contribution: float
+    """What it trains on now."""
+    own_loss: float | None
+    """What leaving costs it per slot: what it saves now against being alone."""
+    total_kept: float
+    holds_kept: bool
+    """Whether the others' amounts still hold."""
+    exists: bool
+    """Whether the others find an agreement of their own."""
+    total_new: float
+    cost_to_others: float | None
+    """Per slot, all of them together, if they agree again."""
+    slips: list[str]
+    """Who would not keep its amount."""
+    clients: list[DepartureClient]
+
+
+class Departures(_Output):
+    """What happens if any one client leaves."""
+
+    consortium: Consortium
+    total: float
+    exists: bool
+    objective: Objective | None
+    margin: float
+    punishment: Punishment
+    most_missed: str
+    least_missed: str
+    indispensable: list[str]
+    """Those without whom the others find no agreement."""
+    departures: list[Departure]
 
 
 class CertifiedClient(_Output):
