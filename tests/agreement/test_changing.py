@@ -30,6 +30,7 @@ from tests.changing import (
     chains,
     leaving,
     passing_through,
+    random_chain,
 )
 from tests.consortia import FEW, consortia
 
@@ -119,13 +120,16 @@ def test_the_published_growth_and_decline() -> None:
     np.testing.assert_allclose(up.equilibrium_totals[[0, -1]], [355_000, 626_035], atol=0.5)
     np.testing.assert_allclose(down.equilibrium_totals[[0, -1]], [626_035, 355_000], atol=0.5)
     np.testing.assert_allclose(up.totals[[0, -1]], [498_255, 1_978_147], atol=0.5)
-    np.testing.assert_allclose(
-        down.totals[[0, 1, -1]], [1_978_238, 1_781_460, 498_014], atol=0.5
-    )
+    np.testing.assert_allclose(down.totals[[0, 1, -1]], [1_978_238, 1_781_460, 498_014], atol=0.5)
     lasting = solve_each_for_ever(growing), solve_each_for_ever(shrinking)
     np.testing.assert_allclose(lasting[0].totals[[0, -1]], [498_014, 1_978_147], atol=0.5)
     np.testing.assert_allclose(lasting[1].totals[[0, -1]], [1_978_147, 498_014], atol=0.5)
-    assert [certify_changing(one).holds for one in (*lasting, up, down)] == [True, False, True, True]
+    assert [certify_changing(one).holds for one in (*lasting, up, down)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 LEAVING = {
@@ -161,7 +165,7 @@ def test_growth_is_a_larger_discount_factor() -> None:
     agreement = solve_agreement(HOSPITALS.with_turnover(growth=growth))
     now = certify(agreement)
     lost = np.zeros(HOSPITALS.size)
-    for slot in range(1, 150):
+    for slot in range(1, 90):
         larger = (1.0 + growth) ** slot
         then = Consortium(
             valuation=HOSPITALS.valuation * larger**1.5,
@@ -220,18 +224,18 @@ CHAINS = {
 }
 
 
-@settings(max_examples=8)
-@given(**CHAINS)
-def test_solved_agreements_hold(
-    changing: ChangingConsortium, punishment: Punishment, margin: float
-) -> None:
-    check_that_it_holds(changing, punishment, margin)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("punishment", PUNISHMENTS, ids=str)
+def test_solved_agreements_hold(seed: int, punishment: Punishment) -> None:
+    changing = random_chain(seed)
+    check_that_it_holds(changing, punishment, 0.05 * (seed % 2))
+    assert solve_changing(changing, punishment=punishment).exists
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(**CHAINS)
-def test_many_solved_agreements_hold(
+def test_solved_agreements_of_few_hold(
     changing: ChangingConsortium, punishment: Punishment, margin: float
 ) -> None:
     check_that_it_holds(changing, punishment, margin)
@@ -249,16 +253,25 @@ def check_that_it_holds(
     assert (solved.profiles[~changing.present] == 0).all()
 
 
-@settings(max_examples=10)
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_proof_agrees_with_value_iteration(seed: int, share: float) -> None:
+    """On profiles that hold or not: a client keeps to one iff stopping never pays."""
+    check_by_value_iteration(random_chain(seed, clients=12), share)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
 @given(changing=chains(), share=st.floats(0.3, 1.0))
-def test_the_proof_agrees_with_value_iteration(
+def test_the_proof_for_few_clients_agrees_with_value_iteration(
     changing: ChangingConsortium, share: float
 ) -> None:
-    """On profiles that hold or not: a client keeps to one iff stopping never pays."""
+    check_by_value_iteration(changing, share)
+
+
+def check_by_value_iteration(changing: ChangingConsortium, share: float) -> None:
     lasting = solve_each_for_ever(changing)
-    asked = lasting.equilibrium_profiles + share * (
-        lasting.profiles - lasting.equilibrium_profiles
-    )
+    asked = lasting.equilibrium_profiles + share * (lasting.profiles - lasting.equilibrium_profiles)
     agreement = changing_agreement_on(changing, np.clip(asked, 0.0, changing.samples))
     certificate = certify_changing(agreement)
     for n in range(changing.everyone.size):
@@ -294,9 +307,7 @@ def value_of_slipping(agreement: ChangingAgreement, n: int) -> tuple[float, floa
     return float((always - value).max()), float(max(keep.max(), punished.max()))
 
 
-def cost_of_one(
-    members: Consortium, k: int, others: float, amounts: FloatArray
-) -> FloatArray:
+def cost_of_one(members: Consortium, k: int, others: float, amounts: FloatArray) -> FloatArray:
     """F_k (eq. 5) if the others contribute this much and it one of these amounts."""
     with np.errstate(divide="ignore"):
         lost = 1.0 / np.sqrt((others + amounts) * members.rounds)

@@ -39,7 +39,7 @@ def test_solve_shows_each_state(run: Run, file: str) -> None:
     text = text_of(run, "solve", file, "--punishment", "reversion", "--margin", "0")
     for words in (
         '"all six": "all six" 90 %, "without Riverside" 10 %.',
-        "108,088 samples are agreed in \"all six\": 2,726 fewer than if it lasted for ever.",
+        '108,088 samples are agreed in "all six": 2,726 fewer than if it lasted for ever.',
         'does not hold: Riverside and Lakeside Clinic would slip in "all six".',
         "The one closest to slipping is Riverside",
         "It need not be the largest agreement that holds",

@@ -94,16 +94,14 @@ def test_mistakes_get_one_sentence(tmp_path: Path, old: str, new: str, message: 
 def test_transitions_need_states(tmp_path: Path, states: str) -> None:
     path = tmp_path / "consortium.toml"
     path.write_text(states + example_text() + "[transitions]\n", encoding="utf-8")
-    with pytest.raises(fa.InvalidInput, match="states: (is missing|must be tables)"):
+    with pytest.raises(fa.InvalidInput, match=r"states: (is missing|must be tables)"):
         fa.load_changing(path)
 
 
 def test_clients_twice_in_a_state(tmp_path: Path) -> None:
     again = 'clients = [{ name = "Riverside" }, '
     with pytest.raises(fa.InvalidInput, match="'St Mary' is there twice"):
-        fa.load_changing(
-            written(tmp_path, ("clients = [{", 'clients = [{ name = "St Mary" }, {'))
-        )
+        fa.load_changing(written(tmp_path, ("clients = [{", 'clients = [{ name = "St Mary" }, {')))
     fa.load_changing(written(tmp_path, ("clients = [", again)))
 
 

@@ -4,7 +4,7 @@ After a slip in state o the punishment follows in whatever states come next. Wit
 best deviation gains in one slot and s_n(o) what the agreement saves in a slot against the
 punishment, both 0 where n is away, everyone keeps to the profiles x(o) if and only if
 
-    g_n(o)  <=  K_n(o) = sum over t = 1, 2, ... of delta_n^t (M^t s_n)(o)     for all n and o     (E)
+    g_n(o)  <=  K_n(o) = sum over t = 1, 2, ... of delta_n^t (M^t s_n)(o)    for all n and o    (E)
 
 by the one-stage deviation principle in each state; for a punishment of L slots the sum has L terms.
 Without end it is delta M (I - delta M)^-1 s.
@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.enforcement import WORTHWHILE
 from fedaccord.agreement.punishment import (
     Punishment,
     PunishmentName,
@@ -36,6 +35,7 @@ from fedaccord.numbers import FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
 
 ChangingObjective = Literal["most data", "least total cost"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChangingAgreement(Record):
@@ -52,6 +52,8 @@ class ChangingAgreement(Record):
     objective: ChangingObjective | None = None
     margin: float = 0.0
     """By how much the clients' discount factors may be lower than stated."""
+    exists: bool = True
+    """False if no state has a larger total than its equilibrium."""
     steps: int = 0
     """How many steps the solver took; 0 for an agreement that was written by hand."""
 
@@ -89,11 +91,6 @@ class ChangingAgreement(Record):
         return self.changing.spread(
             [self.in_state(o).saving for o in range(self.changing.size)],
         )
-
-    @property
-    def exists(self) -> bool:
-        """Whether some state has a larger total than its equilibrium."""
-        return bool((self.totals > self.equilibrium_totals * (1.0 + WORTHWHILE)).any())
 
     @property
     def largest(self) -> bool:
@@ -151,7 +148,9 @@ def changing_agreement_on(
     strange = np.argwhere(~changing.present & (rows != 0))
     if strange.size:
         o, n = strange[0].tolist()
-        wrong = f"{changing.names[n]} is away in {changing.states[o]!r} and can be asked for nothing"
+        wrong = (
+            f"{changing.names[n]} is away in {changing.states[o]!r} and can be asked for nothing"
+        )
         raise InvalidInput(Problem("profiles", wrong))
     rows.flags.writeable = False
     return ChangingAgreement(changing, rows, changing_punishment(punishment))

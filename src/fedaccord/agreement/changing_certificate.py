@@ -1,9 +1,9 @@
 """The certificate of an agreement of a consortium that changes, from the cost function alone.
 
 In every state each client's best deviation is searched for, and what the punishment of that state
-does to it is computed as in `certify`. What later slots are worth is the sum of delta^t M^t s, added
-up by doubling the number of terms: no equation is solved. Nothing comes from the solver but the
-profiles, and the equilibria of the states, which are checked to be equilibria.
+does to it is computed as in `certify`. What later slots are worth is the sum of delta^t M^t s,
+added up by doubling the number of terms: no equation is solved. Nothing comes from the solver but
+the profiles, and the equilibria of the states, which are checked to be equilibria.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class ChangingCertificate(Record):
     def closest(self) -> tuple[int, int]:
         """The state and the client with the least to lose, among those that slip if any do."""
         used = self.used if self.keeps.all() else np.where(self.keeps, -1.0, self.used)
-        first = int(np.argmax(used >= used.max() - TOLERANCE))
-        return divmod(first, used.shape[1])
+        state, client = divmod(int(np.argmax(used >= used.max() - TOLERANCE)), used.shape[1])
+        return state, client
 
     @property
     def closest_state(self) -> str:
@@ -178,8 +178,10 @@ def certify_changing(agreement: ChangingAgreement) -> ChangingCertificate:
 
 
 def _in_state(agreement: ChangingAgreement, o: int) -> tuple[FloatArray, ...]:
-    """Of those present: best deviation, gain, saving, the cost of what they decide on, and whether
-    contributing more pays and the punishment is proper."""
+    """What those present would do, what that gains, what they save, and what they decide on.
+
+    In costs; then whether contributing more pays, and whether the punishment is proper (0 or 1).
+    """
     here = agreement.in_state(o)
     consortium, profile = here.consortium, here.profile
     deviation, gain = best_deviation(consortium, profile, total_of(consortium, profile))
@@ -187,7 +189,8 @@ def _in_state(agreement: ChangingAgreement, o: int) -> tuple[FloatArray, ...]:
     decided = consortium.cost_per_sample * (profile + threat.contribution + deviation)
     more = (gain > TOLERANCE * decided) & (deviation > profile)
     saved = np.where(deviation > profile, 0.0, gain)
-    return deviation, saved, threat.saving, decided, more, threat.holds
+    flags = more.astype(np.float64), threat.holds.astype(np.float64)
+    return deviation, saved, threat.saving, decided, *flags
 
 
 def _later(

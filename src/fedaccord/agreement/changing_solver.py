@@ -68,8 +68,8 @@ to it, and no discount factor would be the same. Nor are clients taken to be mor
 what they save would be lost in rounding."""
 
 _AT_FIRST = 1e-13
-"""The part by which d is lowered beyond K/(K + s), twice as much in every step: so the lowering ends
-soon, where it would otherwise take ever smaller steps."""
+"""The part by which d is lowered beyond K/(K + s), twice as much in every step: so the lowering
+ends soon, where it would otherwise take ever smaller steps."""
 
 
 def solve_changing(
@@ -187,7 +187,9 @@ class _Search:
         later = weighed(self.later, self.which, saving)
         whole = later + saving
         share = np.divide(later, whole, out=np.full_like(later, _NEARLY_ONE), where=whole > 0)
-        wanted = np.where(later > 0, np.minimum(share, _NEARLY_ONE), 0.0)
+        # without a temptation any discount factor will do, and without a threat none
+        without = np.where(gain > 0, 0.0, patience)
+        wanted = np.where(later > 0, np.minimum(share, _NEARLY_ONE), without)
         rounding = SOLVED * (profiles + game.punished + self._at_stake(saving))
         tempted = (profiles > 0) | (not game.reverts)
         fails = present & tempted & (gain > later + rounding) & (patience > 0)
@@ -195,7 +197,7 @@ class _Search:
 
     def _at_stake(self, saving: FloatArray) -> FloatArray:
         """The largest saving of each client: K is a sum over all states, and so is its rounding."""
-        return np.abs(saving).max(axis=0)
+        return np.asarray(np.abs(saving).max(axis=0))
 
     def _profiles(self, game: ScaledGame) -> FloatArray:
         largest = largest_profiles(game)
@@ -216,7 +218,11 @@ class _Search:
         own = np.minimum(profiles / changing.quality, changing.samples)
         own = np.where(changing.present, np.where(everything, changing.samples, own), 0.0)
         own.flags.writeable = False
-        return ChangingAgreement(changing, own, self.punishment, self.objective, self.margin)
+        larger = profiles.sum(axis=1) > self.game.start[:, 0] * (1.0 + WORTHWHILE)
+        exists = bool(larger.any())
+        return ChangingAgreement(
+            changing, own, self.punishment, self.objective, self.margin, exists
+        )
 
 
 def _search_of(
@@ -264,9 +270,7 @@ def later_slots(
     return np.asarray(for_ever - for_ever @ np.linalg.matrix_power(moved, slots))
 
 
-def weighed(
-    later: FloatArray, which: npt.NDArray[np.int64], saving: FloatArray
-) -> FloatArray:
+def weighed(later: FloatArray, which: npt.NDArray[np.int64], saving: FloatArray) -> FloatArray:
     """K: each client's savings by state, weighed by the matrix of its discount factor."""
     if len(later) == 1:
         return np.asarray(later[0] @ saving)

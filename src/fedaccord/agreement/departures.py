@@ -1,8 +1,8 @@
 """What if this one leaves? For every client at once: what the others lose, and what still holds.
 
 If client n leaves, the others either keep their amounts, in a consortium of N - 1, and whether that
-holds is certified anew; or they agree again. What each of them saves is counted against being alone:
-that does not depend on the others, so a saving that falls is a cost that rises by as much.
+holds is certified anew; or they agree again. What each of them saves is counted against being
+alone: that does not depend on the others, so a saving that falls is a cost that rises by as much.
 
 >>> from fedaccord.files.consortium import example_consortium
 >>> found = departures(example_consortium())
@@ -37,7 +37,7 @@ from fedaccord.record import Columns, Record, Tables, rows_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Departures(Record):
-    """For each client that leaves (row) and each that stays (column): NaN where they are the same."""
+    """For each client that leaves (row) and each that stays (column); NaN for the same client."""
 
     agreement: Agreement
     """What everyone agrees on together."""

@@ -329,9 +329,7 @@ def _with_law(consortium: "Consortium", setting: PaperOptions) -> "Consortium":
         return consortium.with_law(load_law(setting.law, int(consortium.rounds)))
 
 
-def choose_either(
-    file: Path | None, setting: PaperOptions
-) -> "Consortium | ChangingConsortium":
+def choose_either(file: Path | None, setting: PaperOptions) -> "Consortium | ChangingConsortium":
     """The same, or a consortium that changes if the file has states."""
     from fedaccord.files.states import load_either
     from fedaccord.game.consortium import Consortium

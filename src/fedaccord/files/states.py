@@ -135,9 +135,9 @@ def _problem(error: Any) -> Problem:
     """The place and the words for one of pydantic's errors."""
     place = "states" + "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in error["loc"])
     if error["type"] == "extra_forbidden":
-        model = {"times": _Numbers, "clients": StateClient}.get(
-            str(error["loc"][1]) if len(error["loc"]) > 2 else "", StateTable
-        )
+        inner: dict[str, type[BaseModel]] = {"times": _Numbers, "clients": StateClient}
+        outer = str(error["loc"][1]) if len(error["loc"]) > 2 else ""
+        model = inner.get(outer, StateTable)
         message = f"unknown key; {unknown(str(error['loc'][-1]), model.model_fields)}"
     else:
         words = _WORDS.get(error["type"], "must be a table, got {}")

@@ -2,8 +2,8 @@
 
 A state says who takes part and with which numbers: members may be away, or have more samples, other
 valuations, other costs. After every slot the next state is drawn from the row of the transition
-matrix that belongs to the present one. All states have the same roster, the same law of the loss and
-the same discount factors. A client that is away contributes nothing and pays nothing.
+matrix that belongs to the present one. All states have the same roster, the same law of the loss
+and the same discount factors. A client that is away contributes nothing and pays nothing.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> everyone = paper_consortium(clients=3)
@@ -114,9 +114,9 @@ class ChangingConsortium(Record):
             raise InvalidInput(wrong, field="ranges")
         names = tuple(state.name for state in states)
         problems = [*_state_problems(everyone, states, names)]
-        matrix, wrong = transition_matrix(names, transitions)
-        if problems or wrong:
-            raise InvalidInput([*problems, *wrong])
+        matrix, wrong_rows = transition_matrix(names, transitions)
+        if problems or wrong_rows:
+            raise InvalidInput([*problems, *wrong_rows])
         absent = [[name in state.without for name in everyone.names] for state in states]
         values = {field: _grid(everyone, states, field) for field in STATE_FIELDS}
         fields = {"everyone": everyone, "states": names, "transitions": matrix}

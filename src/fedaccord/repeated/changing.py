@@ -1,10 +1,11 @@
 """`play_changing`: the repeated game of a consortium whose state is drawn anew for every slot.
 
 The first slot is in the first state; the states of the others are drawn with a seed. In each slot
-everyone who takes part contributes what is agreed for its state, unless its strategy says otherwise.
-Whoever is observed to contribute less brings on the agreement's punishment, as in `play`: from the
-next slot on everyone plays the equilibrium of whatever state it is (reversion), or the client itself
-trains alone (suspension). The slots of a punishment count also while a client is away.
+everyone who takes part contributes what is agreed for its state, unless its strategy says
+otherwise. Whoever is observed to contribute less brings on the agreement's punishment, as in
+`play`: from the next slot on everyone plays the equilibrium of whatever state it is (reversion), or
+the client itself trains alone (suspension). The slots of a punishment count also while a client is
+away.
 
 After the last slot everyone keeps to the agreement, or to a punishment that is under way, and the
 costs of all later slots are expected ones.
@@ -100,7 +101,7 @@ class ChangingMatch(Record):
 
     @cached_property
     def discounted_cost(self) -> FloatArray:
-        """The costs of all slots discounted to the first; those after the last are expected ones."""
+        """The costs of all slots discounted to the first; after the last one they are expected."""
         delta = self.agreement.changing.discount_factor
         return discounted(np.vstack([self.cost, self.cost_after]), delta, self.slots + 1)
 
@@ -257,13 +258,10 @@ class _Game:
         slipped = here & ~out & (not punishing) & (given < agreed * (1.0 - KEPT))
         self.totals.append(float((given * self.changing.quality[o]).sum()))
         self.costs.append(self._paid(given, out)[o])
-        for kept, value in (
-            (self.punishing, punishing),
-            (self.contributions, given),
-            (self.suspended, out),
-            (self.slipped, slipped),
-        ):
-            kept.append(value)  # type: ignore[attr-defined]
+        self.punishing.append(punishing)
+        self.contributions.append(given)
+        self.suspended.append(out)
+        self.slipped.append(slipped)
         self.events += self._seen(slipped, agreed, given)
         self.last = given
         self.slot += 1

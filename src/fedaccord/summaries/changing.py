@@ -197,11 +197,14 @@ def _planned_in_vain(match: ChangingMatch) -> list[str]:
     return told
 
 
-def runs_of_slots(match: ChangingMatch) -> list[tuple[str, str, str, str, str]]:
+def runs_of_slots(match: ChangingMatch) -> list[tuple[str, ...]]:
     """Slots in a row that are alike: which, their state, phase, total, and who is out."""
-    keys = list(zip(match.states, match.phases, match.totals.tolist(), match.names_out, strict=True))
+    keys = list(
+        zip(match.states, match.phases, match.totals.tolist(), match.names_out, strict=True)
+    )
     totals = write(match.totals)
-    rows, first = [], 0
+    rows: list[tuple[str, ...]] = []
+    first = 0
     for slot in range(1, match.slots + 1):
         if slot < match.slots and keys[slot] == keys[first]:
             continue
@@ -212,10 +215,10 @@ def runs_of_slots(match: ChangingMatch) -> list[tuple[str, str, str, str, str]]:
     return rows
 
 
-def slipper_rows(match: ChangingMatch) -> list[tuple[str, str, str, str]]:
+def slipper_rows(match: ChangingMatch) -> list[tuple[str, ...]]:
     """What those that slipped paid, would have paid, and lost by it."""
     paid, kept = match.discounted_cost, match.discounted_cost_if_kept
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for n in np.flatnonzero(match.slipped.any(axis=0)).tolist():
         lost = paid[n] - kept[n] if paid[n] < inf else inf
         rows.append((match.agreement.changing.names[n], *map(single, (paid[n], kept[n], lost))))
