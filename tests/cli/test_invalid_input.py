@@ -349,7 +349,7 @@ def test_a_bug_does_not_exit_with_the_code_for_refuted() -> None:
     mistake = (
         "import fedaccord.cli\n"
         "from fedaccord.cli.commands import solve\n"
-        "solve.choose_consortium = lambda *_, **__: 1 / 0\n"
+        "solve.choose_either = lambda *_, **__: 1 / 0\n"
         "import sys; sys.argv = ['fedaccord', 'solve']\n"
         "fedaccord.cli.main()\n"
     )
@@ -378,7 +378,7 @@ def test_an_interrupt_is_quiet() -> None:
         # a process that was started in the background ignores SIGINT
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from fedaccord.cli.commands import solve\n"
-        "solve.choose_consortium = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
+        "solve.choose_either = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
         "import sys; sys.argv = ['fedaccord', 'solve']\n"
         "fedaccord.cli.main()\n"
     )

@@ -32,9 +32,16 @@ _NOTHING = 1e-18
 ASSUMED = (
     "The states, and the probabilities with which they follow each other, are as stated; nobody "
     "changes them by what it contributes.",
-    "Everyone knows the state of a slot before it begins.",
+    "Everyone knows the state of a slot before it begins, and sees afterwards what each client "
+    "trained on.",
+    "Costs follow the law of the loss, and each client's numbers are as stated.",
 )
-"""What the proof takes for granted besides what `certify` does."""
+"""What the proof takes for granted."""
+
+_WITHHELD = (
+    "An old model is worth nothing to a suspended client, and nobody passes the new one on to it.",
+)
+"""The same of suspension."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +113,8 @@ class ChangingCertificate(Record):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed and not proved, in sentences."""
-        return ASSUMED if self.holds else ()
+        reverts = isinstance(self.agreement.punishment, Reversion)
+        return () if not self.holds else ASSUMED if reverts else ASSUMED + _WITHHELD
 
     _headline: ClassVar = ("holds", "closest_client", "closest_state", "slack")
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fedaccord.agreement.changing import ChangingAgreement
-    from fedaccord.agreement.punishment import Punishment
     from fedaccord.game.changing import ChangingConsortium
     from fedaccord.repeated.changing import ChangingMatch
     from fedaccord.repeated.strategies import Strategy
@@ -24,22 +23,14 @@ _STATES_SHOWN = 6
 
 
 def solve_states(
-    changing: "ChangingConsortium",
-    *,
-    objective: Any,
-    margin: float,
-    punishment: "Punishment",
-    output_format: str,
-    every: bool,
+    changing: "ChangingConsortium", options: dict[str, Any], *, output_format: str, every: bool
 ) -> None:
-    """Solve, prove and print."""
+    """Solve, prove and print; the options are those of `solve_changing`."""
     from fedaccord.agreement.changing_solver import solve_changing
     from fedaccord.summaries.changing import changing_solution
 
     with working("Solving"):
-        agreement = solve_changing(
-            changing, objective=objective, margin=margin, punishment=punishment
-        )
+        agreement = solve_changing(changing, **options)
     with working("Proving"):
         solution = changing_solution(agreement)
     if output_format == "json":
@@ -50,13 +41,11 @@ def solve_states(
 
 def play_states(
     changing: "ChangingConsortium",
+    options: dict[str, Any],
     strategies: "Mapping[str, Strategy]",
     *,
     slots: int,
     seed: int,
-    objective: Any,
-    margin: float,
-    punishment: "Punishment",
     csv: Path | None,
     output_format: str,
     every: bool,
@@ -66,9 +55,7 @@ def play_states(
     from fedaccord.repeated.changing import play_changing
 
     with working("Solving"):
-        agreement = solve_changing(
-            changing, objective=objective, margin=margin, punishment=punishment
-        )
+        agreement = solve_changing(changing, **options)
     with working("Playing"):
         match = play_changing(agreement, strategies, slots, seed=seed)
     if csv is not None:

@@ -47,7 +47,13 @@ from fedaccord.errors import InvalidInput
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
 from fedaccord.repeated.match import by_client
-from fedaccord.repeated.recorder import Event, EventKind, discounted
+from fedaccord.repeated.recorder import (
+    Event,
+    EventKind,
+    discounted,
+    event_columns,
+    phase_names,
+)
 from fedaccord.repeated.simulator import Group, grouped
 from fedaccord.repeated.strategies import AnyStrategy, Strategy, View, answer_of, without_slips
 
@@ -86,7 +92,7 @@ class ChangingMatch(Record):
     @property
     def phases(self) -> tuple[str, ...]:
         """The phase of each slot."""
-        return tuple("punishing" if p else "cooperating" for p in self.punishing.tolist())
+        return phase_names(self.punishing)
 
     @property
     def slots_punished(self) -> npt.NDArray[np.int64]:
@@ -159,8 +165,7 @@ class ChangingMatch(Record):
         }
 
     def _events(self) -> Columns:
-        columns = {field: [getattr(e, field) for e in self.events] for field in Event._fields}
-        return columns | {"lasted": [n if n == inf else int(n) for n in columns["lasted"]]}
+        return event_columns(self.events)
 
 
 def play_changing(

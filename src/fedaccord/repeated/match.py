@@ -34,7 +34,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
-from fedaccord.repeated.recorder import Event, Recorder
+from fedaccord.repeated.recorder import Event, Recorder, event_columns, phase_names
 from fedaccord.repeated.simulator import MatchRng, Simulator
 from fedaccord.repeated.strategies import (
     AnyStrategy,
@@ -117,7 +116,7 @@ class Match(Record):
     @property
     def phases(self) -> tuple[str, ...]:
         """The phase of each slot."""
-        return tuple("punishing" if p else "cooperating" for p in self.punishing.tolist())
+        return phase_names(self.punishing)
 
     @property
     def slots_punished(self) -> npt.NDArray[np.int64]:
@@ -219,8 +218,7 @@ class Match(Record):
         }
 
     def _events(self) -> Columns:
-        columns = {field: [getattr(e, field) for e in self.events] for field in Event._fields}
-        return columns | {"lasted": [n if n == inf else int(n) for n in columns["lasted"]]}
+        return event_columns(self.events)
 
 
 def play(

@@ -4,7 +4,7 @@ Discounted sums are computed by multiplication and addition only: those two are 
 way on every machine; powers and logarithms are not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Columns
 from fedaccord.repeated.aftermath import Aftermath, Spell
 from fedaccord.repeated.simulator import Block, Simulator, Stretch
 
@@ -90,6 +91,17 @@ class Event(NamedTuple):
     contributed: float | None = None
     lasted: float = 1
     """For how many slots in a row; infinite: for ever."""
+
+
+def event_columns(events: Sequence[Event]) -> Columns:
+    """The events as columns of a table."""
+    columns = {field: [getattr(event, field) for event in events] for field in Event._fields}
+    return columns | {"lasted": [n if n == inf else int(n) for n in columns["lasted"]]}
+
+
+def phase_names(punishing: BoolArray) -> tuple[str, ...]:
+    """The phase of each slot in words."""
+    return tuple("punishing" if p else "cooperating" for p in punishing.tolist())
 
 
 class Recorder:

@@ -138,12 +138,14 @@ def play(
         )
         play_states(
             changing,
+            {
+                "objective": aim,
+                "margin": margin_or_usual(margin, file),
+                "punishment": punishment.chosen(file),
+            },
             strategies,
             slots=slots,
             seed=seed,
-            objective=aim,
-            margin=margin_or_usual(margin, file),
-            punishment=punishment.chosen(file),
             csv=csv,
             output_format=output_format,
             every=every,

@@ -93,9 +93,11 @@ def solve(
         )
         solve_states(
             consortium,
-            objective=chosen,
-            margin=margin_or_usual(margin, file),
-            punishment=punishment.chosen(file),
+            {
+                "objective": chosen,
+                "margin": margin_or_usual(margin, file),
+                "punishment": punishment.chosen(file),
+            },
             output_format=output_format,
             every=every,
         )
