@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedaccord.files.client_text import Entry, client_text, new_file, with_client
+from fedaccord.files.ranges import Range
 from fedaccord.game.consortium import Client
 from fedaccord.game.slot import slots_per_year
 from fedaccord.interviews.answers import Answers, read_answers
@@ -22,7 +23,6 @@ from fedaccord.interviews.estimates import (
     estimate_valuation,
 )
 from fedaccord.interviews.questions import QUESTIONS
-from fedaccord.interviews.ranges import Range
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
 
 _DIGITS = 4

@@ -15,9 +15,9 @@ from fedaccord.errors import InvalidInput
 from fedaccord.interviews.questions import BY_KEY
 
 if TYPE_CHECKING:
+    from fedaccord.files.ranges import Range
     from fedaccord.interviews.estimates import Step
     from fedaccord.interviews.interview import Interview
-    from fedaccord.interviews.ranges import Range
 
 _METAVARS = {"amount": "NUMBER", "share": "SHARE", "whole": "INTEGER", "slot": "TIME"}
 
