@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -47,6 +47,8 @@ from fedaccord.game.law import Law
 from fedaccord.game.law_rows import stacked
 from fedaccord.numbers import FloatArray, as_text
 
+Robust = Literal["law", "ranges"]
+
 
 def solve_agreement(
     consortium: Consortium | Equilibrium,
@@ -58,7 +60,7 @@ def solve_agreement(
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
-    robust: bool = True,
+    robust: bool | Robust = True,
     laws: Sequence[Law] | None = None,
 ) -> Agreement:
     """The agreement of a consortium; if there is none, the record says so and why.
@@ -77,7 +79,8 @@ def solve_agreement(
             discount factors, or from the first "feasible" one.
         robust: Let the agreement hold for every combination of numbers within the consortium's
             ranges, and if the law of the loss is a measured one, for every law that resampling the
-            measurements gives; not only for the numbers as stated and the fitted law.
+            measurements gives; not only for the numbers as stated and the fitted law. "law" and
+            "ranges" are for one of both.
         laws: Further laws that it must hold for, besides the consortium's own.
 
     Returns:
@@ -95,7 +98,7 @@ def solve_agreement(
     # in samples of quality 1 it is the paper's game
     effective = equilibrium.effective
 
-    terms = _Terms(effective, margin, punishment, nobody_worse, robust)
+    terms = _Terms(effective, margin, punishment, nobody_worse, robust in (True, "ranges"))
     one = terms.stated()
 
     def solve(game: ScaledGame) -> Agreement:
@@ -111,7 +114,7 @@ def solve_agreement(
         return _individual(effective, game, whole_samples, objective)
 
     law = equilibrium.consortium.law
-    others = _other_laws(law, laws, robust=robust)
+    others = _other_laws(law, laws, robust=robust in (True, "law"))
     if others is not None:
         agreement = solve_for_all(solve, terms.game, stacked([law, others]))
     else:
@@ -139,14 +142,14 @@ class _Terms:
     margin: float
     punishment: Punishment
     nobody_worse: bool
-    robust: bool
+    over_ranges: bool
 
     @cached_property
     def box(self) -> Box | None:
         """The types that clients may have; None: exactly those that are stated."""
-        if not self.robust or self.equilibrium.consortium.ranges is None:
-            return None
         consortium, ranges = self.equilibrium.consortium, self.equilibrium.consortium.ranges
+        if not self.over_ranges or ranges is None:
+            return None
         return Box(consortium, ranges, self.margin, self.punishment, self.nobody_worse)
 
     def stated(self) -> ScaledGame:

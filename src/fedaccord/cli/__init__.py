@@ -21,6 +21,7 @@ COMMANDS = {
     "interview": "Find a client's numbers from what its people know",
     "solve": "Find the equilibrium, a better agreement, and its proof",
     "certify": "Prove or refute any profile",
+    "ranges": "Say what it costs not to know numbers exactly",
     "play": "Play the repeated game, slot by slot",
     "train": "Train a real model under one profile or several",
     "calibrate": "Measure the numbers that a consortium file asks for",

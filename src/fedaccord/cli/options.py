@@ -98,13 +98,26 @@ class PaperOptions:
             help="Another law of the loss: a measured curve (CSV), or TOML with a [law] table.",
         ),
     ] = None
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--within",
+            metavar="PERCENT",
+            help="Take every ratio of valuation to cost to be off by up to 30%, or x2 for half to "
+            "double; or one number, as in discount_factor=10%. Can be repeated.",
+        ),
+    ] = None
+    as_stated: Annotated[
+        bool,
+        typer.Option("--as-stated", help="Take numbers to be exact that have ranges in the file."),
+    ] = False
 
     def given(self) -> dict[str, Any]:
         """The numbers on the command line, by field."""
         return {
             field: value
             for field, value in vars(self).items()
-            if field not in ("paper", "law") and value is not None
+            if field not in ("paper", "law", "within", "as_stated") and value is not None
         }
 
 
@@ -316,12 +329,39 @@ AllOption = Annotated[
 def choose_consortium(file: Path | None, setting: PaperOptions) -> "Consortium":
     """The consortium in the file, or the paper's with the options that were given."""
     consortium = _described(file, setting)
-    if setting.law is None:
-        return consortium
-    from fedaccord.files.law import load_law
+    if setting.as_stated:
+        consortium = consortium.without_ranges()
+    if setting.law is not None:
+        from fedaccord.files.law import load_law
 
-    with working("Reading the law"):
-        return consortium.with_law(load_law(setting.law, int(consortium.rounds)))
+        with working("Reading the law"):
+            consortium = consortium.with_law(load_law(setting.law, int(consortium.rounds)))
+    return _within(consortium, setting.within or [])
+
+
+def _within(consortium: "Consortium", given: list[str]) -> "Consortium":
+    """The consortium with ranges around its numbers."""
+    from fedaccord.checks import unknown
+    from fedaccord.files.ranges import read_within
+    from fedaccord.game.ranges import RANGED
+
+    if given and consortium.ranges is not None:
+        raise InvalidInput("--within: the file has ranges; --as-stated would leave them out")
+    pairs = {}
+    for text in given:
+        field, _, width = text.rpartition("=")
+        field = field.strip().replace("-", "_") or "ratio"
+        if field not in (*RANGED, "ratio"):
+            raise InvalidInput(f"--within {text}: {unknown(field, ['ratio', *RANGED])}")
+        try:
+            below, above = read_within(width)
+        except InvalidInput as error:
+            raise InvalidInput(f"--within: {error.problems[0].message}") from None
+        number = getattr(consortium, field)
+        pairs[field] = number * below, number * above
+    if "discount_factor" in pairs:  # only the lowest counts
+        pairs["discount_factor"] = pairs["discount_factor"][0], consortium.discount_factor
+    return consortium.with_ranges(**pairs) if pairs else consortium
 
 
 def _described(file: Path | None, setting: PaperOptions) -> "Consortium":

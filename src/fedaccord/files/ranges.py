@@ -89,16 +89,17 @@ def read_within(given: Any) -> tuple[float, float]:
     >>> read_within("30 %"), read_within(0.1), read_within("x2")
     ((0.7, 1.3), (0.9, 1.1), (0.5, 2.0))
     """
+    share: Any = given
     if isinstance(given, str):
         words = given.strip().lower()
         if factor := _FACTOR.fullmatch(words):
             times = float(factor[1] or factor[2])
             if 1.0 <= times < _MOST_TIMES:
                 return 1.0 / times, times
-        if share := _SHARE.fullmatch(words):
-            given = float(share[1]) / 100.0
-    if is_number(given) and 0.0 <= given < 1.0:
-        return 1.0 - float(given), 1.0 + float(given)
+        if percent := _SHARE.fullmatch(words):
+            share = float(percent[1]) / 100.0
+    if is_number(share) and 0.0 <= share < 1.0:
+        return 1.0 - float(share), 1.0 + float(share)
     raise InvalidInput(
         "must be a percentage below 100 like 30 %, or a factor like x2 for half to double, "
         f"got {shown(given)}",
