@@ -27,9 +27,9 @@ from fedaccord.game.ranges import RANGED, Ranges
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables
 
-_SEARCHED = 2**16
+_SEARCHED = 2**13
 """How many clients, over all type profiles that are drawn, are examined."""
-_MOST_PROFILES = 2_000
+_MOST_PROFILES = 1_000
 _SEED = 0
 """Of the random numbers that the search draws; the same agreement has the same certificate."""
 _WIDEST = 1_000.0

@@ -85,7 +85,7 @@ class _Corners:
         mild = self.agreement.punishment
         selfish = None
         if isinstance(mild, Suspension) and mild.or_reversion:
-            selfish = self.selfish(types, self.ranges.samples[1])
+            selfish = self.selfish(self.ranges.samples[1])
         return examine(self.agreement, types, self.shape, selfish)
 
     def under_reversion(self) -> Examined:
@@ -95,7 +95,7 @@ class _Corners:
         worst: tuple[Consortium, Selfish] | None = None
         for size in sizes:
             types = self.types(self.low, price, size)
-            selfish = self.selfish(types, size)
+            selfish = self.selfish(size)
             worst = (types, selfish) if worst is None else _cheaper(worst, (types, selfish))
         assert worst is not None
         types, selfish = worst
@@ -127,18 +127,23 @@ class _Corners:
             law=self.law,
         )
 
-    def selfish(self, types: Consortium, samples: FloatArray) -> Selfish:
+    def selfish(self, samples: FloatArray) -> Selfish:
         """What each contributes at the equilibrium of its own corner, and the total."""
         observed, quality = self.ranges.observed, self.agreement.consortium.quality
         if observed is not None:
             given = np.tile(observed * quality, self.shape[0])
             return Selfish(given, np.full_like(given, (observed * quality).sum()))
         own = np.tile(samples * quality, self.shape[0]).reshape(self.shape)
-        wanted = _limit(types, self.shape)
-        rows = zip(self.limits, self.supplies, wanted, own, strict=True)
+        rows = zip(self.limits, self.supplies, self.wanted, own, strict=True)
         found = [_own_equilibrium(*row) for row in rows]
         given, total = (np.concatenate(each) for each in zip(*found, strict=True))
         return Selfish(given, total)
+
+    @cached_property
+    def wanted(self) -> FloatArray:
+        """The total up to which each client at its lowest wants one more sample."""
+        price, samples = self.ranges.cost_per_sample[1], self.ranges.samples[1]
+        return _limit(self.types(self.low, price, samples), self.shape)
 
     @cached_property
     def limits(self) -> FloatArray:
@@ -177,16 +182,15 @@ def narrowed(
 
 def repeated(law: Law, laws: int, shape: tuple[int, int]) -> Law:
     """The law of each entry of a long consortium, if they differ."""
+    arrays: dict[str, Any]
+    if laws > 1:
+        times = shape[0] * shape[1] // laws
+        arrays = {name: np.repeat(getattr(law, name)[:, :, 0], times, axis=1) for name in ARRAYS}
+        return Law(**arrays, floor=np.repeat(law.floor[:, 0], times), kind="personal")
     if law.is_personal:
-        each: dict[str, Any] = {name: np.tile(getattr(law, name), shape[0]) for name in ARRAYS}
-        return Law(**each, floor=np.tile(law.floor, shape[0]), kind="personal")
-    if laws == 1:
-        return law
-    times = shape[0] * shape[1] // laws
-    rows: dict[str, Any] = {
-        name: np.repeat(getattr(law, name)[:, :, 0], times, axis=1) for name in ARRAYS
-    }
-    return Law(**rows, floor=np.repeat(law.floor[:, 0], times), kind="personal")
+        arrays = {name: np.tile(getattr(law, name), shape[0]) for name in ARRAYS}
+        return Law(**arrays, floor=np.tile(law.floor, shape[0]), kind="personal")
+    return law
 
 
 def _limit(types: Consortium, shape: tuple[int, int]) -> FloatArray:
