@@ -23,24 +23,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedaccord.agreement.enforcement import (
-    ScaledGame,
-    effective_patience,
-    scale,
-)
-from fedaccord.agreement.punishment import Punishment, Suspension
-from fedaccord.game.consortium import Consortium
+from fedaccord.agreement.enforcement import ScaledGame, effective_patience
+from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
+from fedaccord.game.equilibrium import Equilibrium
+from fedaccord.game.filling import fill
 from fedaccord.game.law import Law
 from fedaccord.game.ranges import Ranges
-from fedaccord.game.selfish import corners
+from fedaccord.game.selfish import Corners, corners
 from fedaccord.numbers import FloatArray
 
 
 @dataclass(frozen=True)
 class Box:
-    """The types that clients may have, counted in samples of quality 1; one row for each law."""
+    """The types that clients may have, counted in samples of quality 1."""
 
-    consortium: Consortium
+    equilibrium: Equilibrium
+    """Of the numbers as they are stated."""
     ranges: Ranges
     margin: float
     punishment: Punishment
@@ -48,31 +46,34 @@ class Box:
 
     def game(self, law: Law, height: int) -> ScaledGame:
         """Every client in its own worst corner, under each of the laws (rows)."""
-        consortium, ranges, shape = self.consortium, self.ranges, (height, self.consortium.size)
-        stated = self._stated(law, shape)
+        consortium, ranges = self.equilibrium.consortium, self.ranges
+        shape = (height, consortium.size)
         low, high = (law.stop(np.broadcast_to(end, shape)) for end in consortium.ratio_range)
         size, shape_of_law = law.split()
         pull = np.broadcast_to(consortium.ratio_range[0], shape) * size
-        before, total, lowest = self._equilibrium(stated, low, high, pull, shape_of_law)
+        if self._reverts or self._compares:
+            before = self._corners(low, high, pull, shape_of_law)
+        else:
+            before = self._stated(law, shape)
+        lowest = before.largest
+        if not self._reverts:
+            alone = np.minimum(high, ranges.samples[1]).max(axis=-1, keepdims=True)
+            lowest = np.maximum(lowest, alone)
         alone = np.minimum(low, ranges.samples[1])
-        fees = (consortium.communication_cost + consortium.server_fee) / ranges.cost_per_sample[0]
-        saved = isinstance(self.punishment, Suspension) and self.punishment.fees_saved
-        patience = effective_patience(ranges.discount_factor[0], self.margin, self.punishment.slots)
-        reverts = stated.reverts
         return ScaledGame(
-            law=stated.law,
+            law=shape_of_law,
             pull=pull,
             satiation=low,
             samples=np.broadcast_to(ranges.samples[0], shape),
-            patience=np.broadcast_to(patience, shape),
-            equilibrium=before,
-            equilibrium_total=total,
+            patience=np.broadcast_to(self._patience, shape),
+            equilibrium=before.own,
+            equilibrium_total=before.total,
             lowest=np.broadcast_to(lowest, shape),
-            punished=before if reverts else alone,
-            punished_total=total if reverts else alone,
-            fees=np.broadcast_to(fees if saved else 0.0, shape),
+            punished=before.own if self._reverts else alone,
+            punished_total=before.total if self._reverts else alone,
+            fees=np.broadcast_to(self._fees, shape),
             punishment=self.punishment,
-            nobody_worse=self.nobody_worse and not reverts,
+            nobody_worse=self.nobody_worse and not self._reverts,
         )
 
     def stated(self, game: ScaledGame) -> ScaledGame:
@@ -84,31 +85,45 @@ class Box:
         given = np.minimum(game.equilibrium, surely)
         return replace(game, samples=np.minimum(game.samples, surely), equilibrium=given)
 
-    def _stated(self, law: Law, shape: tuple[int, int]) -> ScaledGame:
-        """The game of the numbers as they are stated."""
-        consortium = self.consortium
-        rows = consortium.ratio, consortium.samples, consortium.discount_factor
-        ratio, samples, patience = (np.broadcast_to(row, shape) for row in rows)
-        return scale(ratio, samples, law, patience, self.punishment)[0]
+    @property
+    def _reverts(self) -> bool:
+        return isinstance(self.punishment, Reversion)
 
-    def _equilibrium(
-        self, stated: ScaledGame, low: FloatArray, high: FloatArray, pull: FloatArray, law: Law
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What clients contribute at the equilibrium that counts, its total, and the least total.
+    @property
+    def _compares(self) -> bool:
+        """Whether the equilibrium counts although it is not the punishment."""
+        harsher = isinstance(self.punishment, Suspension) and self.punishment.or_reversion
+        return self.nobody_worse or harsher
 
-        It counts under reversion, and where nobody may be worse off than at the equilibrium.
-        """
-        observed, counts = self.ranges.observed, stated.reverts or self.nobody_worse
-        mild = isinstance(self.punishment, Suspension) and self.punishment.or_reversion
-        if observed is not None:
-            own = np.broadcast_to(observed, low.shape)
-            total = np.full_like(low, observed.sum())
-            largest = total[:, :1]
-        elif counts or mild:
-            own, total, largest = corners(low, high, self.ranges.samples, pull, law)
+    @property
+    def _patience(self) -> FloatArray:
+        lowest = self.ranges.discount_factor[0]
+        return effective_patience(lowest, self.margin, self.punishment.slots)
+
+    @property
+    def _fees(self) -> FloatArray | float:
+        """What a suspended client saves at most, in its own samples."""
+        consortium = self.equilibrium.consortium
+        if not (isinstance(self.punishment, Suspension) and self.punishment.fees_saved):
+            return 0.0
+        fees = consortium.communication_cost + consortium.server_fee
+        return np.asarray(fees / self.ranges.cost_per_sample[0])
+
+    def _corners(self, low: FloatArray, high: FloatArray, pull: FloatArray, law: Law) -> Corners:
+        """The equilibrium that hurts each client least, or the one that was observed."""
+        observed = self.ranges.observed
+        if observed is None:
+            return corners(low, high, self.ranges.samples, pull, law)
+        total = np.full_like(low, observed.sum())
+        return Corners(np.broadcast_to(observed, low.shape), total, total[:, :1])
+
+    def _stated(self, law: Law, shape: tuple[int, int]) -> Corners:
+        """The equilibrium of the numbers as they are stated, under each of the laws."""
+        consortium = self.equilibrium.consortium
+        if law is consortium.law:
+            own, total = self.equilibrium.profile[np.newaxis], np.array([[self.equilibrium.total]])
         else:
-            own, total, largest = stated.equilibrium, stated.equilibrium_total, stated.start
-        if not stated.reverts:
-            most = np.minimum(high, self.ranges.samples[1]).max(axis=-1, keepdims=True)
-            largest = np.maximum(largest, most)
-        return own, total, largest
+            samples = np.broadcast_to(consortium.samples, shape)
+            filled = fill(law.stop(np.broadcast_to(consortium.ratio, shape)), samples)
+            own, total = filled.profile, filled.total
+        return Corners(own, np.broadcast_to(total, shape), total)

@@ -99,14 +99,13 @@ def solve_agreement(
     effective = equilibrium.effective
 
     terms = _Terms(effective, margin, punishment, nobody_worse, robust in (True, "ranges"))
-    one = terms.stated()
 
     def solve(game: ScaledGame) -> Agreement:
         if kind == "uniform":
             return _uniform(
                 effective,
                 game,
-                one,
+                terms.stated,
                 whole_samples=whole_samples,
                 objective=objective,
                 first_converted=first_converted,
@@ -118,9 +117,9 @@ def solve_agreement(
     if others is not None:
         agreement = solve_for_all(solve, terms.game, stacked([law, others]))
     else:
-        agreement = solve(one if terms.box is None else terms.box.game(law, 1))
+        agreement = solve(terms.fitted)
     if terms.box is not None and not agreement.exists:
-        agreement = replace(agreement, reason=_why_not_in_box(solve(one)))
+        agreement = replace(agreement, reason=_why_not_in_box(solve(terms.stated)))
     return replace(
         agreement,
         equilibrium=equilibrium,
@@ -147,17 +146,25 @@ class _Terms:
     @cached_property
     def box(self) -> Box | None:
         """The types that clients may have; None: exactly those that are stated."""
-        consortium, ranges = self.equilibrium.consortium, self.equilibrium.consortium.ranges
+        ranges = self.equilibrium.consortium.ranges
         if not self.over_ranges or ranges is None:
             return None
-        return Box(consortium, ranges, self.margin, self.punishment, self.nobody_worse)
+        return Box(self.equilibrium, ranges, self.margin, self.punishment, self.nobody_worse)
 
+    @cached_property
     def stated(self) -> ScaledGame:
         """The game of the numbers as stated and the fitted law."""
         game = scale_one(
             self.equilibrium, self.margin, self.punishment, nobody_worse=self.nobody_worse
         )
         return game if self.box is None else self.box.stated(game)
+
+    @property
+    def fitted(self) -> ScaledGame:
+        """The game of the fitted law, with every client in its worst corner."""
+        if self.box is None:
+            return self.stated
+        return self.box.game(self.equilibrium.consortium.law, 1)
 
     def game(self, laws: Law) -> ScaledGame:
         """One row for each of the laws, with every client in its worst corner."""

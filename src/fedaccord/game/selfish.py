@@ -15,8 +15,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from fedaccord.game.filling import fill
+from fedaccord.game.filling import filled_total
 from fedaccord.game.law import Law
 from fedaccord.numbers import FloatArray
 
@@ -39,45 +40,49 @@ def corners(
     at its lowest pays, which decides between data sizes of its own.
     """
     most = np.broadcast_to(samples[1], high.shape)
-    filled = fill(high, most)
-    others = np.stack(
-        [_without_each(*row) for row in zip(high, most, filled.total[:, 0], strict=True)]
-    )
-    total = np.clip(low, others, filled.total)
-    at_own = np.stack([_others_supply(*row) for row in zip(high, most, low, strict=True)])
-    between = np.clip(low - at_own, 0.0, most)
-    own = np.where(low > filled.total, most, np.where(low <= others, 0.0, between))
+    largest = filled_total(high, most)
+    own, total = np.where(low > largest, most, 0.0), np.broadcast_to(largest, high.shape).copy()
+    for row, everyone in enumerate(largest[:, 0].tolist()):
+        # all others are in this equilibrium what they are in everyone's highest
+        turned = np.flatnonzero((high[row] >= everyone) & (low[row] <= everyone))
+        if turned.size:
+            found = _turned(turned, low[row, turned], high[row], most[row], everyone)
+            own[row, turned], total[row, turned] = found
     for n in np.flatnonzero(samples[0] < samples[1]).tolist():
         for row in np.flatnonzero(own[:, n] > samples[0, n]).tolist():
             mine = law.each(partial(_entry, row, n), high.shape)
             client = _Client(low[row, n], pull[row, n], mine, samples[0, n], own[row, n])
             rest = np.delete(high[row], n), np.delete(samples[1], n)
             own[row, n], total[row, n] = _least_cost(client, *rest)
-    return Corners(own, total, filled.total)
+    return Corners(own, total, largest)
 
 
-def _without_each(high: FloatArray, samples: FloatArray, everyone: float) -> FloatArray:
-    """S0_n of every client at once: the total of all others.
+def _turned(
+    clients: npt.NDArray[np.int64],
+    low: FloatArray,
+    high: FloatArray,
+    samples: FloatArray,
+    everyone: float,
+) -> tuple[FloatArray, FloatArray]:
+    """What clients contribute, and the total, that want more than `everyone` only at their highest.
 
-    In descending order of satiation points h_i, with the samples added up to c_i, the total without
-    a contributor n is the largest min(h_i, c_i - D_n). Since c_i - h_i ascends, it is where that
-    passes D_n. The others do without a free rider anyway.
+    In descending order of satiation points h_i, with the samples added up to c_i, the total of the
+    others of client n, S0_n, is the largest min(h_i, c_i - D_n). Since c_i - h_i ascends, it is
+    where that passes D_n. Without n the total falls by at most D_n, so only the points from there
+    to `everyone` have to be sorted; whoever wants more contributes all it has anyway.
     """
-    order = np.argsort(-high, kind="stable")
-    points, given = high[order], samples[order].cumsum()
-    place = np.searchsorted(given - points, samples)
-    after = np.append(points, 0.0)[place]
-    before = np.append(0.0, given)[place] - samples
-    total = np.minimum(np.maximum(after, before), everyone)
-    return np.where(high < everyone, everyone, np.maximum(total, 0.0))
-
-
-def _others_supply(high: FloatArray, samples: FloatArray, at: FloatArray) -> FloatArray:
-    """What all other clients supply together at each client's own total `at`."""
-    ascending = np.argsort(high, kind="stable")
-    left = np.append(samples[ascending][::-1].cumsum()[::-1], 0.0)
-    supplied = left[np.searchsorted(high[ascending], at)]
-    return np.asarray(supplied - np.where(high >= at, samples, 0.0))
+    mine = samples[clients]
+    near = np.flatnonzero((high <= everyone) & (high >= everyone - mine.max()))
+    order = near[np.argsort(-high[near], kind="stable")]
+    base = float(samples @ (high > everyone))
+    points, given = high[order], base + samples[order].cumsum()
+    place = np.searchsorted(given - points, mine)
+    after, before = np.append(points, 0.0)[place], np.append(base, given)[place] - mine
+    others = np.clip(np.maximum(after, before), 0.0, everyone)
+    # what all others supply at a client's own point: those who are satiated there or later
+    supplied = np.append(base, given)[np.searchsorted(-points, -low, side="right")] - mine
+    own = np.where(low <= others, 0.0, np.clip(low - supplied, 0.0, mine))
+    return own, np.clip(low, others, everyone)
 
 
 class _Client(NamedTuple):
