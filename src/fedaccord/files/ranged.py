@@ -40,6 +40,8 @@ class RangedRows:
     def __init__(self, tables: list[Any], classes: Any, mistakes: Mistakes) -> None:
         """Read the ranges; what is wrong with them is noted."""
         self._mistakes = mistakes
+        named = (row.get("name") if isinstance(row, dict) else None for row in tables)
+        self._names = [name if isinstance(name, str) else None for name in named]
         self._classes = _checked(classes, mistakes)
         self.ranges: dict[str, dict[int, Range]] = {}
         self.rows = [self._plain(n, row) for n, row in enumerate(tables)]
@@ -96,7 +98,7 @@ class RangedRows:
         return rest | {"valuation": row[RATIO] * price if is_number(row[RATIO]) else row[RATIO]}
 
     def _add(self, n: int, field: str, message: str) -> None:
-        self._mistakes.add(Problem(field, message, f"clients[{n}].{field}"), n)
+        self._mistakes.add(Problem(field, message, f"clients[{n}].{field}"), n, self._names[n])
 
 
 def read_number_or_range(field: str, given: Any) -> Range | str:
