@@ -11,6 +11,7 @@ NAMES = (
     "uniform",
     "batch",
     "law",
+    "ranges",
     "suspension",
     "play",
     "nashopt",

@@ -23,6 +23,7 @@ from fedaccord.agreement.agreement import FirstConverted, Kind, Objective
 from fedaccord.checks import LARGEST_COUNT
 from fedaccord.files.consortium import _Client, _Shared
 from fedaccord.files.law import KINDS, MOST_RESAMPLES
+from fedaccord.files.ranged import FIELDS
 from fedaccord.files.states import StateTable
 from fedaccord.game.curve import MEASURES
 from fedaccord.game.roles import Role
@@ -97,13 +98,52 @@ def consortium_file() -> Schema:
     law["scale"]["exclusiveMinimum"] = law["exponent"]["exclusiveMinimum"] = 0
     client = schema["$defs"]["Client"]
     client["properties"]["samples"]["multipleOf"] = 1
-    client["oneOf"] = [{"required": ["cost_per_sample"]}, {"required": ["cpu"]}]
+    _add_ranges(schema, client)
     each_its_own = {"items": {"required": ["discount_factor"]}}  # does not apply to a CSV file
     schema["anyOf"] = [
         {"required": ["discount_factor"]},
         {"properties": {"clients": each_its_own}},
     ]
     return headed(DRAFT_4, "A fedaccord consortium file (TOML)", draft_4(without_null(schema)))
+
+
+def _add_ranges(schema: Schema, client: Schema) -> None:
+    """Let numbers be ranges, in a client's table and in the classes that clients name."""
+    number: Schema = {"type": "number"}
+    within = {"anyOf": [{"type": "string"}, number]}
+    forms: list[Schema] = [
+        {"type": "array", "items": number, "minItems": 2, "maxItems": 3},
+        {"type": "string", "description": 'Such as "600000 ± 30 %", or "unknown".'},
+        _table({"about": number, "within": within}, ["about", "within"]),
+        _table({"low": number, "likely": number, "high": number}, ["low", "high"]),
+    ]
+    ranged = client["properties"]
+    ranged["ratio"] = {"type": "number", "description": "valuation / cost_per_sample, instead."}
+    for field in FIELDS:
+        found = ranged[field]
+        words = {key: found.pop(key) for key in ("title", "description") if key in found}
+        ranged[field] = words | {"anyOf": [found, *forms]}
+    patience = schema["properties"]["discount_factor"]
+    words = {key: patience.pop(key) for key in ("title", "description") if key in patience}
+    schema["properties"]["discount_factor"] = words | {"anyOf": [patience, *forms]}
+    ranged["class"] = {"type": "string", "description": "The class that gives what is left out."}
+    client["required"] = ["name"]
+    known = {"required": ["class"]}
+    client["allOf"] = [
+        {"anyOf": [{"required": ["valuation"]}, {"required": ["ratio"]}, known]},
+        {"anyOf": [{"required": ["samples"]}, known]},
+        {"anyOf": [{"required": ["cost_per_sample"]}, {"required": ["cpu"]}, known]},
+        {"not": {"required": ["cost_per_sample", "cpu"]}},
+        {"not": {"required": ["valuation", "ratio"]}},
+    ]
+    table = _table({field: {"anyOf": [number, *forms]} for field in FIELDS}, [])
+    words = {"description": schema["properties"]["classes"]["description"]}
+    schema["properties"]["classes"] = words | {"type": "object", "additionalProperties": table}
+
+
+def _table(properties: Schema, required: list[str]) -> Schema:
+    needed: Schema = {"required": required} if required else {}
+    return {"type": "object", "properties": properties, "additionalProperties": False} | needed
 
 
 def _range(field: str) -> Schema:
@@ -263,9 +303,48 @@ class Agreement(_Output):
     nobody_worse: bool
     """Whether it was asked for that nobody pays more than at the equilibrium."""
     robust: bool
-    """Whether it was made to hold for every law that resampling the measurements gives."""
+    """Whether it was made to hold for every law that resampling the measurements gives, or for
+    every combination of numbers within the ranges."""
     total_cost: float | None
     clients: list[AgreementClient]
+
+
+class Corner(_Output):
+    """The numbers at which a client is closest to slipping."""
+
+    ratio: float
+    discount_factor: float
+    others: Literal["highest", "any"]
+    """The others' ratios: at their highest, or it makes no difference."""
+
+
+class ClientOverRanges(_Output):
+    """A client at the numbers within its ranges that tempt it most."""
+
+    name: str
+    lowest_ratio: float
+    highest_ratio: float
+    lowest_discount_factor: float
+    slack: float
+    keeps: bool
+    widened: float | None
+    """By what factor its range of ratios could be widened, up and down; null: no limit."""
+
+
+class HeldOver(_Output):
+    """Whether an agreement holds for every combination of numbers within the ranges."""
+
+    holds: bool
+    worst_client: str
+    corner: Corner
+    slack: float
+    searched: int
+    """How many combinations were drawn at random and examined."""
+    broken: int
+    """In how many of them somebody would slip."""
+    widened_all: float | None
+    """By what factor all ranges of ratios could be widened together; null: no limit."""
+    clients: list[ClientOverRanges]
 
 
 class HeldUnder(_Output):
@@ -296,6 +375,8 @@ class Verdict(_Output):
     """The laws that it was made for, or that resampling gives; null if the law was not measured."""
     under_fresh_laws: HeldUnder | None
     """Laws from other random numbers, which it was not made for."""
+    over_ranges: HeldOver | None
+    """Over all numbers within the ranges; null if the numbers are exact."""
 
 
 class SocialOptimum(_Output):

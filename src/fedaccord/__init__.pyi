@@ -19,6 +19,8 @@ from .agreement.patience import shortest_punishment as shortest_punishment
 from .agreement.patience import smallest_discount_factor as smallest_discount_factor
 from .agreement.punishment import Reversion as Reversion
 from .agreement.punishment import Suspension as Suspension
+from .agreement.range_costs import RangeCosts as RangeCosts
+from .agreement.range_costs import range_costs as range_costs
 from .agreement.solve import solve_agreement as solve_agreement
 from .agreement.worth import Worth as Worth
 from .agreement.worth import worth as worth
@@ -48,6 +50,7 @@ from .game.equilibrium import solve_equilibrium as solve_equilibrium
 from .game.law import Law as Law
 from .game.measured import fit_law as fit_law
 from .game.paper import paper_consortium as paper_consortium
+from .game.ranges import Ranges as Ranges
 from .game.social_optimum import price_of_anarchy as price_of_anarchy
 from .game.social_optimum import solve_social_optimum as solve_social_optimum
 from .interviews.interview import Interview as Interview

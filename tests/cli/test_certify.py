@@ -56,7 +56,7 @@ def test_the_json_of_certify(run: Run) -> None:
     assert list(certificate) == [
         *("holds", "worst_client", "slack", "smallest_discount_factor"),
         *("punishment", "punishment_holds", "law_holds", "nothing_harsher"),
-        *("under_laws", "under_fresh_laws"),
+        *("under_laws", "under_fresh_laws", "over_ranges"),
         *("keeps_if_one_is_out", "keeps_if_all_are_out", "assumptions", "clients"),
     ]
     assert (certificate["holds"], certificate["worst_client"]) == (False, "Lakeside Clinic")

@@ -179,3 +179,17 @@ def test_wrong_input(run: Run, words: list[str], message: str) -> None:
     assert message in result.stderr
     assert "Traceback" not in result.output
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_ranges_can_be_written_as_ranges(run: Run) -> None:
+    answers = '{"name": "Lake", "cases_per_month": "800-1200", "gpu_price": "2-3", '
+    answers += '"samples_per_second": "20", "point_worth": "4000-12000"}'
+    Path("answers.json").write_text(answers, encoding="utf-8")
+    assert run("interview", "c.toml", "--answers", "answers.json", "--ranges").exit_code == 0
+    again = ("interview", "c.toml", "--answers", "answers.json", "--ranges", "--name", "Bay")
+    assert run(*again).exit_code == 0
+    consortium = fa.load_consortium("c.toml")
+    assert consortium.ranges is not None
+    assert consortium.ranges.valuation.tolist() == [[100_000.0] * 2, [300_000.0] * 2]
+    assert consortium.valuation.tolist() == [200_000.0] * 2
+    assert consortium.ranges.samples[:, 0].tolist() == [2_400.0, 3_600.0]

@@ -32,7 +32,7 @@ CONTRACT = {  # the fields in their order; * marks later additions
     ],
     "certificate": [
         *("holds", "worst_client", "slack"),
-        *("assumptions", "under_laws", "under_fresh_laws"),  # *
+        *("assumptions", "under_laws", "under_fresh_laws", "over_ranges"),  # *
     ],
     "law": ["kind", "measure", "floor", "terms"],  # *
     "worth": [  # *

@@ -16,6 +16,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.law import Law
+from fedaccord.game.ranges import Ranges
 from fedaccord.game.roles import Role, roles
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
@@ -68,6 +69,8 @@ class Agreement(Record):
     """Whether it was asked for that no client pays more than at the equilibrium."""
     laws: Law | None = None
     """Laws of the loss, as rows, that it was made to hold for besides the consortium's own."""
+    ranges: Ranges | None = None
+    """Ranges of the clients' numbers that it was made to hold for throughout."""
 
     def __post_init__(self) -> None:
         """Take the usual punishment of a kind if only its name is given."""
@@ -75,8 +78,8 @@ class Agreement(Record):
 
     @property
     def robust(self) -> bool:
-        """Whether it was made to hold for more than the best guess of the law."""
-        return self.laws is not None
+        """Whether it was made to hold for more than the numbers as stated and the fitted law."""
+        return self.laws is not None or self.ranges is not None
 
     @property
     def consortium(self) -> Consortium:

@@ -125,8 +125,9 @@ def _delay(delta: FloatArray, gain: FloatArray, lost: FloatArray) -> int:
 
 def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
     """What is assumed and not proved, in sentences, with the margin that each has."""
+    numbers = "as stated" if agreement.ranges is None else "within their ranges"
     known = (
-        "Costs follow the law of the loss, and each client's numbers are as stated.",
+        f"Costs follow the law of the loss, and each client's numbers are {numbers}.",
         "Everyone sees after a slot what each client trained on.",
     )
     if isinstance(agreement.punishment, Reversion) or np.isinf(margins.fees):

@@ -190,6 +190,6 @@ def is_rising(game: ScaledGame) -> BoolArray:
 
 def _falls_little(game: ScaledGame, of: Callable[[FloatArray], FloatArray]) -> BoolArray:
     """Whether a derivative of the law falls by a factor of at most 1 - delta over the samples."""
-    left = game.equilibrium_total if game.reverts else game.equilibrium_total - game.samples
+    left = game.equilibrium_total if game.reverts else game.lowest - game.samples
     lowest = np.maximum(game.satiation, left)
     return np.asarray(of(lowest + game.samples) >= (1.0 - game.patience) * of(lowest))

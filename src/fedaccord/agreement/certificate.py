@@ -27,6 +27,7 @@ from fedaccord.agreement.assumptions import Margins, assumptions_of, margins_of
 from fedaccord.agreement.laws import HeldUnder, held_under
 from fedaccord.agreement.loss import is_in_class
 from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
+from fedaccord.agreement.over_ranges import HeldOver, held_over
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.search import best_alone, best_deviation, cost_of, total_of
 from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of, worth_of
@@ -69,12 +70,25 @@ class Certificate(Record):
     def holds(self) -> bool:
         """Whether every client keeps to the agreement, and to the punishment.
 
-        An agreement that was made for many laws must hold for all of them.
+        An agreement that was made for many laws, or for ranges, must hold for all of them.
         """
-        fitted = self.keeps.all() and self.punishment_holds.all() and self.law_holds
-        if not fitted or not self.agreement.robust or self.under_laws is None:
-            return bool(fitted)
-        return self.under_laws.held == self.under_laws.laws
+        agreement = self.agreement
+        if not (self.keeps.all() and self.punishment_holds.all() and self.law_holds):
+            return False
+        under = self.under_laws if agreement.laws is not None else None
+        if under is not None and under.held < under.laws:
+            return False
+        return agreement.ranges is None or self.over_ranges is None or self.over_ranges.holds
+
+    @cached_property
+    def over_ranges(self) -> HeldOver | None:
+        """Whether it holds for every combination of numbers within the ranges, if there are any."""
+        agreement, ranges = self.agreement, self.agreement.ranges
+        if ranges is None:
+            ranges = agreement.consortium.ranges
+        if ranges is None or not agreement.exists:
+            return None
+        return held_over(agreement, ranges, agreement.laws)
 
     @cached_property
     def under_laws(self) -> HeldUnder | None:
@@ -198,6 +212,7 @@ class Certificate(Record):
             "nothing_harsher": bool(self.nothing_harsher.all()),
             "under_laws": self.under_laws,
             "under_fresh_laws": self.under_fresh_laws,
+            "over_ranges": self.over_ranges,
             "keeps_if_one_is_out": _all(self.keeps_if_one_is_out),
             "keeps_if_all_are_out": _all(self.keeps_if_all_are_out),
             "assumptions": self.assumptions,

@@ -58,7 +58,7 @@ WORTHWHILE = 1e-6
 saving is lost in rounding, and nobody would sign for it."""
 
 _ARRAYS = (
-    *("pull", "satiation", "samples", "patience", "equilibrium", "equilibrium_total"),
+    *("pull", "satiation", "samples", "patience", "equilibrium", "equilibrium_total", "lowest"),
     *("punished", "punished_total", "fees"),
 )
 
@@ -79,7 +79,9 @@ class ScaledGame:
     equilibrium: FloatArray
     """x*, the equilibrium profile."""
     equilibrium_total: FloatArray
-    """S, its total, the same for all clients of a row."""
+    """S, its total; with ranges it may be another one for each client (see `box`)."""
+    lowest: FloatArray
+    """The total that an agreement must exceed, the same for all clients of a row: S."""
     punished: FloatArray
     """What each client contributes while it is punished: x*_n, or m_n alone."""
     punished_total: FloatArray
@@ -92,8 +94,8 @@ class ScaledGame:
 
     @property
     def start(self) -> FloatArray:
-        """S of each row, as a column."""
-        return self.equilibrium_total[:, :1]
+        """The total that an agreement must exceed in each row, as a column."""
+        return self.lowest[:, :1]
 
     @property
     def reverts(self) -> bool:
@@ -335,6 +337,7 @@ def _game(
         patience=patience,
         equilibrium=profile,
         equilibrium_total=everywhere,
+        lowest=everywhere,
         punished=profile if reverts else alone,
         punished_total=everywhere if reverts else alone,
         fees=np.broadcast_to(fees if saved else 0.0, pull.shape),

@@ -20,6 +20,7 @@ from fedaccord.files.tables import finite_number, load_profile
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.law import Law
+from fedaccord.game.ranges import Ranges
 
 _WORDS = {
     "kind": get_args(Kind),
@@ -56,7 +57,8 @@ def load_agreement(
         return agreement_on(consortium, profile, wanted or "reversion")
     fields = _checked(agreed, path)
     agreed_on = fields["punishment"]
-    fields["laws"] = _laws(consortium.law, path, robust=fields.pop("robust"))
+    if fields.pop("robust"):
+        fields["laws"], fields["ranges"] = _made_for(consortium, path)
     if wanted not in (None, agreed_on):
         raise InvalidInput(
             f"its agreement punishes a slip by {agreed_on}, and not by {wanted}: "
@@ -66,14 +68,16 @@ def load_agreement(
     return Agreement(equilibrium=solve_equilibrium(consortium), profile=profile, **fields)
 
 
-def _laws(law: Law, path: Path, *, robust: bool) -> Law | None:
-    """The laws that an agreement was made for: those that resampling gives, if it is robust."""
-    if not robust:
-        return None
-    if law.evidence is None:
-        wrong = "its agreement was made for a measured law of the loss, which the consortium lacks"
+def _made_for(consortium: Consortium, path: Path) -> tuple[Law | None, Ranges | None]:
+    """What a robust agreement was made for: the laws that resampling gives, and the ranges."""
+    evidence, ranges = consortium.law.evidence, consortium.ranges
+    if evidence is None and ranges is None:
+        wrong = (
+            "its agreement was made for ranges of numbers or a measured law of the loss, and the "
+            "consortium has neither"
+        )
         raise InvalidInput(wrong, str(path))
-    return law.evidence.resampled
+    return None if evidence is None else evidence.resampled, ranges
 
 
 def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def least_cost_profile(
 def _kept(game: ScaledGame, profile: FloatArray) -> bool:
     """Whether everyone keeps to a profile that asks for more than the equilibrium."""
     total = np.array([[profile.sum()]])
-    if total.item() <= game.start.max() * (1.0 + WORTHWHILE):
+    if total.item() <= game.start.max() * (1.0 + WORTHWHILE) or (profile > game.samples).any():
         return False
     amounts = profile[np.newaxis]
     gives_more = game.rows(np.array([0])).gives_more(amounts, total).any()

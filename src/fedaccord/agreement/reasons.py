@@ -14,6 +14,10 @@ NO_USE = {
     "least total cost": "none lowers the total cost",
     "fairest": "none leaves every client at least as well off as at the equilibrium",
 }
+NOT_IN_BOX = (
+    "none holds for every combination of numbers within the ranges, though one would if the "
+    "numbers were exactly as stated: narrower ranges are needed, or a harsher punishment"
+)
 _NOT_FOR_ALL = (
     "none holds for every law of the loss that fits the measurements, which are too vague: measure "
     "with more seeds or test examples"

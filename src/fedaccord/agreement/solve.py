@@ -12,13 +12,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import get_args
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective, SolvedKind
+from fedaccord.agreement.box import Box
 from fedaccord.agreement.enforcement import ScaledGame, scale_one
 from fedaccord.agreement.objectives import LOSSES, fairest_profile, least_cost_profile
 from fedaccord.agreement.patience import equilibrium_of
@@ -28,7 +30,13 @@ from fedaccord.agreement.punishment import (
     Reversion,
     as_punishment,
 )
-from fedaccord.agreement.reasons import NO_USE, NOTHING_WHOLE, why_no_individual, why_no_uniform
+from fedaccord.agreement.reasons import (
+    NO_USE,
+    NOT_IN_BOX,
+    NOTHING_WHOLE,
+    why_no_individual,
+    why_no_uniform,
+)
 from fedaccord.agreement.robust import game_of_laws, solve_for_all
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.checks import check_choice
@@ -38,6 +46,8 @@ from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.law import Law
 from fedaccord.game.law_rows import stacked
 from fedaccord.numbers import FloatArray, as_text
+
+Robust = Literal["law", "ranges"]
 
 
 def solve_agreement(
@@ -50,7 +60,7 @@ def solve_agreement(
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
-    robust: bool = True,
+    robust: bool | Robust = True,
     laws: Sequence[Law] | None = None,
 ) -> Agreement:
     """The agreement of a consortium; if there is none, the record says so and why.
@@ -67,8 +77,10 @@ def solve_agreement(
         nobody_worse: Let no client pay more than at the equilibrium. Under reversion none does.
         first_converted: Uniform: convert from the "paper"'s client l, which does not depend on
             discount factors, or from the first "feasible" one.
-        robust: If the law of the loss is a measured one, let the agreement hold for every law that
-            resampling the measurements gives, and not for the fitted one alone.
+        robust: Let the agreement hold for every combination of numbers within the consortium's
+            ranges, and if the law of the loss is a measured one, for every law that resampling the
+            measurements gives; not only for the numbers as stated and the fitted law. "law" and
+            "ranges" are for one of both.
         laws: Further laws that it must hold for, besides the consortium's own.
 
     Returns:
@@ -86,20 +98,28 @@ def solve_agreement(
     # in samples of quality 1 it is the paper's game
     effective = equilibrium.effective
 
+    terms = _Terms(effective, margin, punishment, nobody_worse, robust in (True, "ranges"))
+
     def solve(game: ScaledGame) -> Agreement:
         if kind == "uniform":
-            return _uniform(effective, game, whole_samples, objective, first_converted)
+            return _uniform(
+                effective,
+                game,
+                terms.stated,
+                whole_samples=whole_samples,
+                objective=objective,
+                first_converted=first_converted,
+            )
         return _individual(effective, game, whole_samples, objective)
 
-    def game_of(rows: Law) -> ScaledGame:
-        return game_of_laws(effective, rows, margin, punishment, nobody_worse=nobody_worse)
-
     law = equilibrium.consortium.law
-    others = _other_laws(law, laws, robust=robust)
-    if others is None:
-        agreement = solve(scale_one(effective, margin, punishment, nobody_worse=nobody_worse))
+    others = _other_laws(law, laws, robust=robust in (True, "law"))
+    if others is not None:
+        agreement = solve_for_all(solve, terms.game, stacked([law, others]))
     else:
-        agreement = solve_for_all(solve, game_of, stacked([law, others]))
+        agreement = solve(terms.fitted)
+    if terms.box is not None and not agreement.exists:
+        agreement = replace(agreement, reason=_why_not_in_box(solve(terms.stated)))
     return replace(
         agreement,
         equilibrium=equilibrium,
@@ -109,7 +129,55 @@ def solve_agreement(
         punishment=punishment,
         nobody_worse=nobody_worse,
         laws=others,
+        ranges=None if terms.box is None else equilibrium.consortium.ranges,
     )
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What an agreement is to hold for, in samples of quality 1."""
+
+    equilibrium: Equilibrium
+    margin: float
+    punishment: Punishment
+    nobody_worse: bool
+    over_ranges: bool
+
+    @cached_property
+    def box(self) -> Box | None:
+        """The types that clients may have; None: exactly those that are stated."""
+        ranges = self.equilibrium.consortium.ranges
+        if not self.over_ranges or ranges is None:
+            return None
+        return Box(self.equilibrium, ranges, self.margin, self.punishment, self.nobody_worse)
+
+    @cached_property
+    def stated(self) -> ScaledGame:
+        """The game of the numbers as stated and the fitted law."""
+        game = scale_one(
+            self.equilibrium, self.margin, self.punishment, nobody_worse=self.nobody_worse
+        )
+        return game if self.box is None else self.box.stated(game)
+
+    @property
+    def fitted(self) -> ScaledGame:
+        """The game of the fitted law, with every client in its worst corner."""
+        if self.box is None:
+            return self.stated
+        return self.box.game(self.equilibrium.consortium.law, 1)
+
+    def game(self, laws: Law) -> ScaledGame:
+        """One row for each of the laws, with every client in its worst corner."""
+        if self.box is not None:
+            return self.box.game(laws, laws.value.shape[1])
+        return game_of_laws(
+            self.equilibrium, laws, self.margin, self.punishment, nobody_worse=self.nobody_worse
+        )
+
+
+def _why_not_in_box(stated: Agreement) -> str | None:
+    """Why there is no agreement for all types, given the one for the numbers as stated."""
+    return NOT_IN_BOX if stated.exists else stated.reason
 
 
 def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law | None:
@@ -180,16 +248,18 @@ def _best(
 def _uniform(
     equilibrium: Equilibrium,
     game: ScaledGame,
+    stated: ScaledGame,
+    *,
     whole_samples: bool,
     objective: Objective,
     first_converted: FirstConverted,
 ) -> Agreement:
     rows = uniform.solve_uniform_for_all(
-        game, feasible_first=first_converted == "feasible", whole=whole_samples
+        game, stated, feasible_first=first_converted == "feasible", whole=whole_samples
     )
     if objective != "most data" and game.worthwhile(rows.profile):
         loss_of = LOSSES[objective](equilibrium)
-        rows = uniform.at_best_level(game, rows, loss_of, whole=whole_samples)
+        rows = uniform.at_best_level(game, stated, rows, loss_of, whole=whole_samples)
     first, reason = int(rows.first.item()), None
     if not game.worthwhile(rows.profile):
         reason = why_no_uniform(equilibrium, game, first, first_converted, whole_samples)

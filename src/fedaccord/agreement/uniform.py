@@ -78,15 +78,14 @@ def solve_uniform_rows(
 
 
 def solve_uniform_for_all(
-    game: ScaledGame, *, feasible_first: bool = False, whole: bool = False
+    game: ScaledGame, first: ScaledGame, *, feasible_first: bool = False, whole: bool = False
 ) -> UniformRows:
     """Algorithm 2 for rows that are games of the same clients, which keep to it in all of them.
 
-    Who is converted, and what the others contribute, is as in the first row.
+    Who is converted, and what the others contribute, is as in the game `first`.
     """
-    first = game.rows(np.array([0]))
     rows = solve_uniform_rows(first, feasible_first=feasible_first, whole=whole)
-    if len(game.pull) == 1:
+    if game is first:
         return rows
     kept = np.floor(first.equilibrium) if whole else first.equilibrium
     ladder = Ladder.build(first, rows.converted, kept)
@@ -95,15 +94,19 @@ def solve_uniform_for_all(
 
 
 def at_best_level(
-    game: ScaledGame, rows: UniformRows, loss_of: Callable[[FloatArray], float], *, whole: bool
+    game: ScaledGame,
+    first: ScaledGame,
+    rows: UniformRows,
+    loss_of: Callable[[FloatArray], float],
+    *,
+    whole: bool,
 ) -> UniformRows:
     """The same converted clients, at the level of least loss that is enforceable in every row."""
-    first = game.rows(np.array([0]))
     kept = np.floor(first.equilibrium) if whole else first.equilibrium
     ladder = Ladder.build(first, rows.converted, kept)
 
     def enforceable(level: float) -> FloatArray:
-        if len(game.pull) > 1:
+        if game is not first:
             return largest_level_for_all(ladder, game, np.array([[level]]), whole=whole)
         return largest_enforceable_level(ladder, np.array([[level]]))
 
@@ -116,7 +119,7 @@ def at_best_level(
     if whole:
         near = np.arange(max(1.0, np.floor(best) - NEXT_TO_IT), min(top, best + NEXT_TO_IT) + 1.0)
         kept_to = near[ladder.highest(near, near) >= near]
-        if len(game.pull) > 1:
+        if game is not first:
             kept_to = near[kept_by_all(ladder, game, near)]
         losses = [loss_of(ladder.profile(np.array([[one]]))[0]) for one in kept_to.tolist()]
         level = np.array([[kept_to[int(np.argmin(losses))] if losses else top]])

@@ -133,7 +133,6 @@ class _Ceilings:
 
     def __init__(self, game: ScaledGame) -> None:
         large = ~is_rising(game)[0]
-        self.start = game.start.item()
         self.is_large = large
         self.rising = Bounds(game.clients(~large))
         self.large = Bounds(game.clients(large)) if large.any() else None
@@ -154,7 +153,8 @@ class _Ceilings:
             between = bounds.between(low, high)
             return np.where(low == high, bounds.at(low), between)
         at_low, at_high = bounds.at(low), bounds.at(high)
-        by_ray = at_low * ((high - self.start) / (low - self.start))
+        start = game.equilibrium_total
+        by_ray = at_low * ((high - start) / (low - start))
         by_slope = at_low + steepest(bounds, low, at_low, high, at_high) * (high - low)
         largest = np.where(
             game.equilibrium == 0,

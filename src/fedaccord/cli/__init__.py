@@ -21,6 +21,7 @@ COMMANDS = {
     "interview": "Find a client's numbers from what its people know",
     "solve": "Find the equilibrium, a better agreement, and its proof",
     "certify": "Prove or refute any profile",
+    "ranges": "Say what it costs not to know numbers exactly",
     "departures": "See what happens if any one client leaves",
     "play": "Play the repeated game, slot by slot",
     "train": "Train a real model under one profile or several",

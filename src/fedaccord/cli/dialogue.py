@@ -73,8 +73,8 @@ def _on_enter(question: "Question", given: dict[str, Any]) -> str:
 
 def _understood(value: Any) -> str:
     """What an answer means, in other words than it was given."""
+    from fedaccord.files.ranges import Range
     from fedaccord.interviews.estimates import brief
-    from fedaccord.interviews.ranges import Range
 
     if not isinstance(value, Range):
         return f"= {escaped(str(value))}"

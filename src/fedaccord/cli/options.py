@@ -99,13 +99,26 @@ class PaperOptions:
             help="Another law of the loss: a measured curve (CSV), or TOML with a [law] table.",
         ),
     ] = None
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--within",
+            metavar="PERCENT",
+            help="Take every ratio of valuation to cost to be off by up to 30%, or x2 for half to "
+            "double; or one number, as in discount_factor=10%. Can be repeated.",
+        ),
+    ] = None
+    as_stated: Annotated[
+        bool,
+        typer.Option("--as-stated", help="Take numbers to be exact that have ranges in the file."),
+    ] = False
 
     def given(self) -> dict[str, Any]:
         """The numbers on the command line, by field."""
         return {
             field: value
             for field, value in vars(self).items()
-            if field not in ("paper", "law") and value is not None
+            if field not in ("paper", "law", "within", "as_stated") and value is not None
         }
 
 
@@ -316,17 +329,44 @@ AllOption = Annotated[
 
 def choose_consortium(file: Path | None, setting: PaperOptions) -> "Consortium":
     """The consortium in the file, or the paper's with the options that were given."""
-    return _with_law(_described(file, setting), setting)
+    return _as_asked(_described(file, setting), setting)
 
 
-def _with_law(consortium: "Consortium", setting: PaperOptions) -> "Consortium":
-    """The consortium with the law on the command line, if there is one."""
-    if setting.law is None:
-        return consortium
-    from fedaccord.files.law import load_law
+def _as_asked(consortium: "Consortium", setting: PaperOptions) -> "Consortium":
+    """The consortium with the law and the ranges of the command line, if there are any."""
+    if setting.as_stated:
+        consortium = consortium.without_ranges()
+    if setting.law is not None:
+        from fedaccord.files.law import load_law
 
-    with working("Reading the law"):
-        return consortium.with_law(load_law(setting.law, int(consortium.rounds)))
+        with working("Reading the law"):
+            consortium = consortium.with_law(load_law(setting.law, int(consortium.rounds)))
+    return _within(consortium, setting.within or [])
+
+
+def _within(consortium: "Consortium", given: list[str]) -> "Consortium":
+    """The consortium with ranges around its numbers."""
+    from fedaccord.checks import unknown
+    from fedaccord.files.ranges import read_within
+    from fedaccord.game.ranges import RANGED
+
+    if given and consortium.ranges is not None:
+        raise InvalidInput("--within: the file has ranges; --as-stated would leave them out")
+    pairs = {}
+    for text in given:
+        field, _, width = text.rpartition("=")
+        field = field.strip().replace("-", "_") or "ratio"
+        if field not in (*RANGED, "ratio"):
+            raise InvalidInput(f"--within {text}: {unknown(field, ['ratio', *RANGED])}")
+        try:
+            below, above = read_within(width)
+        except InvalidInput as error:
+            raise InvalidInput(f"--within: {error.problems[0].message}") from None
+        number = getattr(consortium, field)
+        pairs[field] = number * below, number * above
+    if "discount_factor" in pairs:  # only the lowest counts
+        pairs["discount_factor"] = pairs["discount_factor"][0], consortium.discount_factor
+    return consortium.with_ranges(**pairs) if pairs else consortium
 
 
 def choose_either(file: Path | None, setting: PaperOptions) -> "Consortium | ChangingConsortium":
@@ -338,11 +378,10 @@ def choose_either(file: Path | None, setting: PaperOptions) -> "Consortium | Cha
         return choose_consortium(file, setting)
     _only_a_file(file, setting)
     with working("Reading"):
-        described = load_either(file)
+        described = load_either(file, exact=setting.as_stated)
     if isinstance(described, Consortium):
-        return _with_law(described, setting)
-    if setting.law is not None:
-        raise InvalidInput("--law: cannot be combined with states; put the law into the file")
+        return _as_asked(described, setting)
+    refuse_with_states(law=setting.law, within=setting.within or None)
     return described
 
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
-from fedaccord.errors import FedaccordError
+from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.reading import TOML_LIMIT, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
 
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
@@ -206,6 +208,19 @@ def to_json(record: dict[str, Any], length: int) -> str:
     return json.dumps(record, indent=indent, allow_nan=False)
 
 
+def check_picture(picture: Path | None, flag: str = "--picture") -> None:
+    """Refuse a picture in a form that cannot be drawn."""
+    if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"{flag}: {picture} must end in .png, .svg or .pdf")
+
+
+def write_picture(picture: Path, figure: "Figure") -> None:
+    """Write a figure in the form that the file's name says."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=picture.suffix[1:], dpi=150)
+    write_file(picture, drawn.getvalue())
+
+
 def solution_record(
     certificate: "Certificate", optimum: "SocialOptimum", exists_from: float | None
 ) -> dict[str, Any]:
@@ -226,6 +241,7 @@ def solution_record(
             "assumptions": list(certificate.assumptions),
             "under_laws": jsonable(certificate.under_laws),
             "under_fresh_laws": jsonable(certificate.under_fresh_laws),
+            "over_ranges": jsonable(certificate.over_ranges),
         },
         "law": equilibrium.consortium.law.to_dict(),
         "worth": worth(certificate).to_dict(),

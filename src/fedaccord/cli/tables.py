@@ -24,6 +24,7 @@ from fedaccord.summaries.changing import turnover_sentences
 from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
 from fedaccord.summaries.prediction import gain_sentences, predicted_heading, predicted_level
+from fedaccord.summaries.ranges import range_sentences
 from fedaccord.summaries.training import (
     alone_sentences,
     percent,
@@ -93,9 +94,21 @@ def print_solution(
         flag = flags.get(sentence)
         console.print(f"{sentence} ({flag})" if flag else sentence)
     print_clients(console, certificate, every)
+    print_ranges(console, certificate, alternatives.as_stated)
     print_law(console, certificate, worth, alternatives.for_the_fit)
     print_assumptions(console, certificate)
     print_questions(console, agreement.consortium)
+
+
+def print_ranges(
+    console: Console, certificate: "Certificate", as_stated: "Agreement | None" = None
+) -> None:
+    """Whether the agreement holds throughout the ranges of the numbers, if there are any."""
+    said = range_sentences(certificate, as_stated)
+    if said:
+        console.print()
+    for sentence in said:
+        console.print(sentence)
 
 
 def print_close_call(console: Console, certificate: "Certificate") -> None:
@@ -146,6 +159,7 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     _print_deviations(console, certificate, slipping, every, punished=True)
     _print_deviations(console, certificate, certificate.gives_more, every, punished=False)
     print_clients(console, certificate, every)
+    print_ranges(console, certificate)
     print_law(console, certificate, worth)
     print_assumptions(console, certificate)
     print_questions(console, certificate.agreement.consortium)

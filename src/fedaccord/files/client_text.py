@@ -18,14 +18,15 @@ from tomlkit.items import AoT, Item, Table
 from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.consortium import build_consortium, load_consortium
+from fedaccord.files.ranges import Range
 from fedaccord.files.reading import TOML_LIMIT, load_toml, parse_toml, read_text
 from fedaccord.game.slot import slots_per_year
 
 
 class Entry(NamedTuple):
-    """A number of a client, and where it came from."""
+    """A number of a client or its range, and where it came from."""
 
-    value: float
+    value: float | Range
     comment: str
 
 
@@ -197,6 +198,9 @@ def _check_others(before: dict[str, Any], after: dict[str, Any], name: str, path
 
 def _text(value: Any) -> str:
     """A value in TOML; a number as the shortest text that reads back as the same."""
+    if isinstance(value, Range):
+        ends = ", ".join(f"{key} = {_text(end)}" for key, end in value.to_dict().items())
+        return f"{{ {ends} }}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # printable: JSON's escapes will do
     whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1e15)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isfinite, nan
+from math import floor, isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
 
 from fedaccord.checks import shown
+from fedaccord.errors import InvalidInput
 from fedaccord.files.cells import Broken, Cell, Stored, is_blank
 from fedaccord.files.headings import wrong_unit
 from fedaccord.files.numerals import Numeral, read_numeral, unambiguous
+from fedaccord.files.ranges import Range, read_range
+from fedaccord.game.ranges import RANGED
 from fedaccord.numbers import FloatArray, as_text, count
 
 _PLAIN = (
@@ -52,6 +55,8 @@ class NumberColumns:
         self._place = place
         self._marks: dict[str, _Written] = {}
         self._unsettled: list[_Written] = []
+        self.ranges: dict[str, dict[int, Range]] = {}
+        """Cells like "400,000 - 900,000", by field and row."""
         self._currencies = {
             unit: f"the heading of {field}"
             for field, unit in units.items()
@@ -109,7 +114,7 @@ class NumberColumns:
         numeral = _numeral(cell)
         text = cell if isinstance(cell, str) else as_text(cell.value)
         if numeral is None:
-            return _not_a_number(text)
+            return self._range(field, row, text)
         if wrong := wrong_unit(field, numeral.unit):
             return f"{wrong}, got {shown(text)}"
         if self._units.get(field) == "%" and not numeral.unit:
@@ -117,6 +122,17 @@ class NumberColumns:
             if numeral is None or 0 < abs(numeral.point) <= 0.01:
                 return f"{shown(text)} under a heading with % could be a share; write it with a %"
         return self._noted(_Written(row, field, text.strip(), numeral))
+
+    def _range(self, field: str, row: int, text: str) -> float | str:
+        """The likely number of a range in a cell; or what is wrong."""
+        try:
+            found = read_range(text) if field in RANGED else None
+        except InvalidInput:
+            found = None
+        if found is None:
+            return _not_a_number(text)
+        self.ranges.setdefault(field, {})[row] = found
+        return float(floor(found.likely)) if field == "samples" else found.likely
 
     def _noted(self, written: _Written) -> float | str:
         """The number, and what it shows about others remembered."""

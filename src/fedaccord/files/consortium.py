@@ -4,6 +4,8 @@ pydantic checks the shape (keys, types), the Consortium's own rules check the nu
 problem is noted with its place, so that all of them are reported together.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from fedaccord.checks import normalised, shown, unknown, wrong_number
+from fedaccord.checks import is_number, normalised, shown, unknown, wrong_number
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
+from fedaccord.files.ranged import RangedRows, pairs_of, read_number_or_range
+from fedaccord.files.ranges import Range
 from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
 from fedaccord.files.tables import ClientTable, finite_number
 from fedaccord.game.consortium import Consortium
@@ -43,7 +47,7 @@ class _Client(BaseModel):
     name: str
     """What the client is called; no two have the same name."""
     valuation: float
-    """What an accuracy loss of 1 costs the client."""
+    """What an accuracy loss of 1 costs the client; a number or a range, like the next."""
     cost_per_sample: float | None = None
     """What training on one sample for a slot costs it; or give `cpu`."""
     cpu: _Cpu | None = None
@@ -62,6 +66,8 @@ class _Client(BaseModel):
     """Or only its own curve, measured as the consortium's law says."""
     leaves: float | None = None
     """The client's own probability of leaving after a slot, instead of the consortium's."""
+    observed: float | None = None
+    """How many samples it trained on when there was no agreement, if all clients have that."""
 
 
 class _Shared(BaseModel):
@@ -92,6 +98,8 @@ class _Shared(BaseModel):
     """What may be the case in a slot: who is away, and which numbers are not as usual."""
     transitions: Any = None
     """For each state, the probabilities of those that may follow it; it lasts if it has none."""
+    classes: Any = None
+    """Ranges for clients that leave a number out: a table for each class that clients name."""
 
 
 _INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
@@ -101,11 +109,12 @@ _INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
 def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
     """The consortium in the data of a TOML file at `path`."""
     mistakes = Mistakes(str(path))
+    data, patience = _plain_patience(data, mistakes)
     for error in _errors(TypeAdapter(_Shared), data):
         place, message = _exas_text(error, _Shared)
         mistakes.add(Problem(place, message))
     _check_shared(data, mistakes)
-    clients = _clients(data.get("clients"), path, mistakes)
+    clients = _clients(data, path, mistakes)
     cost_per_sample = check_clients(clients, mistakes)
     discount_factor = _discount_factor(clients, data, mistakes)
     law = read_laws(data, path, mistakes)
@@ -113,12 +122,17 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         raise mistakes.error()
     tell(clients.notes, path.parent / str(data["clients"]))
     quality = clients.numbers["quality"]
-    consortium = Consortium(
-        valuation=clients.numbers["valuation"],
-        cost_per_sample=cost_per_sample,
-        samples=clients.numbers["samples"],
+    numbers = {
+        "valuation": clients.numbers["valuation"],
+        "cost_per_sample": cost_per_sample,
+        "samples": clients.numbers["samples"],
+        "discount_factor": discount_factor,
+    }
+    ranges = pairs_of(_with_patience(clients, patience), numbers) | _observed(clients, mistakes)
+    consortium = _checked(
+        path,
+        **numbers,
         communication_cost=np.nan_to_num(clients.numbers["communication_cost"]),
-        discount_factor=discount_factor,
         rounds=data["rounds"],
         server_fee=data.get("server_fee", 0.0),
         name=data.get("name", "").strip() or path.stem,
@@ -127,6 +141,7 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         quality=np.where(np.isnan(quality), 1.0, quality),
         currency=data.get("currency", "").strip() or clients.currency,
         slot=data.get("slot", "").strip(),
+        ranges=ranges or None,
     )
     return _with_turnover(consortium, data, path)
 
@@ -144,6 +159,50 @@ def _with_turnover(consortium: Consortium, data: dict[str, Any], path: Path) -> 
         return consortium.with_turnover(leaves, growth)
     except InvalidInput as error:
         raise InvalidInput(error.problems, str(path)) from None
+
+
+def _checked(path: Path, **fields: Any) -> Consortium:
+    """The consortium; what only all of its numbers together show is wrong has the file's name."""
+    try:
+        return Consortium(**fields)
+    except InvalidInput as error:
+        raise InvalidInput(error.problems, str(path)) from None
+
+
+def _plain_patience(
+    data: dict[str, Any], mistakes: Mistakes
+) -> tuple[dict[str, Any], Range | None]:
+    """The file with a number for the consortium's discount factor, and its range if it has one."""
+    given = data.get("discount_factor")
+    if given is None or is_number(given):
+        return data, None
+    found = read_number_or_range("discount_factor", given)
+    if isinstance(found, str):
+        mistakes.add(Problem("discount_factor", found))
+        return data | {"discount_factor": 0.0}, None
+    return data | {"discount_factor": found.likely}, found
+
+
+def _with_patience(clients: ClientTable, shared: Range | None) -> Mapping[str, Mapping[int, Range]]:
+    """The clients' ranges, with the consortium's discount factor for those without their own."""
+    if shared is None:
+        return clients.ranges
+    without = np.flatnonzero(np.isnan(clients.numbers["discount_factor"])).tolist()
+    patience = {**clients.ranges.get("discount_factor", {}), **dict.fromkeys(without, shared)}
+    return {**clients.ranges, "discount_factor": patience}
+
+
+def _observed(clients: ClientTable, mistakes: Mistakes) -> dict[str, FloatArray]:
+    """What clients trained on when there was no agreement, which all have or none."""
+    observed = clients.numbers.get("observed", np.array([]))
+    seen = np.isfinite(observed)
+    if not seen.any():
+        return {}
+    for n in np.flatnonzero(~seen).tolist():
+        clients.add(mistakes, n, "observed", "is missing, and other clients have it")
+    if mistakes:
+        raise mistakes.error()
+    return {"observed": observed}
 
 
 def _errors(shape: TypeAdapter[Any], data: Any) -> list[Any]:
@@ -190,7 +249,8 @@ def _check_shared(data: dict[str, Any], mistakes: Mistakes) -> None:
                 mistakes.add(problem)
 
 
-def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:
+def _clients(data: dict[str, Any], path: Path, mistakes: Mistakes) -> ClientTable:
+    given = data.get("clients")
     if given is None and "clients" in mistakes:
         raise mistakes.error()
     if isinstance(given, str):
@@ -199,7 +259,8 @@ def _clients(given: Any, path: Path, mistakes: Mistakes) -> ClientTable:
         wrong = f"must be a list or the name of a CSV or XLSX file, got {shown(given)}"
         mistakes.add(Problem("clients", wrong))
         raise mistakes.error()
-    return _clients_from_tables(given, mistakes)
+    ranged = RangedRows(given, data.get("classes"), mistakes)
+    return replace(_clients_from_tables(ranged.rows, mistakes), ranges=ranged.ranges)
 
 
 def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
@@ -211,7 +272,7 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
     names = [_name(row.get("name")) for row in rows]
     numbers = {
         field: np.array([finite_number(row.get(field)) for row in source], dtype=np.float64)
-        for field in FIELDS
+        for field in (*FIELDS, "observed")
         for source in [cpus if field in CPU_FIELDS else rows]
     }
     clients = ClientTable(names, numbers, _toml_place, lambda n: f"clients[{n}]")

@@ -90,16 +90,23 @@ def load_changing(path: str | Path) -> ChangingConsortium:
     return build_changing(load_toml(path), Path(path))
 
 
-def load_either(path: str | Path) -> Consortium | ChangingConsortium:
-    """The consortium that a file describes: one that changes only if it has states."""
+def load_either(path: str | Path, *, exact: bool = False) -> Consortium | ChangingConsortium:
+    """The consortium that a file describes: one that changes only if it has states.
+
+    With `exact` its numbers are taken as stated, without ranges.
+    """
     data = load_toml(path)
-    changes = {"states", "transitions"} & data.keys()
-    return (build_changing if changes else build_consortium)(data, Path(path))
+    if {"states", "transitions"} & data.keys():
+        return build_changing(data, Path(path), exact=exact)
+    consortium = build_consortium(data, Path(path))
+    return consortium.without_ranges() if exact else consortium
 
 
-def build_changing(data: dict[str, Any], path: Path) -> ChangingConsortium:
+def build_changing(data: dict[str, Any], path: Path, *, exact: bool = False) -> ChangingConsortium:
     """The changing consortium in the data of a TOML file at `path`."""
     everyone = build_consortium(data, path)
+    if exact:
+        everyone = everyone.without_ranges()
     if "states" not in data and "transitions" not in data:
         return ChangingConsortium.lasting(everyone)
     mistakes = Mistakes(str(path))

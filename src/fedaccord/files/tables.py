@@ -18,6 +18,7 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Broken, Cell, Row, Sheet, as_written, is_blank
 from fedaccord.files.columns import NumberColumns
 from fedaccord.files.headings import Layout, not_used, read_heading, read_layout
+from fedaccord.files.ranges import Range
 from fedaccord.files.reading import (
     TABLE_LIMIT,
     Mistakes,
@@ -53,6 +54,8 @@ class ClientTable:
     """Where its headings are."""
     currency: str = ""
     """The currency of its amounts, if it names one."""
+    ranges: Mapping[str, Mapping[int, Range]] = dataclasses.field(default_factory=dict)
+    """Numbers that are ranges, by field and client; `numbers` has the likely ones."""
 
     def add(self, mistakes: Mistakes, n: int, field: str, message: str) -> None:
         """Note a problem of client n, with its name unless the place shows it already."""
@@ -164,7 +167,12 @@ class _Reader:
             self._table.add(self._mistakes, *wrong)
         for message in self._numbers.contradictions():
             self._mistakes.add(Problem("", message, self._called))
-        return replace(self._table, extra=extra, currency=self._numbers.currency)
+        return replace(
+            self._table,
+            extra=extra,
+            currency=self._numbers.currency,
+            ranges=self._numbers.ranges,
+        )
 
 
 def _name(cell: Cell | None) -> str | None:

@@ -40,7 +40,7 @@ class Filling(NamedTuple):
 
 def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
     """Fill each row (last axis: clients) up to its total; `total` and `share` are columns."""
-    reached = _total(satiation, samples)
+    reached = filled_total(satiation, samples)
     nobody = satiation.max(axis=-1, keepdims=True) <= 0.0
     total = np.maximum(reached, np.finfo(np.float64).tiny)
     above = satiation > total * (1.0 + TIE)
@@ -65,7 +65,7 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
     return Filling(profile, np.where(nobody, 0.0, total), at_margin & ~nobody, share)
 
 
-def _total(satiation: FloatArray, samples: FloatArray) -> FloatArray:
+def filled_total(satiation: FloatArray, samples: FloatArray) -> FloatArray:
     """X for each row, as a column: the largest min(h, samples of all clients with h or more)."""
     if satiation.size > _SORTED_AT_ONCE and satiation.shape[0] == 1:
         return _total_of_many(satiation[0], samples[0])

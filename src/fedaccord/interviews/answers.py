@@ -6,8 +6,8 @@ from typing import Any
 
 from fedaccord.checks import check_type, unknown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.ranges import Range
 from fedaccord.interviews.questions import BY_KEY, QUESTIONS, Question, alternatives_to
-from fedaccord.interviews.ranges import Range
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fedaccord.files.ranges import Range
 from fedaccord.interviews import formulas
 from fedaccord.interviews.estimates import Estimate, Known, brief, percent
 from fedaccord.interviews.questions import QUESTIONS
-from fedaccord.interviews.ranges import Range
 
 _COFFEE = {"JPY": 400.0, "KRW": 4000.0, "INR": 150.0, "CNY": 25.0, "HUF": 1000.0, "CZK": 70.0}
 _COFFEE_ELSEWHERE = 4.0

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedaccord.errors import InvalidInput
+from fedaccord.files.ranges import Range, spread
 from fedaccord.game.slot import ending_within_a_year, per_slot_discount_factor
 from fedaccord.interviews import formulas
 from fedaccord.interviews.answers import Answers
-from fedaccord.interviews.ranges import Range, spread
 
 Numbers = Mapping[str, float]
 """One number for each answer."""

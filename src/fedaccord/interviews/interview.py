@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedaccord.files.client_text import Entry, client_text, new_file, with_client
+from fedaccord.files.ranges import Range
 from fedaccord.game.consortium import Client
 from fedaccord.game.slot import slots_per_year
 from fedaccord.interviews.answers import Answers, read_answers
@@ -22,7 +23,6 @@ from fedaccord.interviews.estimates import (
     estimate_valuation,
 )
 from fedaccord.interviews.questions import QUESTIONS
-from fedaccord.interviews.ranges import Range
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
 
 _DIGITS = 4
@@ -116,27 +116,32 @@ class Interview(Record):
             discount_factor=round(1.0 - _rounded(1.0 - self.discount_factor.likely), 15),
         )
 
-    def written_into(self, path: str | Path) -> str:
+    def written_into(self, path: str | Path, *, ranges: bool = False) -> str:
         """The text of a consortium file with this client; of a new one if there is no such file.
 
-        Comments and all other clients stay as they are. A client of the same name is replaced.
+        Comments and all other clients stay as they are. A client of the same name is replaced. With
+        `ranges` the agreement is to hold for all numbers within them; otherwise they are comments.
         """
         shared = {"slot": self.slot, "currency": self.currency, "rounds": self.rounds}
         if Path(path).exists():
-            return with_client(path, self.name, self._entries(), shared)
-        return new_file(self.name, self._entries(), shared)
+            return with_client(path, self.name, self._entries(ranges=ranges), shared)
+        return new_file(self.name, self._entries(ranges=ranges), shared)
 
-    def table(self) -> str:
+    def table(self, *, ranges: bool = False) -> str:
         """The client's table for a consortium file."""
-        return client_text(self.name, self._entries())
+        return client_text(self.name, self._entries(ranges=ranges))
 
-    def _entries(self) -> dict[str, Entry]:
+    def _entries(self, *, ranges: bool) -> dict[str, Entry]:
         """The numbers by field, each with the comment that says where it came from."""
         entries = {}
         for estimate in self.estimates.values():
             low, _, high = estimate.value
-            width = "" if low == high else f", {brief(low)} to {brief(high)}"
             value = float(getattr(self.client, estimate.field))
+            if ranges and low < high:
+                within = Range(min(_rounded(low), value), value, max(_rounded(high), value))
+                entries[estimate.field] = Entry(within, f"interview: {estimate.source}")
+                continue
+            width = "" if low == high else f", {brief(low)} to {brief(high)}"
             entries[estimate.field] = Entry(value, f"interview{width}: {estimate.source}")
         return entries
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 from fedaccord.checks import check_choice, normalised, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.ranges import Range, as_range
 from fedaccord.game.slot import slots_per_year
-from fedaccord.interviews.ranges import Range, as_range
 
 Given: TypeAlias = Mapping[str, Any]
 """Answers as they were given, by question."""

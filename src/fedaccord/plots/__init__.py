@@ -18,6 +18,7 @@ from fedaccord.plots.axes import BARS, DRAWN, NAMED
 from fedaccord.plots.law import plot_law
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
 from fedaccord.plots.prediction import plot_prediction
+from fedaccord.plots.ranges import plot_range_costs
 from fedaccord.plots.training import plot_learning
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "plot_learning",
     "plot_mechanisms",
     "plot_prediction",
+    "plot_range_costs",
     "plot_slip",
     "plot_thresholds",
     "plot_tolerance",

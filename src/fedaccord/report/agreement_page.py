@@ -15,6 +15,7 @@ from fedaccord.summaries import clients as about_clients
 from fedaccord.summaries import inputs as about_inputs
 from fedaccord.summaries import worth as about_worth
 from fedaccord.summaries.alternatives import Alternatives, alternative_sentences
+from fedaccord.summaries.ranges import range_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +107,7 @@ def _worth_part(
         if found.saving_per_year is None
         else money(write([found.saving_per_year])[0], agreement.consortium.currency),
         "worth_rows": about_clients.worth_rows(found, chosen),
+        "range_sentences": range_sentences(certificate, alternatives.as_stated, "member"),
         "law_sentences": [
             sentence.replace("client", "member")
             for sentence in about_worth.law_sentences(certificate, found, alternatives.for_the_fit)

@@ -76,6 +76,15 @@ def verdict(certificate: Certificate, noun: Noun = "client") -> str:
             f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
         )
     refuted = f"Refuted, with {agreement.punishment}"
+    if certificate.keeps.all() and certificate.punishment_holds.all():
+        over = certificate.over_ranges
+        if agreement.ranges is not None and over is not None and not over.holds:
+            name = agreement.consortium.names[over.worst]
+            return (
+                f"{refuted}: it holds for the numbers as stated, but not for all within their "
+                f"ranges, {name} first of all."
+            )
+        return f"{refuted}: it holds for the fitted law, but not for all that fit."
     if certificate.keeps.all():
         return (
             f"{refuted}: a {noun} would gain by not carrying out the punishment, "

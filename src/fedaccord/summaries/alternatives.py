@@ -8,7 +8,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import Reversion
-from fedaccord.agreement.solve import solve_agreement
+from fedaccord.agreement.solve import Robust, solve_agreement
 from fedaccord.game.money import money
 from fedaccord.numbers import write
 from fedaccord.summaries.worth import cheaper_sentence, good_news
@@ -27,6 +27,8 @@ class Alternatives:
     """The one of least total cost, if that is another."""
     for_the_fit: Agreement | None = None
     """For a measured law: the one that holds for the fitted law alone."""
+    as_stated: Agreement | None = None
+    """With ranges: the one that holds if the numbers are exactly as stated."""
 
 
 def alternatives_to(agreement: Agreement) -> Alternatives:
@@ -43,7 +45,7 @@ def alternatives_to(agreement: Agreement) -> Alternatives:
         punishment=agreement.punishment,
         nobody_worse=agreement.nobody_worse,
         first_converted=agreement.first_converted_by or "paper",
-        robust=agreement.robust,
+        robust=_robust(agreement),
     )
     found: dict[str, Agreement] = {}
     if not isinstance(agreement.punishment, Reversion):
@@ -58,8 +60,16 @@ def alternatives_to(agreement: Agreement) -> Alternatives:
     return Alternatives(
         found,
         cheapest=solve(objective="least total cost") if dearer else None,
-        for_the_fit=solve(robust=False) if agreement.robust else None,
+        for_the_fit=solve(robust="ranges") if agreement.laws is not None else None,
+        as_stated=solve(robust="law") if agreement.ranges is not None else None,
     )
+
+
+def _robust(agreement: Agreement) -> bool | Robust:
+    """What the agreement was made to hold for, as `solve_agreement` has it."""
+    if agreement.laws is not None and agreement.ranges is not None:
+        return True
+    return "law" if agreement.laws is not None else agreement.ranges is not None and "ranges"
 
 
 def alternative_sentences(agreement: Agreement, alternatives: Alternatives) -> list[str]:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.punishment import Suspension
 from fedaccord.game.consortium import Consortium
-from fedaccord.numbers import patience, write
+from fedaccord.numbers import FloatArray, patience, write
 from fedaccord.summaries.words import Noun
 from fedaccord.summaries.worth import measure_name
 
@@ -32,16 +33,32 @@ def input_rows(consortium: Consortium, chosen: Sequence[int]) -> list[InputRow]:
     """The rows of a table of what the chosen clients stated."""
     at = np.asarray(chosen)
     columns = (
-        write(consortium.samples[at]),
-        write(consortium.valuation[at]),
-        write(consortium.valuation[at] / 100.0),
-        write(consortium.cost_per_sample[at]),
+        _written(consortium, "samples", at),
+        _written(consortium, "valuation", at),
+        _written(consortium, "valuation", at, part=0.01),
+        _written(consortium, "cost_per_sample", at),
         write(consortium.communication_cost[at]),
-        [patience(value) for value in consortium.discount_factor[at]],
+        _written(consortium, "discount_factor", at),
         write(consortium.quality[at]),
     )
     rows = zip(*columns, strict=True)
     return [InputRow(consortium.names[n], *row) for n, row in zip(chosen, rows, strict=True)]
+
+
+def _written(
+    consortium: Consortium, field: str, at: npt.NDArray[np.int64], part: float = 1.0
+) -> list[str]:
+    """The numbers of a field, as ranges where they are not known exactly."""
+
+    def text(values: FloatArray) -> list[str]:
+        if field == "discount_factor":
+            return [patience(value) for value in values]
+        return write(values * part)
+
+    if consortium.ranges is None:
+        return text(getattr(consortium, field)[at])
+    ends = [text(end[at]) for end in getattr(consortium.ranges, field)]
+    return [low if low == high else f"{low} to {high}" for low, high in zip(*ends, strict=True)]
 
 
 def point_heading(consortium: Consortium) -> str:
@@ -53,10 +70,19 @@ def point_heading(consortium: Consortium) -> str:
 
 def breaking_sentences(certificate: Certificate, noun: Noun = "client") -> list[str]:
     """What the agreement cannot protect itself against: each has to be seen to by other means."""
-    punishment = certificate.agreement.punishment
-    said = [
+    agreement, punishment = certificate.agreement, certificate.agreement.punishment
+    lies = (
         f"Untrue statements: a {noun} that states a lower valuation or a higher cost than it has "
-        "is asked for less, and the others for more. Nothing in the agreement finds that out.",
+        "is asked for less, and the others for more. Nothing in the agreement finds that out. "
+        "Amounts that follow from ranges which everyone knows cannot be gamed in this way."
+    )
+    if agreement.ranges is not None:
+        lies = (
+            "Untrue ranges: numbers outside those that are stated here. Within them it makes no "
+            f"difference what a {noun} states, as long as the ranges do not come from itself."
+        )
+    said = [
+        lies,
         "Counts that nobody verifies: a slip that is not seen is not punished. Agree on who checks "
         "how many samples were trained on, and how.",
         "Another model, other rounds or other data than the law of the loss stands for: compare "

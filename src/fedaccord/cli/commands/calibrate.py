@@ -9,7 +9,7 @@ import typer
 from fedaccord.checks import normalised
 from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one
-from fedaccord.cli.outputs import check_writable, write_file
+from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
 from fedaccord.cli.training_options import (
     BatchOption,
     DataOption,
@@ -132,8 +132,7 @@ def calibrate(
     check_writable(out, curve, picture, inputs=[] if in_place else [file])
     if client and (out is None or price_per_second is chip is hertz is None):
         raise InvalidInput("--client: goes with --out and a price, which make a cost to write")
-    if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"--picture: {picture} must end in .png, .svg or .pdf")
+    check_picture(picture)
     if consortium is not None and rounds not in (None, consortium.rounds):
         raise InvalidInput(f"--rounds: {file} says {consortium.rounds}")
     from fedaccord.trials.calibration import calibrate as measure_law
@@ -161,7 +160,9 @@ def calibrate(
     if out is not None and file is not None and curve is not None:
         _write(out, result, file, curve, client)
     if picture is not None:
-        _draw(picture, result)
+        from fedaccord.plots import plot_law
+
+        write_picture(picture, plot_law(result.law))
     if output_format == "json":
         from fedaccord.cli.outputs import to_json
 
@@ -226,13 +227,3 @@ def _hints(result: "Calibration", curve: Path | None, out: Path | None) -> list[
     if result.cost_per_sample is None:
         hints.append("To turn seconds into a cost, give --price-per-second, or --chip and --hertz.")
     return hints
-
-
-def _draw(picture: Path, result: "Calibration") -> None:
-    from io import BytesIO
-
-    from fedaccord.plots import plot_law
-
-    drawn = BytesIO()
-    plot_law(result.law).savefig(drawn, format=picture.suffix[1:], dpi=150)
-    write_file(picture, drawn.getvalue())

@@ -64,7 +64,7 @@ def certify(
         asked = file is not None or setting.paper
         agreement = _load(profile, consortium, named, asked=asked)
         if agreement.kind == "given":  # contributions only, which say nothing of a punishment
-            agreement = replace(agreement, punishment=usual)
+            agreement = replace(agreement, punishment=usual, ranges=consortium.ranges)
     with working("Proving"):
         certificate = fa.certify(agreement)
     if report is not None:

@@ -15,9 +15,9 @@ from fedaccord.errors import InvalidInput
 from fedaccord.interviews.questions import BY_KEY
 
 if TYPE_CHECKING:
+    from fedaccord.files.ranges import Range
     from fedaccord.interviews.estimates import Step
     from fedaccord.interviews.interview import Interview
-    from fedaccord.interviews.ranges import Range
 
 _METAVARS = {"amount": "NUMBER", "share": "SHARE", "whole": "INTEGER", "slot": "TIME"}
 
@@ -76,6 +76,12 @@ def interview(
             "--answers", metavar="FILE.json", help="Answers by question; options come first."
         ),
     ] = None,
+    ranges: Annotated[
+        bool,
+        typer.Option(
+            "--ranges", help="Write ranges, for all of which an agreement is then to hold."
+        ),
+    ] = False,
     output_format: FormatOption = "text",
 ) -> None:
     """Turn what people know into a client's valuation, cost per sample and discount factor.
@@ -93,9 +99,9 @@ def interview(
         typer.echo(to_json(result.to_dict(), 1))
     else:
         _show(result)
-    text = None if file is None else result.written_into(file)
+    text = None if file is None else result.written_into(file, ranges=ranges)
     if output_format == "text":
-        _show_change(file, text, result)
+        _show_change(file, text, result.table(ranges=ranges))
     if file is None or text is None:
         return
     if not asks or _confirmed(file):
@@ -184,12 +190,12 @@ def _with_range(value: "Range") -> str:
     return likely if value.exact else f"{likely}, from {low} to {high}"
 
 
-def _show_change(file: Path | None, text: str | None, result: "Interview") -> None:
+def _show_change(file: Path | None, text: str | None, table: str) -> None:
     """What the file gets, line by line; or the client's table, to be copied."""
     console = output()
     if file is None or text is None:
         console.print("\nFor a consortium file:\n")
-        lines = result.table().splitlines()
+        lines = table.splitlines()
     else:
         old = file.read_text("utf-8-sig").splitlines() if file.exists() else []
         console.print(f"\n{file} changes:" if old else f"\nThe new file {file}:")

@@ -121,10 +121,12 @@ def solve(
             agreement,
             objective=chosen,
             whole_samples=whole_samples,
-            robust=not fitted_law,
+            robust="ranges" if fitted_law else True,
             **options,
         )
-        exists_from = fa.smallest_discount_factor(equilibrium, agreement, **options)
+        exists_from = None
+        if solved.ranges is None:
+            exists_from = fa.smallest_discount_factor(equilibrium, agreement, **options)
         others = alternatives_to(solved)
     with working("Proving"):
         certificate = fa.certify(solved)

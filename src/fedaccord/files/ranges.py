@@ -4,6 +4,8 @@
 Range(low=5.0, likely=6.5, high=8.0)
 >>> read_range("about 600, give or take 30 %")
 Range(low=420.0, likely=600.0, high=780.0)
+>>> as_range({"about": 600, "within": "30 %"}) == read_range("600 ± 30 %")
+True
 """
 
 import re
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 
 from fedaccord.checks import is_number, shown
 from fedaccord.errors import InvalidInput
+from fedaccord.numbers import as_text
 
 ABOUT = 0.2
 """"About 600" without anything more is 600, give or take this share of it."""
@@ -56,7 +59,10 @@ def spread(formula: Callable[[Mapping[str, float]], float], known: Mapping[str, 
 
 
 def as_range(given: Any) -> Range:
-    """A range from a number, text, a pair [low, high] or a table of low, likely and high."""
+    """A range from a number, text, a pair [low, high], or a table.
+
+    The table has low, high and perhaps likely; or about and within, a share or a factor.
+    """
     if isinstance(given, str):
         return read_range(given)
     if is_number(given):
@@ -64,10 +70,41 @@ def as_range(given: Any) -> Range:
     if isinstance(given, Mapping) and {"low", "high"} <= given.keys() <= {"low", "likely", "high"}:
         low, high = _number_in(given["low"]), _number_in(given["high"])
         return _ordered(low, _number_in(given.get("likely", (low + high) / 2)), high)
+    if isinstance(given, Mapping) and given.keys() == {"about", "within"}:
+        about, (below, above) = _number_in(given["about"]), read_within(given["within"])
+        return _ordered(about * below, about, about * above)
     if isinstance(given, Sequence) and len(given) in (2, 3):
         low, *middle, high = map(_number_in, given)
         return _ordered(low, middle[0] if middle else (low + high) / 2, high)
     raise InvalidInput(f"must be a number or a range like 5-8, got {shown(given)}")
+
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+_FACTOR = re.compile(r"(?:x ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?x)")
+
+
+def read_within(given: Any) -> tuple[float, float]:
+    """By which factors a number may be lower and higher: "30 %" or 0.3, or "x2" (half to double).
+
+    >>> read_within("30 %"), read_within(0.1), read_within("x2")
+    ((0.7, 1.3), (0.9, 1.1), (0.5, 2.0))
+    """
+    share: Any = given
+    if isinstance(given, str):
+        words = given.strip().lower()
+        if factor := _FACTOR.fullmatch(words):
+            times = float(factor[1] or factor[2])
+            if 1.0 <= times < _MOST_TIMES:
+                return 1.0 / times, times
+        if percent := _SHARE.fullmatch(words):
+            share = float(percent[1]) / 100.0
+    if is_number(share) and 0.0 <= share < 1.0:
+        return 1.0 - float(share), 1.0 + float(share)
+    raise InvalidInput(
+        "must be a percentage below 100 like 30 %, or a factor like x2 for half to double, "
+        f"got {shown(given)}",
+        field="within",
+    )
 
 
 def _number_in(value: Any) -> float:
@@ -76,6 +113,8 @@ def _number_in(value: Any) -> float:
     return float(value)
 
 
+_MOST_TIMES = 1e6
+"""A number that may be off by more than this factor is not known at all."""
 _TIMES = {"k": 1e3, "thousand": 1e3, "million": 1e6}
 _SCALE = re.compile(rf" ?({'|'.join(_TIMES)})$")
 _NUMBER = rf"[+-]?\.?\d[\d,._]*(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
@@ -167,6 +206,9 @@ def _read_number(text: str) -> float:
 def _ordered(low: float, likely: float, high: float) -> Range:
     if not all(map(isfinite, (low, likely, high))):
         raise InvalidInput("must be finite")
+    if not low <= high:
+        raise InvalidInput(f"must go from low to high, got {as_text(low)} to {as_text(high)}")
     if not low <= likely <= high:
-        raise InvalidInput(f"must go from low to high, got {low:g}, {likely:g}, {high:g}")
+        ends = f"{as_text(low)} to {as_text(high)}"
+        raise InvalidInput(f"must have its likely number from {ends}, got {as_text(likely)}")
     return Range(low, likely, high)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InvalidInput
-from fedaccord.interviews.ranges import Range, as_range, read_range, spread
+from fedaccord.files.ranges import Range, as_range, read_range, spread
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,184 @@
+"""Clients of many types at once, examined as in `certify`, from the cost function alone.
+
+A client's type is its numbers and the law that it goes by. Types come as one long consortium: row
+after row, each row has every client once. The best deviation and what a client would do alone are
+searched for. If the punishment is reversion, it is the equilibrium of each row: its total is found
+by bisection, and the profile is checked to be an equilibrium.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.loss import slope_of
+from fedaccord.agreement.punishment import Reversion, Suspension
+from fedaccord.agreement.search import best_alone, best_deviation, lost_by, total_of
+from fedaccord.agreement.threats import TOLERANCE, worth_of
+from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import BoolArray, FloatArray
+
+
+class Examined(NamedTuple):
+    """For each row and client: whether it keeps to the agreement, and with what slack."""
+
+    keeps: BoolArray
+    slack: FloatArray
+    """Its discount factor less the smallest one at which it would keep to the agreement."""
+    gives_more: BoolArray
+    """Whether it would contribute more than agreed, which helps everybody."""
+
+
+class Selfish(NamedTuple):
+    """What each contributes at the equilibrium, and the total, in samples of quality 1."""
+
+    given: FloatArray
+    total: FloatArray
+
+
+def examine(
+    agreement: Agreement,
+    types: Consortium,
+    shape: tuple[int, int],
+    selfish: Selfish | None = None,
+) -> Examined:
+    """Examine every client of every row (`shape`: rows, clients).
+
+    `selfish` is the equilibrium that each reverts to; unless given, that of its row.
+    """
+    profile = np.tile(agreement.profile, shape[0])
+    total = total_of(agreement.consortium, agreement.profile)
+    deviation, gain = best_deviation(types, profile, total)
+
+    def before() -> Selfish:
+        return selfish_play(types, shape) if selfish is None else selfish
+
+    threat = _punishment(agreement, types, profile, total, before)
+    allowed = TOLERANCE * types.cost_per_sample * (profile + threat.contribution + deviation)
+    more = (gain > allowed) & (deviation > profile)
+    gain = np.where(more | (gain <= allowed), 0.0, gain)
+    worth = worth_of(types.discount_factor, agreement.punishment.slots)
+    deterred = (gain - worth * threat.saving) / (1.0 + worth) <= allowed
+    can_leave = (profile > 0) | (not isinstance(agreement.punishment, Reversion))
+    unwilling = (threat.saving < -allowed) & can_leave
+    keeps = (deterred | (profile == 0)) & ~unwilling & threat.proper
+    slack = _slack(agreement, types, gain, threat.saving)
+    return Examined(keeps.reshape(shape), slack.reshape(shape), more.reshape(shape))
+
+
+class _Threat(NamedTuple):
+    """What each contributes while punished, what the agreement saves it, and if it is proper."""
+
+    contribution: FloatArray
+    saving: FloatArray
+    proper: BoolArray
+    """Whether carrying out the punishment is what is best for it."""
+
+
+def _punishment(
+    agreement: Agreement,
+    types: Consortium,
+    profile: FloatArray,
+    total: np.float64,
+    selfish: Callable[[], Selfish],
+) -> _Threat:
+    """What the punishment does to each."""
+    punishment = agreement.punishment
+    if isinstance(punishment, Reversion):
+        return _reversion(types, profile, total, selfish())
+    alone = best_alone(types)
+    saving = _saving(types, profile, total, alone, types.quality * alone)
+    if punishment.model_keeps:
+        old = np.full_like(profile, punishment.model_keeps * total)
+        saving = np.minimum(saving, _saving(types, profile, total, np.zeros_like(profile), old))
+    if punishment.fees_saved:
+        saving = saving - types.communication_cost - types.server_fee
+    threat = _Threat(alone, saving, np.ones(profile.shape, dtype=bool))
+    if not (isinstance(punishment, Suspension) and punishment.or_reversion):
+        return threat
+    other = _reversion(types, profile, total, selfish())
+    harsher = other.saving > saving
+    return _Threat(
+        np.where(harsher, other.contribution, alone),
+        np.maximum(saving, other.saving),
+        other.proper | ~harsher,
+    )
+
+
+def _reversion(
+    types: Consortium, profile: FloatArray, total: np.float64, selfish: Selfish
+) -> _Threat:
+    """The equilibrium, checked to be one."""
+    given = selfish.given / types.quality
+    left, gain = best_deviation(types, given, selfish.total)
+    proper = gain <= TOLERANCE * types.cost_per_sample * (given + left)
+    return _Threat(given, _saving(types, profile, total, given, selfish.total), proper)
+
+
+def selfish_play(types: Consortium, shape: tuple[int, int]) -> Selfish:
+    """The equilibrium of each row.
+
+    Those to whom one more sample is worth its cost at a total X give all they have, or less if that
+    would be more than X: the largest X that they can reach together is the equilibrium's total.
+    """
+    most = (types.samples * types.quality).reshape(shape)
+
+    def willing(total: FloatArray) -> BoolArray:
+        return is_willing(types, np.broadcast_to(total, shape).ravel()).reshape(shape)
+
+    low, high = np.zeros((shape[0], 1)), most.sum(axis=1, keepdims=True)
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        reached = (most * willing(middle)).sum(axis=1, keepdims=True) >= middle
+        low, high = np.where(reached, middle, low), np.where(reached, high, middle)
+    surely = willing(high)
+    given = most * surely
+    undecided = most * (willing(low) & ~surely)
+    left = np.clip(low - given.sum(axis=1, keepdims=True), 0.0, None)
+    room = undecided.sum(axis=1, keepdims=True)
+    given = given + undecided * (left / np.where(room > 0, room, np.inf))
+    total = np.broadcast_to(given.sum(axis=1, keepdims=True), shape)
+    return Selfish(given.ravel(), total.ravel())
+
+
+def is_willing(types: Consortium, total: FloatArray) -> BoolArray:
+    """Whether one more sample is worth its cost to each at its total."""
+    gained = types.valuation * types.quality * slope_of(types.law, total)
+    return np.asarray(gained > types.cost_per_sample)
+
+
+def _saving(
+    types: Consortium,
+    profile: FloatArray,
+    total: np.float64,
+    before: FloatArray,
+    total_before: FloatArray,
+) -> FloatArray:
+    """What the agreement saves in a slot against `before` in another total."""
+    better = lost_by(types, total_before, total)
+    return np.asarray(better - types.cost_per_sample * (profile - before))
+
+
+def _slack(
+    agreement: Agreement, types: Consortium, gain: FloatArray, saving: FloatArray
+) -> FloatArray:
+    """Discount factor less threshold, for a punishment without end or of T slots.
+
+    For T slots the threshold is where delta + ... + delta^T is gain / saving, found by bisection.
+    """
+    low, high = np.zeros_like(gain), np.full_like(gain, np.nextafter(1.0, 0.0))
+    slots = agreement.punishment.slots
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        enough = worth_of(middle, slots) * saving >= gain
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    threshold = np.where(gain > 0, high, np.where(saving < 0, 1.0, 0.0))
+    return np.asarray(types.discount_factor - threshold)
+
+
+_HALVINGS = 50
+"""Bisection steps that determine a threshold to 1e-15."""
+
+STEPS = 100
+"""Bisection steps that determine a total to the last bit, even one far below all samples."""

@@ -1,0 +1,242 @@
+"""Every client at the type within its ranges that tempts it most; from the cost function alone.
+
+By the theorem of `box` a client's worst type is a corner. Under reversion it faces the equilibrium
+of its own lowest numbers and the others' highest: its total is found by bisection over what the
+others would supply, and data sizes between the lowest and highest are tried. Under suspension a
+client's gain is convex in its ratio and what it loses is concave, so that both ends of the ratio
+are examined; nothing is assumed about the total.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.examined import STEPS, Examined, Selfish, examine, is_willing
+from fedaccord.agreement.loss import slope_of
+from fedaccord.agreement.punishment import Reversion, Suspension
+from fedaccord.agreement.search import cost_of, total_of
+from fedaccord.agreement.threats import TOLERANCE
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.law import ARRAYS, Law
+from fedaccord.game.law_rows import rows_of, stacked
+from fedaccord.game.ranges import Ranges
+from fedaccord.numbers import FloatArray
+
+_SIZES = 33
+"""Data sizes that are tried between the lowest and highest of a client."""
+
+
+def at_corners(
+    agreement: Agreement,
+    ranges: Ranges,
+    laws: Law | None,
+    below: FloatArray,
+    above: FloatArray,
+) -> Examined:
+    """Every client at its worst corner, for each law and each row of factors that widen the box."""
+    law = agreement.consortium.law if laws is None else stacked([agreement.consortium.law, laws])
+    box = _Corners(agreement, ranges, law, below, above)
+    if isinstance(agreement.punishment, Reversion):
+        return box.under_reversion()
+    found = [box.examined(*end) for end in box.ends()]
+    return Examined(
+        np.all([each.keeps for each in found], axis=0),
+        np.min([each.slack for each in found], axis=0),
+        np.any([each.gives_more for each in found], axis=0),
+    )
+
+
+class _Corners:
+    """The corners of a box, once for each law or for each row of factors that widen it."""
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        ranges: Ranges,
+        law: Law,
+        below: FloatArray,
+        above: FloatArray,
+    ) -> None:
+        self.agreement, self.ranges = agreement, ranges
+        laws = 1 if law is agreement.consortium.law else rows_of(law).value.shape[1]
+        self.shape = (laws * len(below), agreement.consortium.size)
+        self.law = repeated(law, laws, self.shape)
+        low, high = ranges.ratio
+        low, high = narrowed(agreement.consortium, ranges, low / below, high * above)
+        self.low, self.high = np.tile(low, (laws, 1)), np.tile(high, (laws, 1))
+
+    def ends(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Ratios and costs at the ends: where fees are saved, a cost by itself counts as well."""
+        dear, cheap = self.ranges.cost_per_sample[1], self.ranges.cost_per_sample[0]
+        ends = [(self.low, dear), (self.high, cheap)]
+        punishment = self.agreement.punishment
+        if isinstance(punishment, Suspension) and punishment.fees_saved:
+            apart = dear / cheap
+            ends += [(self.low * apart, cheap), (self.high / apart, dear)]
+        return ends
+
+    def examined(self, ratio: FloatArray, price: FloatArray) -> Examined:
+        """Everyone with these ratios and costs, and all the data that it may have."""
+        types = self.types(ratio, price, self.ranges.samples[1])
+        mild = self.agreement.punishment
+        selfish = None
+        if isinstance(mild, Suspension) and mild.or_reversion:
+            selfish = self.selfish(self.ranges.samples[1])
+        return examine(self.agreement, types, self.shape, selfish)
+
+    def under_reversion(self) -> Examined:
+        """Everyone at its lowest, the others at their highest."""
+        price = self.ranges.cost_per_sample[1]
+        sizes = self.sizes()
+        worst: tuple[Consortium, Selfish] | None = None
+        for size in sizes:
+            types = self.types(self.low, price, size)
+            selfish = self.selfish(size)
+            worst = (types, selfish) if worst is None else _cheaper(worst, (types, selfish))
+        assert worst is not None
+        types, selfish = worst
+        found = examine(self.agreement, types, self.shape, selfish)
+        total = total_of(self.agreement.consortium, self.agreement.profile)
+        largest = self.largest().reshape(-1, 1)
+        enough = total >= largest * (1.0 - TOLERANCE)
+        return Examined(found.keeps & enough, found.slack, found.gives_more)
+
+    def sizes(self) -> list[FloatArray]:
+        """Data sizes that a client may have: only the highest if they are all known."""
+        low, high = self.ranges.samples
+        if (low == high).all():
+            return [high]
+        return [low + part * (high - low) for part in np.linspace(0.0, 1.0, _SIZES)]
+
+    def types(self, ratio: FloatArray, price: FloatArray, samples: FloatArray) -> Consortium:
+        """One long consortium with these ratios, each as impatient as may be."""
+        consortium, height = self.agreement.consortium, self.shape[0]
+        return Consortium(
+            valuation=(ratio * price).ravel(),
+            cost_per_sample=np.tile(price, height),
+            samples=np.tile(samples, height),
+            discount_factor=np.tile(self.ranges.discount_factor[0], height),
+            communication_cost=np.tile(consortium.communication_cost, height),
+            quality=np.tile(consortium.quality, height),
+            rounds=consortium.rounds,
+            server_fee=consortium.server_fee,
+            law=self.law,
+        )
+
+    def selfish(self, samples: FloatArray) -> Selfish:
+        """What each contributes at the equilibrium of its own corner, and the total."""
+        observed, quality = self.ranges.observed, self.agreement.consortium.quality
+        if observed is not None:
+            given = np.tile(observed * quality, self.shape[0])
+            return Selfish(given, np.full_like(given, (observed * quality).sum()))
+        own = np.tile(samples * quality, self.shape[0]).reshape(self.shape)
+        rows = zip(self.limits, self.supplies, self.wanted, own, strict=True)
+        found = [_own_equilibrium(*row) for row in rows]
+        given, total = (np.concatenate(each) for each in zip(*found, strict=True))
+        return Selfish(given, total)
+
+    @cached_property
+    def wanted(self) -> FloatArray:
+        """The total up to which each client at its lowest wants one more sample."""
+        price, samples = self.ranges.cost_per_sample[1], self.ranges.samples[1]
+        return _limit(self.types(self.low, price, samples), self.shape)
+
+    @cached_property
+    def limits(self) -> FloatArray:
+        """The total up to which each client at its highest wants one more sample."""
+        price, samples = self.ranges.cost_per_sample[0], self.ranges.samples[1]
+        return _limit(self.types(self.high, price, samples), self.shape)
+
+    @cached_property
+    def supplies(self) -> FloatArray:
+        """What each client at its highest has."""
+        most = self.ranges.samples[1] * self.agreement.consortium.quality
+        return np.tile(most, (self.shape[0], 1))
+
+    def largest(self) -> FloatArray:
+        """The largest total of any equilibrium of the box, for each row."""
+        if self.ranges.observed is not None:
+            observed = self.ranges.observed * self.agreement.consortium.quality
+            return np.full(self.shape[0], observed.sum())
+        rows = zip(self.limits, self.supplies, strict=True)
+        totals = [_own_equilibrium(limit, most, limit, most)[1].max() for limit, most in rows]
+        return np.array(totals)
+
+
+def narrowed(
+    consortium: Consortium, ranges: Ranges, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The lowest and highest ratios, given what was observed: S tells who is satiated there."""
+    if ranges.observed is None:
+        return low, high
+    total = np.full(consortium.size, total_of(consortium, ranges.observed))
+    there = 1.0 / (consortium.quality * slope_of(consortium.law, total))
+    seen_less, seen_more = ranges.observed < ranges.samples[0], ranges.observed > 0
+    low = np.where(seen_more, np.maximum(low, there), low)
+    return low, np.where(seen_less, np.minimum(high, there), high)
+
+
+def repeated(law: Law, laws: int, shape: tuple[int, int]) -> Law:
+    """The law of each entry of a long consortium, if they differ."""
+    arrays: dict[str, Any]
+    if laws > 1:
+        times = shape[0] * shape[1] // laws
+        arrays = {name: np.repeat(getattr(law, name)[:, :, 0], times, axis=1) for name in ARRAYS}
+        return Law(**arrays, floor=np.repeat(law.floor[:, 0], times), kind="personal")
+    if law.is_personal:
+        arrays = {name: np.tile(getattr(law, name), shape[0]) for name in ARRAYS}
+        return Law(**arrays, floor=np.tile(law.floor, shape[0]), kind="personal")
+    return law
+
+
+def _limit(types: Consortium, shape: tuple[int, int]) -> FloatArray:
+    """The total up to which each wants one more sample, by bisection up to all there is."""
+    most = (types.samples * types.quality).reshape(shape).sum(axis=1)
+    low, high = np.zeros(types.size), np.repeat(2.0 * most, shape[1])
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        more = is_willing(types, middle)
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return high.reshape(shape)
+
+
+def _own_equilibrium(
+    limit: FloatArray, supply: FloatArray, wanted: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What each client contributes, and the total, if only itself is not at its highest.
+
+    At a total X the others supply what those have who want more there. The largest X that is
+    reached with the client itself, found by bisection, is the total.
+    """
+    order = np.argsort(limit, kind="stable")
+    ascending = limit[order]
+    left = np.append(supply[order][::-1].cumsum()[::-1], 0.0)
+
+    def others(total: FloatArray) -> FloatArray:
+        supplied = left[np.searchsorted(ascending, total, side="right")]
+        return np.asarray(supplied - np.where(limit > total, supply, 0.0))
+
+    low, high = np.zeros_like(own), np.full_like(own, left[0] + own.max())
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        reached = others(middle) + np.where(wanted > middle, own, 0.0) >= middle
+        low, high = np.where(reached, middle, low), np.where(reached, high, middle)
+    rest = np.clip(low - others(low), 0.0, own)
+    apart = TOLERANCE * high
+    given = np.where(wanted > high + apart, own, np.where(wanted < low - apart, 0.0, rest))
+    return given, low
+
+
+def _cheaper(
+    one: tuple[Consortium, Selfish], other: tuple[Consortium, Selfish]
+) -> tuple[Consortium, Selfish]:
+    """Of two data sizes of each client, the one with which it pays less at its equilibrium."""
+    paid = [cost_of(types, s.given / types.quality, s.total) for types, s in (one, other)]
+    better = paid[1] < paid[0]
+    types = one[0]._with(samples=np.where(better, other[0].samples, one[0].samples))
+    given = np.where(better, other[1].given, one[1].given)
+    return types, Selfish(given, np.where(better, other[1].total, one[1].total))

@@ -1,0 +1,146 @@
+"""Numbers of clients that are ranges, in `[[clients]]` tables and in the classes that they name.
+
+A client that leaves a number out, or says that it is unknown, has the range that its class gives:
+
+    [classes.regional]
+    valuation = [200_000, 900_000]
+
+    [[clients]]
+    name = "Lakeside Clinic"
+    class = "regional"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from fedaccord.checks import is_number, shown, unknown
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.ranges import Range, as_range
+from fedaccord.files.reading import Mistakes
+from fedaccord.game.ranges import RANGED
+from fedaccord.game.rules import broken_rules
+from fedaccord.numbers import FloatArray
+
+RATIO = "ratio"
+FIELDS = (*RANGED, RATIO)
+"""What may be a range in a file; a range of the ratio stands for one of the valuation."""
+UNKNOWN = "unknown"
+_PLACEHOLDER = 1.0
+"""Stands for a number that was found wrong, so that it is reported once."""
+
+
+class RangedRows:
+    """The tables of clients with a plain number in place of every range, and the ranges."""
+
+    def __init__(self, tables: list[Any], classes: Any, mistakes: Mistakes) -> None:
+        """Read the ranges; what is wrong with them is noted."""
+        self._mistakes = mistakes
+        named = (row.get("name") if isinstance(row, dict) else None for row in tables)
+        self._names = [name if isinstance(name, str) else None for name in named]
+        self._classes = _checked(classes, mistakes)
+        self.ranges: dict[str, dict[int, Range]] = {}
+        self.rows = [self._plain(n, row) for n, row in enumerate(tables)]
+
+    def _plain(self, n: int, row: Any) -> Any:
+        if not isinstance(row, dict):
+            return row
+        own = self._with_class(n, row)
+        for field in FIELDS:
+            if field in own and isinstance(own[field], str | list | dict):
+                own[field] = self._likely(n, field, own[field])
+        return self._without_ratio(n, own)
+
+    def _with_class(self, n: int, row: dict[str, Any]) -> dict[str, Any]:
+        """The client's table with what it leaves open taken from its class."""
+        own = {key: value for key, value in row.items() if value != UNKNOWN and key != "class"}
+        name = row.get("class")
+        if name is not None and (not isinstance(name, str) or name not in self._classes):
+            what = "there are no [classes]"
+            if self._classes:
+                what = unknown(str(name), self._classes)
+            self._add(n, "class", f"unknown class {shown(name)}; {what}")
+        given = self._classes.get(name, {}) if isinstance(name, str) else {}
+        for field in FIELDS:
+            if row.get(field) == UNKNOWN and field not in given:
+                self._add(n, field, "is unknown, and its class gives no range of it")
+                own[field] = _PLACEHOLDER
+        return {key: value for key, value in given.items() if key not in own} | own
+
+    def _likely(self, n: int, field: str, given: Any) -> float:
+        """The likely number of a range, which is noted."""
+        found = read_number_or_range(field, given)
+        if isinstance(found, str):
+            self._add(n, field, found)
+            return _PLACEHOLDER
+        self.ranges.setdefault(field, {})[n] = found
+        return float(floor(found.likely)) if field == "samples" else found.likely
+
+    def _without_ratio(self, n: int, row: dict[str, Any]) -> dict[str, Any]:
+        """The table with a valuation in place of the ratio."""
+        if RATIO not in row:
+            return row
+        price: Any = row.get("cost_per_sample")
+        if "valuation" in row:
+            self._add(n, RATIO, "is valuation / cost_per_sample; give one or the other")
+        if not is_number(price) or n in self.ranges.get("cost_per_sample", {}):
+            self._add(n, RATIO, "needs a cost_per_sample that is a number")
+            price = _PLACEHOLDER
+        found = self.ranges.pop(RATIO, {}).get(n)
+        if found is not None:
+            scaled = Range(*(each * price for each in found))
+            self.ranges.setdefault("valuation", {})[n] = scaled
+        rest = {key: value for key, value in row.items() if key != RATIO}
+        return rest | {"valuation": row[RATIO] * price if is_number(row[RATIO]) else row[RATIO]}
+
+    def _add(self, n: int, field: str, message: str) -> None:
+        self._mistakes.add(Problem(field, message, f"clients[{n}].{field}"), n, self._names[n])
+
+
+def read_number_or_range(field: str, given: Any) -> Range | str:
+    """The range that is given for a field, or what is wrong with it."""
+    try:
+        found = as_range(given)
+    except InvalidInput as error:
+        return error.problems[0].message
+    if isinstance(given, str) and found.exact:
+        return f"must be a number, got {shown(given)}"
+    ends = np.array([found.low, found.high])
+    rule = "valuation" if field == RATIO else field
+    return next((message for _, message in broken_rules(rule, ends)), found)
+
+
+def _checked(classes: Any, mistakes: Mistakes) -> dict[str, dict[str, Any]]:
+    """The classes, each a table of ranges by field."""
+    if classes is None:
+        return {}
+    if not isinstance(classes, dict):
+        mistakes.add(Problem("classes", f"must be a table, got {shown(classes)}"))
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in classes.items():
+        place = f"classes.{name}"
+        if not isinstance(given, dict):
+            mistakes.add(Problem("classes", f"must be a table, got {shown(given)}", place))
+            continue
+        for key in given.keys() - set(FIELDS):
+            wrong = f"unknown key; {unknown(key, FIELDS)}"
+            mistakes.add(Problem("classes", wrong, f"{place}.{key}"))
+        found[name] = {key: value for key, value in given.items() if key in FIELDS}
+    return found
+
+
+def pairs_of(
+    ranges: Mapping[str, Mapping[int, Range]], numbers: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """The lowest and highest of every field in which some client has a range."""
+    pairs: dict[str, FloatArray] = {}
+    for field, found in ranges.items():
+        pairs[field] = np.stack([numbers[field]] * 2)
+        for n, one in found.items():
+            pairs[field][:, n] = one.low, one.high
+    return pairs

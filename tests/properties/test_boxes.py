@@ -1,0 +1,133 @@
+"""Random boxes: no type within the ranges breaks a robust agreement, and a wider range does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.agreement.worst_corners import at_corners
+from fedaccord.game.ranges import RANGED
+from fedaccord.game.selfish import corners
+from fedaccord.numbers import FloatArray
+from tests.laws import some_law
+
+CLOSE = 1e-7
+"""A slack this small (in discount factors) means that the client is at its bound."""
+
+
+def a_box(rng: np.random.Generator) -> fa.Consortium:
+    """A random consortium, each of whose numbers may be a range."""
+    size = int(rng.integers(2, 8))
+    samples = rng.uniform(50, 3_000, size)
+    numbers: dict[str, FloatArray] = {
+        "valuation": rng.lognormal(0.0, 0.6, size) * 2e4,
+        "cost_per_sample": rng.uniform(0.5, 2.0, size),
+        "samples": samples,
+        "discount_factor": rng.uniform(0.3, 0.95, size),
+    }
+    width = rng.choice([0.02, 0.1, 0.3, 0.6])
+    chosen = ["valuation", *(field for field in RANGED[1:] if rng.random() < 0.4)]
+    ranges = {
+        field: (
+            numbers[field] * (1.0 - width * rng.random(size)),
+            numbers[field] * (1.0 + width * rng.random(size)),
+        )
+        for field in chosen
+    }
+    if "discount_factor" in ranges:
+        ranges["discount_factor"] = ranges["discount_factor"][0], numbers["discount_factor"]
+    law = some_law(rng) if rng.random() < 0.3 else None
+    fields: dict[str, Any] = {**numbers, "rounds": 50, "law": law, "ranges": ranges}
+    return fa.Consortium(**fields)
+
+
+def some_types(consortium: fa.Consortium, rng: np.random.Generator) -> fa.Consortium:
+    """Numbers within the ranges: a corner, or a mixture of corners."""
+    assert consortium.ranges is not None
+    drawn: dict[str, Any] = {}
+    for field in RANGED:
+        low, high = getattr(consortium.ranges, field)
+        part = rng.random(low.size)
+        if rng.random() < 0.7:
+            part = np.round(part)
+        drawn[field] = np.clip(low + part * (high - low), low, high)
+    return fa.Consortium(**drawn, rounds=consortium.rounds, law=consortium.law)
+
+
+def check_box(seed: int) -> tuple[int, int]:
+    """Check one box: whether there was an agreement, and whether somebody was at its bound."""
+    rng = np.random.default_rng(seed)
+    consortium = a_box(rng)
+    assert consortium.ranges is not None
+    slots = (None, 1, 3)[rng.integers(3)]
+    punishment = fa.Suspension(slots) if rng.random() < 0.5 else fa.Reversion(slots)
+    agreement = fa.solve_agreement(consortium, objective="most data", punishment=punishment)
+    if not agreement.exists:
+        return 0, 0
+    for _ in range(3):
+        types = some_types(consortium, rng)
+        true = fa.agreement_on(types, agreement.profile, punishment)
+        proof = fa.certify(true)
+        assert (proof.keeps | proof.gives_more).all()
+    ones = np.ones((1, consortium.size))
+    found = at_corners(agreement, consortium.ranges, None, ones, ones)
+    assert found.keeps.all()
+    closest = int(np.argmin(found.slack[0]))
+    if found.slack[0, closest] > CLOSE or agreement.profile[closest] == 0:
+        return 1, 0
+    wider = ones.copy()
+    wider[0, closest] = 1.01
+    assert not at_corners(agreement, consortium.ranges, None, wider, ones).keeps.all()
+    return 1, 1
+
+
+def test_no_type_breaks_a_robust_agreement() -> None:
+    found = np.array([check_box(seed) for seed in range(60)]).sum(axis=0)
+    assert found[0] > 30
+    assert found[1] > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_no_type_breaks_any_of_20_000(block: int) -> None:
+    seeds = range(1_000 * (block + 1), 1_000 * (block + 2))
+    found = np.array([check_box(seed) for seed in seeds]).sum(axis=0)
+    assert found[0] > 500
+    assert found[1] > 150
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_corner_in_closed_form(seed: int) -> None:
+    """What each client gives with the others at their highest, against one equilibrium each."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 9))
+    consortium = fa.Consortium(
+        valuation=np.round(rng.uniform(1, 6, size)) * 1e4
+        if seed % 2
+        else rng.uniform(1, 6, size) * 1e4,
+        cost_per_sample=1.0,
+        samples=np.round(rng.uniform(1, 4, size)) * 200,
+        discount_factor=0.8,
+        rounds=50,
+    )
+    low, high = consortium.satiation * rng.uniform(0.5, 1.0, size), consortium.satiation
+    pair = np.stack([consortium.samples, consortium.samples])
+    scale, shape = consortium.law.split()
+    pull = (consortium.ratio * scale)[np.newaxis]
+    found = corners(low[np.newaxis], high[np.newaxis], pair, pull, shape)
+    for n in range(size):
+        ratio = consortium.ratio.copy()
+        ratio[n] *= (low[n] / high[n]) ** 1.5
+        there = fa.solve_equilibrium(
+            fa.Consortium(
+                valuation=ratio,
+                cost_per_sample=1.0,
+                samples=consortium.samples,
+                discount_factor=0.8,
+                rounds=50,
+            )
+        )
+        assert found.total[0, n] == pytest.approx(there.total, rel=1e-9)
+        assert found.own[0, n] == pytest.approx(there.profile[n], abs=1e-6)
+    assert found.largest.item() == pytest.approx(fa.solve_equilibrium(consortium).total)
