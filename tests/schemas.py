@@ -197,6 +197,16 @@ class _Output(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Turnover(_Output):
+    """What the discount factors take into account, for each client."""
+
+    leaves: list[float]
+    """The probability that it leaves after a slot and is replaced."""
+    growth: float
+    stated: list[float]
+    """Its discount factor as stated."""
+
+
 class Consortium(_Output):
     """Whose result it is."""
 
@@ -207,6 +217,8 @@ class Consortium(_Output):
     """Rounds of federated averaging in a slot."""
     samples: float
     """Samples that all clients have together."""
+    turnover: Turnover | None = None
+    """Only if members leave and are replaced, or grow."""
 
 
 class EquilibriumClient(_Output):

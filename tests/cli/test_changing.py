@@ -105,6 +105,9 @@ def test_leaving_and_growth_are_said(run: Run, tmp_path: Path) -> None:
     assert "leaves after a slot with a probability of 5 %, and is replaced" in said
     assert "grow by 10 % a slot" in said
     assert "a discount factor of 0.9 counts as 0.9405" in said
+    record = json.loads(run("solve", "t.toml", "--format", "json").stdout)
+    check("solve", record)
+    assert record["consortium"]["turnover"]["growth"] == 0.1
 
 
 def test_departures(run: Run, tmp_path: Path) -> None:

@@ -348,8 +348,12 @@ class Consortium(Record):
             raise InvalidInput(no_such_client(name, self.names)) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """A summary: name, number of clients, rounds and samples. `to_frame` has the clients."""
-        return self._facts()
+        """A summary: name, number of clients, rounds and samples. `to_frame` has the clients.
+
+        Also what the discount factors take into account, if anything.
+        """
+        turnover = {} if self.turnover is None else {"turnover": self.turnover.to_dict()}
+        return self._facts() | turnover
 
     def _facts(self) -> dict[str, Any]:
         samples = float(self.samples.sum())

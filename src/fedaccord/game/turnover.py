@@ -37,6 +37,14 @@ class Turnover:
     stated: FloatArray
     """delta_n as it was stated."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, one entry per client but for the growth."""
+        return {
+            "leaves": self.leaves.tolist(),
+            "growth": self.growth,
+            "stated": self.stated.tolist(),
+        }
+
     def of(self, clients: BoolArray) -> Turnover:
         """That of some of the clients."""
         return Turnover(self.leaves[clients], self.growth, self.stated[clients])
