@@ -233,7 +233,7 @@ def test_solved_agreements_hold(seed: int, punishment: Punishment) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(**CHAINS)
 def test_solved_agreements_of_few_hold(
     changing: ChangingConsortium, punishment: Punishment, margin: float
@@ -261,7 +261,7 @@ def test_the_proof_agrees_with_value_iteration(seed: int, share: float) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(changing=chains(), share=st.floats(0.3, 1.0))
 def test_the_proof_for_few_clients_agrees_with_value_iteration(
     changing: ChangingConsortium, share: float
