@@ -8,11 +8,12 @@ a_n = q_n rho_n / E_n, and stop(a) is the total at which the slope of its law is
 >>> pull = np.array([[2e3, 4e3, 9e3]])
 >>> serial_shares(Law.paper(rounds=1), pull, worth).round(3).tolist()
 [[0.693, 0.913, 1.0]]
->>> levels(Law.paper(rounds=1), pull, np.ones((1, 3)), worth).round(1).tolist()
+>>> exchanged(Law.paper(rounds=1), pull, worth).round(1).tolist()
 [[69.3, 91.3, 100.0]]
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from fedaccord.game.law import Law
 from fedaccord.numbers import BoolArray, FloatArray
@@ -44,8 +45,53 @@ def serial_shares(law: Law, pull: FloatArray, worth: FloatArray) -> FloatArray:
     return shares
 
 
+def exchanged(law: Law, pull: FloatArray, worth: FloatArray) -> FloatArray:
+    """What each client gives under fair exchange.
+
+    With one law for all, the next to stop is the client with the least data or the one with the
+    lowest pull among those still in, so that each stop looks at two clients of a row only.
+    """
+    if law.is_personal:
+        return levels(law, pull, np.ones_like(worth), worth)
+    rows = np.arange(len(worth))
+    by_data, by_pull = _Queue(worth), _Queue(pull)
+    given = np.full(worth.shape, np.nan)
+    level = reached = np.zeros(len(worth))
+    for left in range(worth.shape[-1], 0, -1):
+        still_in = np.isnan(given)
+        least, lowest = by_data.first(still_in), by_pull.first(still_in)
+        room = worth[rows, least] - level
+        with np.errstate(over="ignore"):
+            stop = law.stop(pull[rows, lowest] * left)
+        sooner = np.maximum(stop - reached, 0.0) / left
+        client = np.where(sooner < room, lowest, least)
+        rise = np.minimum(sooner, room)
+        level = np.minimum(level + rise, worth[rows, client])
+        reached = reached + rise * left
+        given[rows, client] = level
+    return given
+
+
+class _Queue:
+    """The clients of each row in ascending order of something."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self.order = np.argsort(values, axis=-1)
+        self.rows = np.arange(len(values))
+        self.place = np.zeros(len(values), dtype=np.int64)
+
+    def first(self, still_in: BoolArray) -> npt.NDArray[np.int64]:
+        """The first client of each row that is still in; those before it never come back."""
+        while True:
+            client = self.order[self.rows, self.place]
+            gone = ~still_in[self.rows, client]
+            if not gone.any():
+                return client
+            self.place = self.place + gone
+
+
 def levels(law: Law, pull: FloatArray, weights: FloatArray, highest: FloatArray) -> FloatArray:
-    """The level at which each client stops, client after client: in N steps over all rows.
+    """The level at which each client stops, whatever its law: in N steps over all clients.
 
     A client gives its weight times its level, and stops at its highest level at the latest.
     """
@@ -53,27 +99,13 @@ def levels(law: Law, pull: FloatArray, weights: FloatArray, highest: FloatArray)
     level = reached = np.zeros((len(weights), 1))
     for _ in range(weights.shape[-1]):
         left = np.where(active, weights, 0.0).sum(axis=-1, keepdims=True)
-        first, stop = _first_to_stop(law, pull / weights, left, active)
-        least = np.argmin(np.where(active, highest, np.inf), axis=-1)[:, np.newaxis]
-        sooner = np.maximum(stop - reached, 0.0) / left
-        room = np.take_along_axis(highest, least, axis=-1) - level
-        client = np.where(sooner < room, first, least)
-        rise = np.minimum(sooner, room)
+        with np.errstate(over="ignore", divide="ignore"):
+            stops = law.stop(np.where(active, pull * (left / weights), 0.0))
+        rises = np.minimum(np.maximum(stops - reached, 0.0) / left, highest - level)
+        client = np.argmin(np.where(active, rises, np.inf), axis=-1)[:, np.newaxis]
+        rise = np.take_along_axis(rises, client, axis=-1)
         level = np.minimum(level + rise, np.take_along_axis(highest, client, axis=-1))
         reached = reached + rise * left
         np.put_along_axis(answer, client, level, axis=-1)
         np.put_along_axis(active, client, False, axis=-1)
     return answer
-
-
-def _first_to_stop(
-    law: Law, key: FloatArray, left: FloatArray, active: BoolArray
-) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], FloatArray]:
-    """The client of each row that stops at the lowest total, and that total; both as columns."""
-    with np.errstate(over="ignore", divide="ignore"):
-        if law.is_personal:
-            stops = np.where(active, law.stop(np.where(active, key * left, 0.0)), np.inf)
-            first = np.argmin(stops, axis=-1)[:, np.newaxis]
-            return first, np.take_along_axis(stops, first, axis=-1)
-        first = np.argmin(np.where(active, key, np.inf), axis=-1)[:, np.newaxis]
-        return first, law.stop(np.take_along_axis(key, first, axis=-1) * left)
