@@ -171,7 +171,7 @@ def _tiers_note(outcome: Outcome) -> str:
 
 def best_shares(consortium: Consortium) -> FloatArray:
     """phi_n: the share of everyone's data at which each client would stop the clock."""
-    return stopping.clock_shares(consortium.law, *_one_row(consortium))[0]
+    return np.asarray(stopping.clock_shares(consortium.law, *_one_row(consortium))[0])
 
 
 def overstaying_fails(
@@ -198,7 +198,7 @@ def overstaying_fails(
 
 def serial_shares(consortium: Consortium) -> FloatArray:
     """The share at which each client leaves the serial clock."""
-    return stopping.serial_shares(consortium.law, *_one_row(consortium))[0]
+    return np.asarray(stopping.serial_shares(consortium.law, *_one_row(consortium))[0])
 
 
 def _one_row(consortium: Consortium) -> tuple[FloatArray, FloatArray]:

@@ -35,29 +35,27 @@ class Outcomes(NamedTuple):
     """What all clients train on."""
 
 
-def outcomes_of(
+def outcomes_if_others_are_honest(
     rule: Rule,
     truth: Reports,
-    said: Reports,
     client: npt.NDArray[np.int64],
     lies: Lies,
     progress: Progress | None = None,
 ) -> Outcomes:
-    """What comes of each lie for its liar, while all others report as in `said`."""
+    """What comes of each lie for its liar, in blocks of rows."""
     height = max(1, _BLOCK // truth.size)
     blocks = []
     for start in range(0, client.size, height):
         part = slice(start, start + height)
-        rows = said.if_one_says(client[part], lies.at(part))
-        blocks.append(_outcomes(rule, truth, rows, client[part]))
+        rows = truth.if_one_says(client[part], lies.at(part))
+        blocks.append(outcomes(rule, truth, rows, client[part]))
         if progress is not None:
             progress(client[part].size)
     return Outcomes(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
-def _outcomes(
-    rule: Rule, truth: Reports, rows: Reports, client: npt.NDArray[np.int64]
-) -> Outcomes:
+def outcomes(rule: Rule, truth: Reports, rows: Reports, client: npt.NDArray[np.int64]) -> Outcomes:
+    """What comes of reports for one client of each row."""
     assignment = rule.assign(rows)
     own, total = assignment.own(client), assignment.total
     if not rule.responds:

@@ -44,7 +44,7 @@ def keeps_to_it(
 def _best_response(
     truth: Reports, client: npt.NDArray[np.int64], others: FloatArray, most: FloatArray
 ) -> FloatArray:
-    return np.clip(truth.law.stop(truth.ratio)[0, client] - others, 0.0, most)
+    return np.asarray(np.clip(truth.law.stop(truth.ratio)[0, client] - others, 0.0, most))
 
 
 def _loss(

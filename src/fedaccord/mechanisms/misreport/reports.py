@@ -20,10 +20,13 @@ from fedaccord.numbers import FloatArray
 
 Field = Literal["ratio", "samples", "discount_factor"]
 
-NOTHING = 1e-12
-"""The factor that stands for 0. A client with a ratio so low is asked for nothing that matters."""
-_LOWEST, _HIGHEST = 0.01, 10.0
-"""The smallest and the largest factor of a ratio that is tried besides 0."""
+NOTHING = 1e-18
+"""The factor that stands for 0. Under the paper's law a client with so low a ratio has a satiation
+point of 1e-12 of its true one, so what it is asked for is nothing up to rounding."""
+_HIGHEST = 10.0
+"""The largest factor of a ratio that is tried."""
+_OVERSTATED = 4
+"""One ratio in so many is higher than the true one: few lies of that kind pay."""
 _OTHER_FIELDS = 5
 """One report in so many is of the data size, and one of the discount factor, if it is asked for."""
 _NEXT_TO_OTHERS = 4
@@ -52,7 +55,7 @@ class Reports:
     @property
     def size(self) -> int:
         """N, the number of clients."""
-        return self.ratio.shape[-1]
+        return int(self.ratio.shape[-1])
 
     def if_one_says(self, client: npt.NDArray[np.int64], lies: Lies) -> Reports:
         """This one row for each lie, each told by the client at that place of `client`."""
@@ -64,6 +67,11 @@ class Reports:
             return rows
 
         return Reports(self.law, changed("ratio"), changed("samples"), changed("discount_factor"))
+
+    def row(self, place: int) -> Reports:
+        """One of the rows."""
+        here = slice(place, place + 1)
+        return Reports(self.law, self.ratio[here], self.samples[here], self.discount_factor[here])
 
     def law_of(self, client: npt.NDArray[np.int64]) -> Law:
         """The law of each of these clients."""
@@ -122,7 +130,9 @@ def _columns(reports: Reports) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _ratio_factors(number: int) -> FloatArray:
-    return np.append(NOTHING, np.geomspace(_LOWEST, _HIGHEST, max(number - 1, 1)))
+    """Factors from 0 to less than 1, and some above 1."""
+    above = np.geomspace(1.0, _HIGHEST, number // _OVERSTATED + 1)[1:]
+    return np.append(_lower_factors(number - above.size), above)
 
 
 def _lower_factors(number: int) -> FloatArray:
@@ -142,8 +152,8 @@ def _next_to_others(
 ) -> tuple[FloatArray, FloatArray]:
     """Ratios with which each client's satiation point is just under, or above, another client's.
 
-    The others are those nearest to the equilibrium: a client that reports more than the total
-    without it, or less than the total if it gave all it has, cannot change more than they do.
+    The others are those whose points are nearest to the equilibrium's total: beyond the totals
+    without the client, and with all its samples, its report makes no difference.
     """
     points = said.law.stop(said.ratio)
     total = fill(points, said.samples).total

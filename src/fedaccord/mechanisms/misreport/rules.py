@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.agreement import SolvedKind
+from fedaccord.agreement.agreement import Objective, SolvedKind
 from fedaccord.agreement.batch import solve_batch
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.game.filling import fill
@@ -57,6 +57,8 @@ class Rule:
     """What a client could misreport; what the mechanism verifies, or does not use, is left out."""
     punishment: Punishment | None = None
     """What follows if a client gives less than it is asked for; None: it cannot, or need not."""
+    objective: Objective | None = None
+    """Agreements: what the amounts are best at."""
     responds: bool = False
     """Whether a client does what is best for it after the reports, while the others do as asked."""
     undercut: bool = False
@@ -102,14 +104,16 @@ def _fair_exchange(reports: Reports) -> Assignment:
 _REVERSION, _SUSPENSION = Reversion(), Suspension()
 _ALL: tuple[Field, ...] = ("ratio", "samples", "discount_factor")
 
+_MOST: Objective = "most data"
+
 RULES: dict[str, Rule] = {
     rule.name: rule
     for rule in (
         Rule("equilibrium", _equilibrium, ("ratio", "samples"), undercut=True),
         Rule("free equilibrium", _equilibrium, ("ratio", "samples"), responds=True),
-        Rule("uniform", _agreed("uniform", _REVERSION), _ALL, _REVERSION, undercut=True),
-        Rule("individual", _agreed("individual", _REVERSION), _ALL, _REVERSION),
-        Rule("suspension", _agreed("individual", _SUSPENSION), _ALL, _SUSPENSION),
+        Rule("uniform", _agreed("uniform", _REVERSION), _ALL, _REVERSION, _MOST, undercut=True),
+        Rule("individual", _agreed("individual", _REVERSION), _ALL, _REVERSION, _MOST),
+        Rule("suspension", _agreed("individual", _SUSPENSION), _ALL, _SUSPENSION, _MOST),
         Rule("clock", _clock, ("ratio",), _SUSPENSION),
         Rule("serial clock", _serial_clock, ("ratio",)),
         Rule("fair exchange", _fair_exchange, ("ratio", "samples")),
