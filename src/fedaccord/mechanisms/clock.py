@@ -212,8 +212,8 @@ def exchanged(consortium: Consortium) -> FloatArray:
     """What each client gives under fair exchange, stop by stop.
 
     The next to stop is the client with the least data or the one with the lowest a_n among those
-    still in. Both orders are sorted once, so each stop takes a constant time. In plain Python this is
-    quicker for one consortium than the same for many in `stopping`.
+    still in. Both orders are sorted once, so each stop takes a constant time. In plain Python this
+    is quicker for one consortium than the same for many in `stopping`.
     """
     [pull], [worth] = _one_row(consortium)
     if consortium.law.is_personal:
