@@ -93,9 +93,9 @@ def best_misreport(
     """
     check_type("consortium", consortium, Consortium)
     check_whole("reports", reports)
-    several = mechanism is None or not isinstance(mechanism, str)
-    wanted = [mechanism] if isinstance(mechanism, str) else list(mechanism or NAMES)
-    names = [find_name(name) for name in wanted]
+    several = not isinstance(mechanism, str)
+    wanted = [mechanism] if isinstance(mechanism, str) else mechanism
+    names = [find_name(name) for name in (NAMES if wanted is None else wanted)]
     if not names:
         raise InvalidInput("there must be at least one", field="mechanism")
     liars = _positions(consortium, clients)
