@@ -326,7 +326,10 @@ def largest_gain(name: str, rng: np.random.Generator, size: int, number: int, li
 
 
 def largest_gain_by_refusing(rng: np.random.Generator, size: int, number: int, types: int) -> float:
-    """Posted amounts for ratios within 30 % either way: types in the box, which refuse."""
+    """Posted amounts for ratios within 30 % either way: types in the box, which refuse.
+
+    A client that accepts may train on more than it is asked for.
+    """
     stated = random_rows(rng, size, number)
     posted = fa.solve_batch(
         valuation=0.7 * stated.ratio,
@@ -339,9 +342,12 @@ def largest_gain_by_refusing(rng: np.random.Generator, size: int, number: int, t
     worst = 0.0
     for _ in range(types):
         ratio = stated.ratio * rng.uniform(0.7, 1.3, stated.ratio.shape)
-        alone = np.minimum(stated.law.stop(ratio), stated.samples)
-        total = posted.profile.sum(axis=-1, keepdims=True)
-        saved = posted.profile - alone - ratio * stated.law.fall(alone, total - alone, total)
+        points = stated.law.stop(ratio)
+        alone = np.minimum(points, stated.samples)
+        others = posted.profile.sum(axis=-1, keepdims=True) - posted.profile
+        own = np.maximum(np.minimum(points - others, stated.samples), posted.profile)
+        lost = stated.law.fall(alone, others + own - alone, others + own)
+        saved = own - alone - ratio * lost
         worst = max(worst, float((saved[posted.exists] / stated.samples[posted.exists]).max()))
     return worst
 

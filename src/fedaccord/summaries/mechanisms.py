@@ -175,7 +175,7 @@ AMOUNT_HEADINGS = (
 MERIT_HEADINGS = (
     "Self-\nenforcing",
     "Truthful",
-    "Largest gain\nby lying",
+    "Largest\ngain by\nlying",
     "Budget\nbalanced",
     "Worse off\nthan alone",
     "Worse off\nthan at\nequilibrium",

@@ -22,7 +22,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
-from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.game.equilibrium import Equilibrium, best_response, solve_equilibrium
 from fedaccord.mechanisms.mechanism import ROUNDING
 from fedaccord.mechanisms.misreport.everyone import ReportingRun, everyone_lies
 from fedaccord.mechanisms.misreport.gains import LEAST_GAIN, Progress
@@ -177,7 +177,11 @@ class _Study:
         """Posted amounts depend on no report: all that a client can do is to refuse."""
         consortium, liars = self.equilibrium.consortium, self.liars
         outcome = _POSTED.outcome(consortium)
-        gain = (outcome.cost - alone_cost(consortium))[liars]
+        # whoever accepts may also train on more than it is asked for
+        others = outcome.total - consortium.quality * outcome.contributions
+        wanted = np.maximum(best_response(consortium, others), outcome.contributions)
+        accepted = cost(consortium, wanted, others + consortium.quality * wanted)
+        gain = (accepted - alone_cost(consortium))[liars]
         refuses = gain > LEAST_GAIN * (consortium.cost_per_sample * consortium.samples)[liars]
         own = outcome.contributions[liars]
         unchanged = ReportingRun("as given", None, True, 0, outcome.total, 0)
