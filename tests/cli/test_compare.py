@@ -82,7 +82,7 @@ def test_the_table(run: Run) -> None:
     assert re.search(r"contract +20 +80 +200,000 +102.599 +0.00197 +-0.01162\n", text)
     assert re.search(r"uniform +reversion +no +169 % +yes +0 +0 +1\n", text)
     assert re.search(r"serial clock +one slot +yes +0 % +yes +0 +1 +2\n", text)
-    assert re.search(r"contract +no +no +no +0 +100 +1\n", text)
+    assert re.search(r"contract +no +no +– +no +0 +100 +1\n", text)
     assert "suspension brings the most data: 1,000,000 samples" in text.replace("\n", " ")
     assert "The price of anarchy is 1.0028" in text
 

@@ -144,7 +144,8 @@ def _patience(true: FloatArray, number: int) -> FloatArray:
     """Discount factors from 0 to the true one, and from there to 1, without both of these."""
     below = np.arange(max(number - number // 2, 1)) / max(number - number // 2, 1)
     above = np.arange(1, number // 2 + 1) / (number // 2 + 1)
-    return np.concatenate([true * below, true + (1.0 - true) * above], axis=-1)
+    above = np.minimum(true + (1.0 - true) * above, np.nextafter(1.0, 0.0))
+    return np.concatenate([true * below, above], axis=-1)
 
 
 def _next_to_others(
