@@ -13,6 +13,7 @@ NAMES = (
     "law",
     "ranges",
     "suspension",
+    "misreport",
     "play",
     "nashopt",
     "figures",

@@ -50,6 +50,7 @@ def schemas() -> dict[str, Schema]:
         ),
         "departures": output("What `fedaccord departures --format json` prints", Departures),
         "certify": output("What `fedaccord certify --format json` prints", Certified),
+        "misreport": output("What `fedaccord misreport --format json` prints", Misreports),
         "interview": output("What `fedaccord interview --format json` prints", Interview),
         "ledger": ledger(),
     }
@@ -696,6 +697,74 @@ class Certified(_Output):
     certificate: Certificate
     law: Law
     worth: Worth
+
+
+_REPORTED = Literal["ratio", "samples", "discount_factor"]
+
+
+class MisreportClient(_Output):
+    """The most profitable report of one client while all others tell the truth."""
+
+    name: str
+    field: Literal[_REPORTED, "refusal"] | None
+    """What it lies about; null if the truth is best."""
+    report: float | None
+    """What it says; null if it tells the truth, or refuses."""
+    factor: float | None
+    """The report divided by the truth."""
+    gain: float
+    """What it saves per slot."""
+    gain_of_computation: float | None
+    """That divided by what training costs it; null if training costs it nothing."""
+    gain_of_saving: float | None
+    """The gain divided by what it saves anyway; null if it saves nothing."""
+    total: float
+    """The samples that are trained on then."""
+    keeps: bool
+    """Whether it then keeps to what it is asked for."""
+
+
+class ReportingRun(_Output):
+    """Where it ends when clients change their reports one after another."""
+
+    order: Literal["as given", "reverse", "ascending ratio", "descending ratio", "random"]
+    seed: int | None
+    """Of the random order."""
+    settled: bool
+    rounds: int
+    total: float
+    misreporting: int
+    """How many clients do not tell the truth in the end."""
+
+
+class MisreportedMechanism(_Output):
+    """Who gains by lying under one mechanism."""
+
+    name: str
+    asks: list[_REPORTED]
+    """What could be misreported."""
+    objective: Objective | None
+    punishment: Punishment | None
+    truthful_total: float
+    """The samples that are trained on if everyone tells the truth."""
+    equilibrium_total: float
+    reports: int
+    """Reports that were tried for each client."""
+    gaining: int
+    """How many clients gain by a lie."""
+    largest_gain: float
+    """The largest gain, divided by what training costs the liar."""
+    best_liar: str | None
+    clients: list[MisreportClient]
+    everyone: list[ReportingRun]
+    """What is left when everyone lies; empty if it was not computed."""
+
+
+class Misreports(_Output):
+    """Who gains by lying."""
+
+    consortium: Consortium
+    mechanisms: list[MisreportedMechanism]
 
 
 class InterviewRange(_Output):

@@ -138,6 +138,16 @@ def test_solve(name: str) -> None:
         check("solve", solution)
 
 
+@pytest.mark.parametrize("words", [("--everyone",), ("--client", "client-2")])
+def test_misreport(words: tuple[str, ...]) -> None:
+    found = printed("misreport", "--paper", "--clients", "3", "--reports", "8", *words)
+    check("misreport", found)
+    assert len(found["mechanisms"]) == 9
+    del found["mechanisms"][0]["largest_gain"]
+    with pytest.raises(ValidationError):
+        check("misreport", found)
+
+
 @pytest.mark.parametrize("answers", [HOSPITAL, LEAST, LEAST | {"point_worth": 1}])
 def test_interview(answers: dict[str, Any]) -> None:
     words = [word for key, value in answers.items() for word in (flag_of(key), str(value))]

@@ -57,6 +57,9 @@ from .interviews.interview import Interview as Interview
 from .interviews.interview import interview as interview
 from .mechanisms.comparison import MechanismComparison as MechanismComparison
 from .mechanisms.comparison import compare as compare
+from .mechanisms.misreport.best import best_misreport as best_misreport
+from .mechanisms.misreport.misreport import Misreport as Misreport
+from .mechanisms.misreport.misreport import Misreports as Misreports
 from .repeated.changing import ChangingMatch as ChangingMatch
 from .repeated.changing import play_changing as play_changing
 from .repeated.match import Match as Match

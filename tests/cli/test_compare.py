@@ -16,12 +16,13 @@ CONTRACT = [  # the fields in their order; * marks later additions
     *("paid_from_outside", "worst_client", "worst_saving"),  # *
     "self_enforcing",
     *("enforced_by", "punishment", "needs_patience"),  # *
-    *("truthful", "truthful_reason", "verified", "budget_balanced"),  # *
+    *("truthful", "truthful_reason", "largest_gain_by_lying"),  # *
+    *("verified", "budget_balanced"),  # *
     *("worse_than_alone", "worse_than_equilibrium", "models"),  # *
     *("accuracy", "notes"),  # *
 ]
 NAMES = [
-    *("equilibrium", "uniform", "individual", "suspension", "everything"),
+    *("equilibrium", "uniform", "individual", "suspension", "posted", "everything"),
     *("clock", "serial clock", "fair exchange"),
     *("transfers", "social optimum", "contract", "detection"),
 ]
@@ -46,12 +47,17 @@ def test_the_json_contract(run: Run) -> None:
     detection = by_name["detection"]
     assert (detection["contributors"], detection["partial_contributors"]) == (50, 1)
     assert [m["name"] for m in answer["mechanisms"] if m["self_enforcing"]] == [
-        *("equilibrium", "uniform", "individual", "suspension", "everything"),
+        *("equilibrium", "uniform", "individual", "suspension", "posted", "everything"),
         *("clock", "serial clock", "fair exchange", "transfers", "detection"),
     ]
     assert [m["name"] for m in answer["mechanisms"] if m["needs_patience"]] == [
-        *("uniform", "individual", "suspension", "everything", "clock", "transfers"),
+        *("uniform", "individual", "suspension", "posted", "everything", "clock", "transfers"),
     ]
+    lying = {name: one["largest_gain_by_lying"] for name, one in by_name.items()}
+    assert lying["individual"] == pytest.approx(0.9926, abs=5e-5)
+    assert lying["uniform"] == pytest.approx(1.692, abs=5e-4)
+    assert {lying[name] for name in ("posted", "clock", "serial clock", "fair exchange")} == {0.0}
+    assert lying["contract"] is None
     assert by_name["clock"]["punishment"]["kind"] == "suspension"
     assert by_name["contract"]["punishment"] is None
     assert by_name["serial clock"]["models"] == 2
@@ -74,9 +80,9 @@ def test_the_table(run: Run) -> None:
     assert re.search(r"Contributors +Free +Samples", text)
     assert re.search(r"uniform +98 \+ 1 +1 +887,448 +101.767 +0 +0.00002\n", text)
     assert re.search(r"contract +20 +80 +200,000 +102.599 +0.00197 +-0.01162\n", text)
-    assert re.search(r"uniform +reversion +no +yes +0 +0 +1\n", text)
-    assert re.search(r"serial clock +one slot +yes +yes +0 +1 +2\n", text)
-    assert re.search(r"contract +no +no +no +0 +100 +1\n", text)
+    assert re.search(r"uniform +reversion +no +169 % +yes +0 +0 +1\n", text)
+    assert re.search(r"serial clock +one slot +yes +0 % +yes +0 +1 +2\n", text)
+    assert re.search(r"contract +no +no +– +no +0 +100 +1\n", text)
     assert "suspension brings the most data: 1,000,000 samples" in text.replace("\n", " ")
     assert "The price of anarchy is 1.0028" in text
 
@@ -193,7 +199,7 @@ def test_the_files_it_writes(run: Run) -> None:
     assert rows[NAMES.index("clock")]["punishment"] == "suspension for 1 slot"
     assert rows[NAMES.index("contract")]["punishment"] == ""
     page = Path("m.html").read_text(encoding="utf-8")
-    assert "<h1>12 mechanisms side by side</h1>" in page
+    assert "<h1>13 mechanisms side by side</h1>" in page
     assert page.count("<svg") == 1
     assert "http" not in re.sub(r'"http://www.w3.org/[^"]*"', "", page)
 
@@ -264,7 +270,7 @@ def test_a_narrow_terminal_shows_every_column_beside_the_names(
     run("init")
     monkeypatch.setenv("COLUMNS", columns)
     text = run("compare", "consortium.toml").stdout.partition("Self-enforcing: by search")[0]
-    tables = 4 if columns == "40" else 2
+    tables = {"40": 4, "80": 3, "94": 2}[columns]
     assert text.count("Mechanis") == tables
     assert text.count("\nindividu") == tables
     assert all(word in text for word in ("(+ partial)", "per slot", "enforcing", "Models"))

@@ -13,12 +13,12 @@ from fedaccord.mechanisms.clock import (
     _stops_of,
     best_shares,
     exchanged,
-    levels_one_by_one,
     overstaying_fails,
     serial_shares,
 )
 from fedaccord.mechanisms.contract.contract import Contract
 from fedaccord.mechanisms.simple import MECHANISMS, Agreed
+from fedaccord.mechanisms.stopping import levels
 from fedaccord.mechanisms.tiers import best_level
 from fedaccord.mechanisms.transfers import Transfers, common_patience
 from fedaccord.mechanisms.verdict import judge
@@ -107,10 +107,11 @@ def test_one_law_for_all_and_the_same_for_each_give_the_same_levels(name: str) -
     rng = np.random.default_rng(3)
     for _ in range(10):
         consortium = some_consortium(rng, LAWS[name], clients=9, quality=True)
-        worth, ones = consortium.quality * consortium.samples, np.ones(9)
-        slow = levels_one_by_one(consortium, worth, ones)
+        quality, ones = consortium.quality, np.ones(9)
+        worth, pull = quality * consortium.samples, quality * consortium.ratio
+        [slow] = levels(consortium.law, pull[None], worth[None], ones[None])
         np.testing.assert_allclose(serial_shares(consortium), slow, rtol=1e-9)
-        slow = levels_one_by_one(consortium, ones, worth)
+        [slow] = levels(consortium.law, pull[None], ones[None], worth[None])
         given = exchanged(consortium) * consortium.quality
         np.testing.assert_allclose(given, slow, rtol=1e-9)
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "train": "Train a real model under one profile or several",
     "calibrate": "Measure the numbers that a consortium file asks for",
     "compare": "Compare ways to deal with free riders",
+    "misreport": "Find out who gains by lying, and what is left when everyone does",
     "detect": "Measure how well detectors find free riders by their updates",
     "reproduce": "Recompute the paper's figures and check its claims",
     "flower": "Run the slots across machines, on Flower",

@@ -25,7 +25,8 @@ those with the smallest rho_n / (E_n D_n) stop first: one sort.
 stops at its last sample, or when Y >= stop(a_n k) with k clients still in.
 
 With a law for each client, who stops next depends on who is still in, and is found by looking at
-all of them. Under a law that is finite without data a client may stop before its first sample.
+all of them; `stopping` has the formulas for many consortia at once. Under a law that is finite
+without data a client may stop before its first sample.
 
 >>> from fedaccord.game.paper import paper_consortium
 >>> consortium = paper_consortium()
@@ -45,6 +46,7 @@ from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost
 from fedaccord.game.law import Law
+from fedaccord.mechanisms import stopping
 from fedaccord.mechanisms.mechanism import ROUNDING, Outcome, outcome_of
 from fedaccord.numbers import FloatArray, count, write
 
@@ -169,10 +171,7 @@ def _tiers_note(outcome: Outcome) -> str:
 
 def best_shares(consortium: Consortium) -> FloatArray:
     """phi_n: the share of everyone's data at which each client would stop the clock."""
-    everything = consortium.total_of(consortium.samples)
-    with np.errstate(over="ignore"):  # one who would give everything
-        stops = consortium.law.stop(consortium.ratio * (everything / consortium.samples))
-    return np.asarray(np.minimum(stops / everything, 1.0))
+    return np.asarray(stopping.clock_shares(consortium.law, *_one_row(consortium))[0])
 
 
 def overstaying_fails(
@@ -199,32 +198,27 @@ def overstaying_fails(
 
 def serial_shares(consortium: Consortium) -> FloatArray:
     """The share at which each client leaves the serial clock."""
-    worth = consortium.quality * consortium.samples
-    if consortium.law.is_personal:
-        return levels_one_by_one(consortium, worth, np.ones(consortium.size))
-    key = consortium.ratio / consortium.samples
-    order = np.argsort(key)
-    left = worth[order][::-1].cumsum()[::-1]  # W_in when each client stops
-    with np.errstate(over="ignore"):
-        stops = consortium.law.stop(key[order] * left)
-    # when one leaves, the next may have had enough already: it stops at the same moment
-    reached = np.minimum(np.maximum.accumulate(stops), consortium.total_of(consortium.samples))
-    shares = np.empty_like(worth)
-    shares[order] = np.minimum((np.diff(reached, prepend=0.0) / left).cumsum(), 1.0)
-    return shares
+    return np.asarray(stopping.serial_shares(consortium.law, *_one_row(consortium))[0])
+
+
+def _one_row(consortium: Consortium) -> tuple[FloatArray, FloatArray]:
+    """What `stopping` takes: everyone's pull and worth, as a single row."""
+    quality = consortium.quality
+    pull, worth = quality * consortium.ratio, quality * consortium.samples
+    return pull[np.newaxis], worth[np.newaxis]
 
 
 def exchanged(consortium: Consortium) -> FloatArray:
     """What each client gives under fair exchange, stop by stop.
 
     The next to stop is the client with the least data or the one with the lowest a_n among those
-    still in. Both orders are sorted once, so each stop takes a constant time.
+    still in. Both orders are sorted once, so each stop takes a constant time. In plain Python this
+    is quicker for one consortium than the same for many in `stopping`.
     """
-    quality, worth = consortium.quality, consortium.quality * consortium.samples
+    [pull], [worth] = _one_row(consortium)
     if consortium.law.is_personal:
-        levels = levels_one_by_one(consortium, np.ones(consortium.size), worth)
-        return consortium.in_samples(levels)
-    pull = quality * consortium.ratio
+        [amounts] = stopping.exchanged(consortium.law, pull[None], worth[None])
+        return consortium.in_samples(amounts)
     enough = _stops_of(consortium.law, pull)
     samples = worth.tolist()
     by_data, by_pull = np.argsort(worth).tolist(), np.argsort(pull).tolist()
@@ -278,26 +272,3 @@ def _stop_of_sum(terms: list[tuple[float, ...]], worth: float) -> float:
         if step <= _SETTLED * point:
             return point
         point += step
-
-
-def levels_one_by_one(
-    consortium: Consortium, weights: FloatArray, highest: FloatArray
-) -> FloatArray:
-    """The level at which each client stops, if each has a law of its own: in N steps over all.
-
-    A client gives its weight times its level, counted by quality, and stops at its highest level at
-    the latest.
-    """
-    pull = consortium.quality * consortium.ratio
-    levels, active = np.zeros_like(weights), np.ones(weights.shape, dtype=bool)
-    level = reached = 0.0
-    while active.any():
-        left = weights[active].sum()
-        with np.errstate(over="ignore", divide="ignore"):
-            stops = consortium.law.stop(np.where(active, pull * (left / weights), 0.0))
-        rises = np.minimum(np.maximum(stops - reached, 0.0) / left, highest - level)
-        client = int(np.argmin(np.where(active, rises, np.inf)))
-        level = min(level + rises[client], highest[client])
-        reached += rises[client] * left
-        levels[client], active[client] = level, False
-    return levels

@@ -17,7 +17,8 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
 from fedaccord.mechanisms.mechanism import ROUNDING, Mechanism, Outcome
-from fedaccord.mechanisms.simple import find_mechanism, mechanism_names
+from fedaccord.mechanisms.misreport.compared import largest_gain_by_lying
+from fedaccord.mechanisms.simple import ASKS_NOTHING, find_mechanism, mechanism_names
 from fedaccord.mechanisms.verdict import Verdict, judge
 from fedaccord.record import Columns, Record, Tables, columns_of
 
@@ -29,6 +30,9 @@ class ComparedMechanism(Record):
     name: str
     outcome: Outcome
     verdict: Verdict
+    largest_gain_by_lying: float | None
+    """The largest gain of a client by a false report, divided by what training costs it; None if it
+    is not known, 0 if nothing is asked."""
 
     @property
     def self_enforcing(self) -> bool:
@@ -82,6 +86,7 @@ class ComparedMechanism(Record):
             "needs_patience": self.needs_patience,
             "truthful": outcome.truthful,
             "truthful_reason": outcome.truthful_reason,
+            "largest_gain_by_lying": self.largest_gain_by_lying,
             "verified": outcome.verified,
             "budget_balanced": outcome.budget_balanced,
             "worse_than_alone": outcome.worse_than_alone,
@@ -161,4 +166,6 @@ def _entry(mechanism: Mechanism, consortium: Consortium) -> ComparedMechanism:
             f"mechanism {mechanism.name!r}: outcome() must return an Outcome, as outcome_of makes "
             f"it, got {type(outcome).__name__}"
         )
-    return ComparedMechanism(mechanism.name, outcome, judge(outcome))
+    asks_nothing = isinstance(mechanism, ASKS_NOTHING)
+    gain = 0.0 if asks_nothing else largest_gain_by_lying(mechanism.name, outcome)
+    return ComparedMechanism(mechanism.name, outcome, judge(outcome), gain)

@@ -20,6 +20,7 @@ from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
 from fedaccord.mechanisms.clock import Clock, FairExchange, SerialClock
 from fedaccord.mechanisms.contract.contract import Contract
 from fedaccord.mechanisms.mechanism import Mechanism, Outcome, outcome_of
+from fedaccord.mechanisms.posted import Posted
 from fedaccord.mechanisms.transfers import Transfers
 from fedaccord.numbers import count
 from fedaccord.plugins import find, names_in
@@ -41,7 +42,10 @@ class Selfish:
             equilibrium.profile,
             enforced_by="self-interest",
             truthful=True,
-            truthful_reason="nothing is asked: a client decides by itself, knowing the total",
+            truthful_reason=(
+                "nothing is asked: a client decides by itself, knowing the total (if a server "
+                "computes it from reports instead, lies pay: see fedaccord misreport)"
+            ),
             verified="nothing",
         )
 
@@ -167,6 +171,7 @@ MECHANISMS: dict[str, Mechanism] = {
         Agreed("uniform"),
         Agreed("individual"),
         Agreed("individual", SUSPENSION),
+        Posted(),
         Everything(),
         Clock(),
         SerialClock(),
@@ -178,6 +183,8 @@ MECHANISMS: dict[str, Mechanism] = {
     )
 }
 """The built-in mechanisms by name."""
+ASKS_NOTHING = (Selfish, Posted, Everything, OracleDetection)
+"""Mechanisms in which clients report nothing, so that there is nothing to lie about."""
 
 
 def mechanism_names() -> list[str]:

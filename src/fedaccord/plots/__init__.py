@@ -17,6 +17,7 @@ from fedaccord.plots.agreement import (
 from fedaccord.plots.axes import BARS, DRAWN, NAMED
 from fedaccord.plots.law import plot_law
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
+from fedaccord.plots.misreport import plot_misreport
 from fedaccord.plots.prediction import plot_prediction
 from fedaccord.plots.ranges import plot_range_costs
 from fedaccord.plots.training import plot_learning
@@ -31,6 +32,7 @@ __all__ = [
     "plot_law",
     "plot_learning",
     "plot_mechanisms",
+    "plot_misreport",
     "plot_prediction",
     "plot_range_costs",
     "plot_slip",

@@ -32,6 +32,8 @@ class MechanismRow:
     self_enforcing: str
     """Under what it holds by itself, or "no"."""
     truthful: str
+    largest_gain_by_lying: str
+    """In per cent of what training costs the liar; a dash if it is not known."""
     budget_balanced: str
     worse_than_alone: str
     """How many clients are worse off than alone."""
@@ -106,6 +108,7 @@ def _mechanism_row(
         worst_saving=saving,
         self_enforcing=_held_by(entry),
         truthful={True: "yes", False: "no", None: "not said"}[outcome.truthful],
+        largest_gain_by_lying=_percentage(entry.largest_gain_by_lying),
         budget_balanced="yes" if outcome.budget_balanced else "no",
         worse_than_alone=f"{outcome.worse_than_alone:,}",
         worse_than_equilibrium=f"{outcome.worse_than_equilibrium:,}",
@@ -116,6 +119,10 @@ def _mechanism_row(
         ),
         notes=tuple(outcome.notes),
     )
+
+
+def _percentage(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
 
 
 def _enforced(entry: "ComparedMechanism") -> str:
@@ -168,6 +175,7 @@ AMOUNT_HEADINGS = (
 MERIT_HEADINGS = (
     "Self-\nenforcing",
     "Truthful",
+    "Largest\ngain by\nlying",
     "Budget\nbalanced",
     "Worse off\nthan alone",
     "Worse off\nthan at\nequilibrium",
@@ -184,7 +192,7 @@ def amounts_of(row: MechanismRow) -> tuple[str, ...]:
 
 def merits_of(row: MechanismRow) -> tuple[str, ...]:
     """What a mechanism is compared by: the cells of the second table."""
-    merits = (row.self_enforcing, row.truthful, row.budget_balanced)
+    merits = (row.self_enforcing, row.truthful, row.largest_gain_by_lying, row.budget_balanced)
     return (*merits, row.worse_than_alone, row.worse_than_equilibrium, row.models)
 
 
@@ -204,9 +212,11 @@ def merits_note(noun: Noun = "client") -> str:
         f"Self-enforcing: by search, no {noun} gains by doing anything else in one slot, or, if "
         "every slip is answered by the punishment that stands here, in the repeated game; "
         "payments count if clients make them and a punishment enforces them. Truthful: no "
-        f"{noun} gains by misreporting its valuation or its cost. Budget balanced: all payments "
-        f"come from {noun}s. Worse off: how many {noun}s pay more, payments included, than alone "
-        "and than at the equilibrium. Models: how many different ones are handed out."
+        f"{noun} gains by misreporting its valuation or its cost. Largest gain by lying: what the "
+        f"best false report saves one {noun}, in per cent of what training costs it; – means not "
+        f"known. Budget balanced: all payments come from {noun}s. Worse off: how many {noun}s pay "
+        "more, payments included, than alone and than at the equilibrium. Models: how many "
+        "different ones are handed out."
     )
 
 

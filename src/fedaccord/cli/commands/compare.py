@@ -40,9 +40,9 @@ def compare(
         typer.Option(
             "--mechanism",
             metavar="NAME",
-            help="Only this one: equilibrium, uniform, individual, suspension, everything, clock, "
-            "serial-clock, fair-exchange, transfers, social-optimum, contract, detection, or one "
-            "from an installed package. Repeatable (default: all).",
+            help="Only this one: equilibrium, uniform, individual, suspension, posted, everything, "
+            "clock, serial-clock, fair-exchange, transfers, social-optimum, contract, detection, "
+            "or one from an installed package. Repeatable (default: all).",
         ),
     ] = None,
     contract_classes: Annotated[
@@ -122,10 +122,11 @@ def compare(
     """Compare what can be done about free riders.
 
     FILE describes the consortium, in TOML; without it the paper's setting is used. The mechanisms
-    are what selfish clients do (equilibrium), the agreements (uniform, individual, suspension), all
-    data (everything), clients that say when to stop (clock, serial-clock, fair-exchange), the least
-    total cost with payments among clients (transfers, social-optimum), a server that buys training
-    (contract), and one that drops free riders (detection).
+    are what selfish clients do (equilibrium), the agreements (uniform, individual, suspension),
+    amounts from public ranges (posted), all data (everything), clients that say when to stop
+    (clock, serial-clock, fair-exchange), the least total cost with payments among clients
+    (transfers, social-optimum), a server that buys training (contract), and one that drops free
+    riders (detection).
     """
     if dataset is None and (seeds is not None or seed is not None):
         raise InvalidInput("--seeds and --seed: go with --train only")
