@@ -12,7 +12,7 @@ from fedaccord.flower.keys import make_certificates, make_node_key
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
 

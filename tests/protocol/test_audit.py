@@ -19,7 +19,7 @@ from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import FORMAT, Ask, Reply
 from fedaccord.protocol.parameters import to_bytes
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, read_terms
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, inserted, instead, left_out, rewritten, twice

@@ -27,7 +27,7 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
 from fedaccord.protocol.law import law_in_terms
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import FOR_EVER, Terms
 
 Slips = Mapping[str, Mapping[int, int]]

@@ -31,8 +31,10 @@ Watcher = Callable[[State, Arrays], None]
 _KINDS = {
     "report": "query.report",
     "rank": "query.rank",
+    "clock": "query.clock",
     "offer": "query.offer",
     "train": "train",
+    "tier": "query.tier",
     "settle": "query.settle",
     "consent": "query.consent",
 }
