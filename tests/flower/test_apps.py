@@ -268,7 +268,7 @@ def test_an_invalid_reply_is_a_fault(spoil: Any, reason: str, tmp_path: Path) ->
 def test_a_client_that_fails_reveals_no_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(slot: int, turn: int, amount: int, parameters: Any) -> Any:
+    def broken(slot: int, turn: int, amount: int, parameters: Any, *, first: int = 0) -> Any:
         raise ValueError("my valuation is 34.0")
 
     find = client_of(privates_of(NAMES))

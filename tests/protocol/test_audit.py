@@ -162,11 +162,12 @@ def offering(
 ) -> list[Entry]:
     """The ledger of a server that solves by other terms than its clients signed, and is silent."""
     solve = steps._solve
+    kind: Any = signed.agreement
     monkeypatch.setattr(steps, "flaw_in", lambda *_: None)
     monkeypatch.setattr(
         steps,
         "_solve",
-        lambda slot, _: replace(solve(slot, solved), kind=signed.agreement),
+        lambda slot, _: replace(solve(slot, solved), kind=kind),
     )
     with ledger_at(path) as ledger:
         run(Coordinator(signed, ledger, START_MODEL), Clients(signed, privates_of()), 1)

@@ -57,11 +57,11 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.copies import restored_notes
 from fedaccord.protocol.notes import CopyInMemory, Note
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.private import Private
+from fedaccord.protocol.restored import restored_notes
 from fedaccord.protocol.rounds import earned_model
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms, rules_of

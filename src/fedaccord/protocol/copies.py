@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from fedaccord.ledger.chain import Entry, Head
+from fedaccord.ledger.chain import Entry
 from fedaccord.protocol import facts, notes
 from fedaccord.protocol.auditor import ANSWERS, NONSENSE, in_brief, same
-from fedaccord.protocol.questions import offers_told, open_question
+from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
 
 EMPTY = "it has no entries"
@@ -311,23 +311,3 @@ def _shortened(value: Any) -> str:
         return ", ".join(map(str, value)) or "nobody"
     text = "none" if value is None else str(value)
     return f"{text[:16]}..." if len(text) == 64 else text
-
-
-# --- From the server's ledger --------------------------------------------------------------
-
-
-def restored_notes(state: State, head: Head) -> dict[str, list[notes.Note]]:
-    """What clients must remember to train in a slot that was begun: the offers they accepted.
-
-    The copies of a simulation end with its process. Everything else a client says again as before.
-    """
-    if state.between_slots or state.current.basis != "agreement":
-        return {}
-    slot, found = state.current, dict[str, list[notes.Note]]()
-    for name, offer in offers_told(slot, state.rules).items():
-        at: dict[str, Any] = {"slot": slot.number, "client": name, "turn": slot.attempts}
-        found[name] = [
-            notes.Offer(**at, ledger=head, **dict(offer)),
-            notes.Answer(**at, ledger=head, accepts=True),
-        ]
-    return found

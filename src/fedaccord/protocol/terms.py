@@ -45,6 +45,12 @@ FROM_REPORTS: tuple[AgreementKind, ...] = ("individual", "uniform")
 """Kinds that are computed from what clients report."""
 CLOCKS: tuple[AgreementKind, ...] = ("clock", "serial clock")
 USUAL_STEPS = 20
+CAN_BE_GAMED = (
+    "offers are computed from the ratios that clients report, and a client that reports a lower "
+    'one is asked for less; with reports = "none" in the terms nobody reports, and nobody can gain '
+    "by it"
+)
+"""What people should know who are offered something that was computed from reports."""
 FOR_EVER = "for ever"
 """How files spell a punishment without an end, which is None elsewhere."""
 ClientName = Annotated[str, AfterValidator(normalised)]
@@ -258,6 +264,11 @@ class Terms(BaseModel):
         for field, usual in _LEFT_OUT.items():
             if getattr(self, field) == usual:
                 rules.pop(field, None)
+        if self.public is not None:
+            rules["public"] = {
+                name: {key: value for key, value in numbers.items() if value is not None}
+                for name, numbers in rules["public"].items()
+            }
         return rules
 
     @property

@@ -61,6 +61,7 @@ def show(
 
     from fedaccord.cli.ledger_tables import Widths, print_json, print_table
     from fedaccord.protocol.facts import KINDS
+    from fedaccord.protocol.terms import CAN_BE_GAMED
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -78,13 +79,16 @@ def show(
         if output_format == "json":
             print_json(chosen())
             return
-        room, count = Widths(), 0
+        room, count, reported = Widths(), 0, False
         for count, entry in enumerate(chosen(), start=1):  # noqa: B007  it is used after the loop
             room.make_room(entry)
+            reported = reported or _from_reports(entry)
         if count == 0:
             typer.echo("No entries.")
         else:
             print_table(chosen(), room)
+        if reported:
+            typer.echo(f"Note: {CAN_BE_GAMED}.", err=True)
 
 
 @ledger.command()
@@ -226,6 +230,14 @@ def export(
         _check_readable(place, client, found)
         write_file(file, lines(found), private=True)
     typer.echo(f"Wrote {count} entries to {file}.")
+
+
+def _from_reports(entry: "Entry") -> bool:
+    """Whether it is about an agreement that was computed from reports."""
+    from fedaccord.protocol.terms import FROM_REPORTS
+
+    shown = entry.kind in ("agreement", "offer")
+    return shown and entry.body.get("agreement") in FROM_REPORTS
 
 
 @contextmanager
