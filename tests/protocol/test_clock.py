@@ -473,6 +473,26 @@ def test_the_first_of_two_answers_counts(path: Path) -> None:
         check(ledger, sent)
 
 
+@lie(
+    "a client",
+    "stop the clock early and train on more than its share",
+    "more than its share is refused, and it gets no model of the slot",
+)
+@pytest.mark.parametrize("kind", CLOCKS)
+def test_more_than_the_share_does_not_count(kind: str, path: Path) -> None:
+    rules = unreported(kind)
+    sent = Sent(rules, {"b": {1: 50}})
+    with played(path, sent, rules, 1) as ledger:
+        assert verdicts(ledger, 1) == {n: "absence" if n == "b" else "kept" for n in NAMES}
+        (fault,) = ledger.entries(kind="fault")
+        assert fault.body["reason"].startswith("samples is above")
+        check(ledger, sent)
+        entries = list(ledger.entries())
+    assert sent.models_to("b") == [(1, "train", 1)]
+    forged = rewritten(entries, instead("contribution", 1, "a", samples=40))
+    assert "than its share" in audit(forged)[0]
+
+
 def test_the_model_of_a_tier_must_be_the_one_that_was_told(path: Path) -> None:
     rules = unreported("serial clock", clock_steps=20)
     sent = Sent(rules)

@@ -25,7 +25,7 @@ from tests.protocol.postings import unreported
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES, rounds=4, punishment_slots=1)
 SUSPENDING = terms_of((*NAMES, "d"), rounds=4, punishment="suspension", punishment_slots=2)
-TIERS = unreported("serial clock", (*NAMES, "d"), clock_steps=9, punishment_slots=2)
+TIERS = unreported("serial clock", (*NAMES, "d"), clock_steps=4, punishment_slots=2)
 SLOTS = {"reversion": 4, "suspension": 5}
 
 

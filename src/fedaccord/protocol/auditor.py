@@ -27,7 +27,7 @@ from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
 from fedaccord.protocol.questions import Contents, OpenQuestion, open_question, told_settlement
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
-from fedaccord.protocol.rounds import enough_to_average, handed_to, hands_out
+from fedaccord.protocol.rounds import enough_to_average, handed_to, hands_out, most_of
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms
@@ -318,8 +318,8 @@ class Auditor:
         slot = self.state.current
         match fact:
             case facts.Contribution():
-                if fact.samples > slot.here[fact.client]:
-                    return "has more samples than the client has"
+                if fact.samples > most_of(slot, self.state.rules, fact.client):
+                    return "has more samples than the client has, or than its share"
                 if (fact.update is None) != (fact.samples == 0):
                     return "has an update without samples, or samples without an update"
             case facts.Report() | facts.Presence():

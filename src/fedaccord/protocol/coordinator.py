@@ -20,7 +20,7 @@ from fedaccord.protocol.guards import take_round
 from fedaccord.protocol.messages import FORMAT, Ask, Motion, Reply, check_reason
 from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.protocol.questions import open_question
-from fedaccord.protocol.rounds import enough_to_average
+from fedaccord.protocol.rounds import enough_to_average, most_of
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 
@@ -153,7 +153,7 @@ class Coordinator:
 
     def _take_updates(self, ask: Ask, replies: Sequence[Reply]) -> None:
         slot, terms = self.state.current, self.state.rules
-        samples = {name: slot.here[name] for name in ask.contents}
+        samples = {name: most_of(slot, terms, name) for name in ask.contents}
         needed = enough_to_average(slot, terms, ask.contents)
         over = take_round(ask, replies, self.model, samples, needed=needed, terms=terms)
         end = facts.Round(

@@ -33,6 +33,17 @@ def part_of(slot: Slot, terms: Terms, name: str, tier: int) -> int:
     return upto - terms.amount_at(name, min(before, kept))
 
 
+def most_of(slot: Slot, terms: Terms, name: str) -> int:
+    """The most that a client may train on in this round.
+
+    After a clock more than its share does not count: otherwise clients could stop it early, and
+    leave it to whoever wants more.
+    """
+    if terms.clock_steps is None:
+        return slot.here[name]
+    return part_of(slot, terms, name, tier_now(slot, terms))
+
+
 def contributors(slot: Slot, terms: Terms) -> list[str]:
     """Who is to train in this tier."""
     tier = tier_now(slot, terms)

@@ -186,6 +186,8 @@ def new(
     unreported = agreement not in ("individual", "uniform")
     if (reports or ("none" if unreported else "ratio")) == "none":
         rules |= _without_reports(consortium, agreement, rules, punishment.chosen(file), file)
+    elif within:
+        raise InvalidInput("--within: needs --reports none, since reported numbers are exact")
     elif unreported:
         raise InvalidInput(f"--agreement {agreement}: takes no reports, so use --reports none")
     else:
