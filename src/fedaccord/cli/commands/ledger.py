@@ -104,8 +104,9 @@ def verify(
     """Verify that a ledger was not changed, and that its conclusions follow from its entries.
 
     The chain of digests must be intact. In a server's ledger, the certificate must prove every
-    agreement from the clients' reports, every rank, verdict and phase must follow from what was
-    reported and contributed, and the model stored with it must be the one that it names. With
+    agreement from the clients' reports, or every offer must follow from the terms and from what
+    was said to a clock; every rank, verdict and phase must follow from what was reported and
+    contributed, and the model stored with it must be the one that it names. With
     --against, the ledger and the client's copy must agree, and the server's past must be the one
     that the client was shown.
 
@@ -135,7 +136,9 @@ def verify(
         typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
         in_order = ["Nothing in it was changed: the chain of digests is intact."]
         if result.what == "the server's ledger":
-            in_order.append("Every agreement is proved, every rank, verdict and phase follows.")
+            in_order.append(
+                "Every offer, rank, verdict and phase follows; agreements from reports are proved."
+            )
             if found.models is not None:
                 in_order.append("The model stored with it is the one that it names.")
         in_order += [f"{copy} agrees with it." for copy in copies]
