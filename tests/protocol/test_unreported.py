@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.store import Ledger
@@ -14,6 +17,7 @@ from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import (
     START_MODEL,
@@ -29,6 +33,8 @@ from tests.flower.stories import inserted, instead, rewritten, telling
 from tests.lies import lie
 from tests.protocol.postings import KINDS, NAMES, public_of, unreported
 from tests.protocol.suspensions import Sent, check, out, played
+from tests.protocol.test_bad_server import JSON
+from tests.protocol.test_participant import ENVELOPE, SETTLED
 
 # --- A slot --------------------------------------------------------------------------------
 
@@ -281,6 +287,39 @@ def test_inserted_clock_entries_are_found(path: Path) -> None:
     assert audit(rewritten(entries, inserted(stray, after="presence", slot=1, client="e")))
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    stage=st.sampled_from(["report", "clock", "offer", "train", "tier", "settle"]), data=st.data()
+)
+def test_any_question_is_answered_or_refused(stage: str, data: st.DataObject) -> None:
+    """Good questions with some fields replaced by anything: an answer, or a refusal."""
+    asked: dict[str, Any] = ENVELOPE | {"stage": stage, "slot": 1, "turn": 0, **QUESTIONS[stage]}
+    keys = data.draw(st.sets(st.sampled_from(sorted(asked)), max_size=3))
+    asked |= {key: data.draw(JSON) for key in keys}
+    participant = Clients(unreported("serial clock"), privates_of(NAMES)).participants["b"]
+    with suppress(Refusal):
+        participant.answer(asked, data.draw(st.sampled_from([None, START_MODEL])))
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "report": {"phase": "cooperating", "suspended": {}, "returned": []},
+    "clock": {"turn": 1, "step": 1, "total": 0.0, "inside": 300},
+    "offer": {
+        "turn": 1,
+        "contribution": 43,
+        "agreement": "serial clock",
+        "total": 240,
+        "punishment": "suspension",
+        "punishment_slots": 1,
+        "tolerance": 0.0,
+        "rounds": 2,
+    },
+    "train": {"turn": 1, "basis": "agreement", "contribution": 3, "model": digest(START_MODEL)},
+    "tier": {"turn": 1, "model": digest(START_MODEL)},
+    "settle": {**SETTLED, "model": None},
+}
+
+
 # --- Terms ---------------------------------------------------------------------------------
 
 WRONG = [
@@ -292,7 +331,8 @@ WRONG = [
     ({"fees_saved": True}, "fees_saved: needs reports"),
     ({"clock_steps": 5}, "clock_steps: is for a clock"),
     ({"agreement": "clock", "clock_steps": 0}, "clock_steps: must be 1 or more, got 0"),
-    ({"public": None}, "must have a table for each client"),
+    ({"public": None}, "public: must be a table, got None"),
+    ({"clock_steps": None}, "clock_steps: must be a whole number, got None"),
     ({"public": {"a": {"samples": 4}}}, "must have a table for each client"),
     ({"public": {key: {"samples": 0} for key in NAMES}}, "samples: must be 1 or more, got 0"),
     ({"agreement": "posted"}, "public.a: contribution, lowest_ratio and lowest_discount_factor"),

@@ -18,11 +18,12 @@ from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import LAST_SLOT
+from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.protocol.notes import CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.private import Private
-from fedaccord.protocol.terms import ClientName, Terms, load_terms, mistakes_in
+from fedaccord.protocol.terms import ClientName, Terms, load_terms
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition

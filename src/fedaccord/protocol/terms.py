@@ -28,13 +28,14 @@ from fedaccord.agreement.punishment import (
     Reversion,
     Suspension,
 )
-from fedaccord.checks import in_brief, normalised, shown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.checks import normalised
+from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.game.law import Law
 from fedaccord.ledger.chain import canonical
 from fedaccord.protocol.law import LawTerms
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_STEPS, Count
+from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.protocol.posted import PublicNumbers, who_would_slip
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -172,7 +173,7 @@ class Terms(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _usual(cls, given: Any) -> Any:
-        """Add what follows from the kind of punishment, where it is left out."""
+        """Add what follows from the kinds of agreement and punishment, where it is left out."""
         if not isinstance(given, dict):
             return given
         filled = dict(given)
@@ -191,8 +192,10 @@ class Terms(BaseModel):
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
             raise _refused("clients", "a name must be printable and not empty")
-        if self.law is None and "law" in self.model_fields_set:  # there is one way to write it
-            raise _refused("law", "must be a table, got None")
+        for field in ("law", "public", "clock_steps"):  # there is one way to leave them out
+            if getattr(self, field) is None and field in self.model_fields_set:
+                what = "a whole number" if field == "clock_steps" else "a table"
+                raise _refused(field, f"must be {what}, got None")
         if len(set(self.clients)) < len(self.clients):
             raise _refused("clients", "two have the same name")
         if self.quorum > len(self.clients):
@@ -233,7 +236,10 @@ class Terms(BaseModel):
         for field in ("nobody_worse", "fees_saved"):
             if getattr(self, field):
                 raise _refused(field, "needs reports")
-        public = self.public or {}
+        self._check_public(self.public or {})
+
+    def _check_public(self, public: dict[str, PublicNumbers]) -> None:
+        """Refuse amounts that are posted without proof, or numbers that are not needed."""
         if public.keys() != set(self.clients):
             raise _refused("public", "must have a table for each client, and for nobody else")
         posted = self.agreement == "posted"
@@ -365,40 +371,3 @@ def read_terms(data: dict[str, Any], source: str) -> Terms:
         return Terms.model_validate(data)
     except ValidationError as error:
         raise InvalidInput(mistakes_in(error), source) from None
-
-
-def mistakes_in(error: ValidationError) -> list[Problem]:
-    """What pydantic found, each with its place, in our words where we have some."""
-    found = []
-    for mistake in error.errors(include_url=False):
-        keys = mistake["loc"] or (mistake.get("ctx", {}).get("field", ""),)
-        place = in_brief(".".join(map(str, keys)))
-        words = _WORDS.get(mistake["type"])
-        if words is None:
-            said = mistake["msg"].removeprefix("Value error, ")
-        else:
-            said = words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
-        found.append(Problem(place, said))
-    return found
-
-
-_WORDS = {
-    "missing": "is missing",
-    "extra_forbidden": "unknown key",
-    "finite_number": "must be a finite number, got {got}",
-    "greater_than": "must be more than {gt:g}, got {got}",
-    "greater_than_equal": "must be {ge:g} or more, got {got}",
-    "less_than_equal": "must be {le:g} or less, got {got}",
-    "less_than": "must be less than {lt:g}, got {got}",
-    "literal_error": "must be {expected}, got {got}",
-    "int_type": "must be a whole number, got {got}",
-    "float_type": "must be a number, got {got}",
-    "bool_type": "must be true or false, got {got}",
-    "string_type": "must be text, got {got}",
-    "string_too_short": "must not be empty",
-    "string_too_long": "must be {max_length} characters or fewer",
-    "model_type": "must be a table, got {got}",
-    "tuple_type": "must be a list, got {got}",
-    "too_short": "must not be empty",
-    "too_long": "must be {max_length} or fewer",
-}
