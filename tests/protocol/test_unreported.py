@@ -1,10 +1,12 @@
 """Terms under which nobody reports: what the terms post is offered, and nothing else is asked."""
 
 import json
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -383,3 +385,33 @@ def test_terms_with_reports_are_written_as_before() -> None:
     """So their digests are those that clients noted before there were others."""
     rules = json.loads(terms_of(NAMES).model_dump_json())
     assert not {"reports", "clock_steps", "public", "law"} & rules.keys()
+
+
+# --- Anything may happen -------------------------------------------------------------------
+
+
+@settings(max_examples=6, deadline=None)
+@given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), restart=st.booleans())
+def test_whoever_is_away_slips_or_refuses_the_ledger_verifies(
+    kind: str, seed: int, restart: bool
+) -> None:
+    """Clients stay away at random, slip and refuse, and the server may be started again."""
+    chance = random.Random(seed)
+    steps: dict[str, Any] = {"clock_steps": 4} if "clock" in kind else {}
+    rules = unreported(kind, **steps)
+    slips = {
+        name: {chance.randint(1, 3): chance.randint(0, 60)} for name in chance.sample(NAMES, 2)
+    }
+    sent = Sent(rules, slips)
+    sent.set(chance.choice(NAMES), discount_factor=chance.random())
+    with TemporaryDirectory() as folder, ledger_at(Path(folder, "ledger.db")) as ledger:
+        coordinator = Coordinator(rules, ledger, START_MODEL)
+        while (ask := coordinator.next_ask(3)) is not None:
+            away = [name for name in NAMES if chance.random() < 0.06]
+            sent.clients.away = set(away)
+            coordinator.take(ask, sent(ask))
+            if restart:
+                coordinator = Coordinator(rules, ledger)
+        check(ledger, sent)
+        told = [entry.body for entry in ledger.entries(kind="told")]
+    assert len(told) == 3
