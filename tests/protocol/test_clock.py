@@ -387,6 +387,13 @@ def test_a_step_that_does_not_follow_is_refused(change: dict[str, Any], sentence
     assert clients.reply("b", ask).body["stays"]
 
 
+def test_a_clock_that_does_not_begin_at_0_is_refused() -> None:
+    _, ask = in_the_middle("clock", 4)
+    fresh = Clients(unreported("clock"), privates_of(NAMES))
+    with pytest.raises(Refusal, match="does not begin at its first step"):
+        fresh.reply("b", ask)
+
+
 @pytest.mark.parametrize("kind", CLOCKS)
 def test_a_question_that_is_asked_again_is_answered_as_before(kind: str) -> None:
     clients, ask = in_the_middle(kind, 4)

@@ -85,10 +85,7 @@ def goes_on(ratio: float, samples: int, law: Law, asked: AskedClock, steps: int)
 
 
 def check_step(asked: AskedClock, before: AskedClock | None, own: int, terms: Terms) -> None:
-    """Refuse a step of the clock that cannot follow from the one before, or from the terms.
-
-    Without notes of this slot there is nothing to compare it with.
-    """
+    """Refuse a step of the clock that cannot follow from the one before, or from the terms."""
     steps, most = steps_of(terms), sum(map(terms.samples_of, terms.clients))
     if asked.step > steps or not own <= asked.inside <= most or asked.total > most:
         raise Refusal("there is no such step of the clock")
@@ -97,6 +94,8 @@ def check_step(asked: AskedClock, before: AskedClock | None, own: int, terms: Te
         if abs(asked.total - total) > SAME_NUMBER * most:
             raise Refusal("the total is not that of the share before this step")
     if before is None:
+        if asked.step > 1:
+            raise Refusal("the clock does not begin at its first step")
         return
     again = terms.agreement == "serial clock"
     if asked.step not in (before.step + 1, *([before.step] if again else [])):
