@@ -24,6 +24,8 @@ MODULES = (
     "tests.protocol.test_rollback",
     "tests.protocol.test_suspension",
     "tests.protocol.test_waivers",
+    "tests.protocol.test_unreported",
+    "tests.protocol.test_clock",
     "tests.protocol.test_law",
     "tests.ledger.test_places",
     "tests.flower.test_open_ports",

@@ -19,6 +19,7 @@ from fedaccord.ledger.chain import Entry
 from fedaccord.protocol.terms import Terms
 from tests.flower.stories import SUSPENDING, TERMS, told
 from tests.interviews.organisations import HOSPITAL, LEAST
+from tests.protocol.postings import KINDS, unreported
 from tests.schemas import DRAFT_4, FOLDER, schemas, text_of
 
 SCHEMAS = schemas()
@@ -122,6 +123,17 @@ def test_written_terms_match_the_schema() -> None:
             check("terms", data | wrong)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_terms_without_reports_match_the_schema(kind: str) -> None:
+    terms = unreported(kind)
+    data = tomllib.loads(terms_text(terms))
+    assert Terms.model_validate(data) == terms
+    check("terms", data)
+    for wrong in ({"reports": "all"}, {"public": {"a": {"samples": 0}}}, {"clock_steps": 0}):
+        with pytest.raises(ValidationError):
+            check("terms", data | wrong)
+
+
 SOLVED: dict[str, Callable[[], Any]] = {
     "uniform": lambda: printed("solve", "--paper", "--agreement", "uniform"),
     "whole samples": lambda: printed("solve", "--paper", "--whole-samples"),
@@ -177,7 +189,10 @@ def test_certify(amount: int, tmp_path: Path) -> None:
     check("certify", printed("certify", "--paper", "--clients", "3", str(profile)))
 
 
-@pytest.mark.parametrize("terms", [TERMS, SUSPENDING], ids=lambda terms: terms.punishment)
+UNREPORTED = [unreported(kind, ("a", "b", "c")) for kind in ("posted", "serial clock")]
+
+
+@pytest.mark.parametrize("terms", [TERMS, SUSPENDING, *UNREPORTED], ids=lambda terms: terms.name)
 def test_the_ledger_of_a_server_and_the_copies_of_its_clients(terms: Terms, tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     _, clients = told(path, slots=2, terms=terms)

@@ -74,6 +74,72 @@ def test_the_punishment_is_chosen(
     assert (terms.after_slip, terms.objective, terms.nobody_worse) == (punishment, objective, True)
 
 
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (["--reports", "none", "--within", "30%"], "posted"),
+        (["--reports", "none", "--within", "20%", "--within", "discount_factor=10%"], "posted"),
+        (["--agreement", "everything"], "everything"),
+        (["--agreement", "clock", "--reports", "none"], "clock"),
+        (["--agreement", "serial-clock", "--clock-steps", "7"], "serial clock"),
+    ],
+)
+def test_terms_without_reports(options: list[str], kind: str, three: Run) -> None:
+    assert (
+        three("flower", "new", "app", "three.toml", "--dataset", "digits", *options).exit_code == 0
+    )
+    terms = load_terms("app/fedaccord_app/terms.toml")
+    assert (terms.reports, terms.agreement) == ("none", kind)
+    assert terms.samples_of("Łódź") == 200
+    assert terms.clock_steps == {"clock": 20, "serial clock": 7}.get(kind)
+    lowest = (terms.public or {})["St. Mary!"]
+    if kind == "posted":
+        factor = 0.7 if "30%" in options else 0.8
+        assert lowest.lowest_ratio == pytest.approx(600 * factor)
+        assert lowest.lowest_discount_factor == pytest.approx(0.9 if factor == 0.7 else 0.81)
+    private = Path("app/clients/St.-Mary/client.toml").read_text(encoding="utf-8")
+    assert "The server learns none of these" in private
+    assert "tell_discount_factor" not in private
+    assert load_client_file("app/clients/St.-Mary/client.toml").private.valuation == 30.0
+
+
+def test_ranges_in_the_file_are_used(three: Run) -> None:
+    ranged = CONSORTIUM.replace("valuation = 30.0", "valuation = [24.0, 36.0]")
+    Path("three.toml").write_text(ranged, encoding="utf-8")
+    words = ["flower", "new", "app", "three.toml", "--dataset", "digits", "--reports", "none"]
+    assert three(*words).exit_code == 0
+    public = load_terms("app/fedaccord_app/terms.toml").public or {}
+    assert public["St. Mary!"].lowest_ratio == pytest.approx(480.0)
+    Path("three.toml").write_text(ranged.replace("150", "[100, 150]"), encoding="utf-8")
+    refused = three(*[word.replace("app", "other") for word in words])
+    assert refused.exit_code == 2
+    assert "must be one whole number, which somebody has verified" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--reports", "none"], "give ranges in the file, or with --within 30%"),
+        (["--within", "30%"], "--within: needs --reports none"),
+        (["--reports", "ratio", "--agreement", "clock"], "--agreement clock: takes no reports"),
+        (["--agreement", "clock", "--punishment", "reversion"], "needs --punishment suspension"),
+        (["--agreement", "clock", "--nobody-worse"], "--nobody-worse: needs reports"),
+        (["--clock-steps", "5"], "--clock-steps: is for a clock"),
+        (["--agreement", "clock", "--on-refusal", "equilibrium"], "--on-refusal: must be without"),
+        (
+            ["--reports", "none", "--within", "99.9%"],
+            "none: there are no amounts to post",
+        ),
+    ],
+)
+def test_wrong_options_without_reports(options: list[str], sentence: str, three: Run) -> None:
+    result = three("flower", "new", "app", "three.toml", "--dataset", "digits", *options)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not Path("app").exists()
+
+
 def test_new_writes_an_app(three: Run) -> None:
     result = three(
         "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"

@@ -59,6 +59,13 @@ def test_show(story: Run) -> None:
     assert "verdict deviation" in shown.stdout.splitlines()[2]
 
 
+def test_show_warns_of_agreements_that_were_computed_from_reports(story: Run) -> None:
+    shown = story("ledger", "show", "ledger.db", "--kind", "agreement")
+    assert shown.stderr.startswith("Note: offers are computed from the ratios that clients report")
+    assert not story("ledger", "show", "ledger.db", "--kind", "verdict").stderr
+    assert story("ledger", "show", "copy.db", "--kind", "offer").stderr.startswith("Note: ")
+
+
 def test_show_json(story: Run) -> None:
     entries = json.loads(story("ledger", "show", "ledger.db", "--format", "json").stdout)
     assert [entry["number"] for entry in entries] == list(range(1, len(entries) + 1))
@@ -81,7 +88,10 @@ def test_verify(story: Run) -> None:
     result = story("ledger", "verify", "ledger.db", "--against", "copy.db")
     assert result.exit_code == 0
     assert "the chain of digests is intact" in result.stdout
-    assert "Every agreement is proved, every rank, verdict and phase follows." in result.stdout
+    assert (
+        "Every offer, rank, verdict and phase follows; agreements from reports are proved."
+        in result.stdout
+    )
     assert "The model stored with it is the one that it names." in result.stdout
     assert "copy.db agrees with it." in result.stdout
     assert story("ledger", "verify", "copy.db").exit_code == 0

@@ -14,7 +14,8 @@ from fedaccord.ledger.store import Ledger, open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
-from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, read_terms
 
 NOON = "2025-01-01T12:00:00+00:00"
@@ -54,9 +55,9 @@ def privates_of(names: Sequence[str] = ("a", "b", "c", "d", "e"), **changes: Any
     ]
 
 
-def nudge(slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
+def nudge(slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0) -> Arrays:
     """Training that costs nothing and shows what it was given."""
-    step = np.float32(amount + 0.1 * turn + 0.01 * slot)
+    step = np.float32(amount + 0.1 * turn + 0.01 * slot + 0.001 * first)
     return {name: array + step for name, array in parameters.items()}
 
 

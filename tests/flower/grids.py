@@ -12,7 +12,8 @@ from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.simulation import copy_of_node
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import (
     START_MODEL,

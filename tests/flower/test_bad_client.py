@@ -28,10 +28,10 @@ from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import Ask, AskedReport, Reply
 from fedaccord.protocol.parameters import Arrays, digest
-from fedaccord.protocol.participant import Private
-from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS
+from fedaccord.protocol.private import Private
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

@@ -31,9 +31,11 @@ from fedaccord.protocol.terms import load_terms, read_terms
 from tests.flower.consortia import (
     ledger_at,
     privates_of,
+    terms_of,
     verdicts,
 )
 from tests.flower.grids import NAMES, TERMS
+from tests.protocol.postings import public_of, unreported
 
 TRAINING = {"shape": [30], "classes": 2}
 
@@ -122,6 +124,31 @@ def test_a_client_names_the_number_in_which_another_law_differs(tmp_path: Path) 
     told = r"law\.terms\.1\.value: 0\.9 was signed, but the server's app has 0\.8$"
     with pytest.raises(InvalidInput, match=told):
         client.answer({"stage": "report", "slot": 1}, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"contribution": 30}, "was signed, but the server's app has 30"),
+        ({"lowest_discount_factor": 0.75}, "public.a.lowest_discount_factor: 0.7 was signed"),
+        (None, "agreement: posted was signed, but the server's app has individual"),
+    ],
+)
+def test_a_client_names_the_public_number_that_differs(
+    change: dict[str, Any] | None, told: str, tmp_path: Path
+) -> None:
+    public = public_of("posted", NAMES)
+    signed, given = unreported("posted", NAMES), terms_of(NAMES, punishment="suspension")
+    if change is not None:
+        given = unreported("posted", NAMES, public=public | {"a": public["a"] | change})
+    write_app(tmp_path / "app", signed, privates_of(NAMES))
+    terms = tmp_path / "terms.toml"
+    terms.write_text(terms_text(given))
+    client = FileClient(tmp_path / "app" / "clients" / "a" / "client.toml", terms)
+    with pytest.raises(InvalidInput) as error:
+        client.answer({"stage": "report", "slot": 1}, None)
+    assert told in str(error.value)
+    assert ("public.a." in str(error.value)) == (change is not None)
 
 
 def test_only_the_client_with_the_old_terms_is_absent(

@@ -9,10 +9,12 @@ import pytest
 from fedaccord.data.dataset import load_dataset
 from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.keys import make_certificates, make_node_key
+from fedaccord.flower.public_terms import UnreportedKind, public_terms
+from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
 
@@ -112,10 +114,27 @@ def check_ledgers(home: Path) -> None:
         assert (home / "clients" / name / "model.npz").is_file()
 
 
+def unreported(kind: UnreportedKind) -> dict[str, Any]:
+    """Rules by which nobody reports; ratios are publicly known to 30 %."""
+    consortium = Consortium(
+        valuation=list(VALUATIONS.values()),
+        cost_per_sample=0.05,
+        samples=[120, 150, 200],
+        discount_factor=0.8,
+        rounds=1,
+        names=list(NAMES),
+    )
+    steps = {"clock_steps": 6} if kind in ("clock", "serial clock") else {}
+    return public_terms(consortium.within(0.3), kind) | steps
+
+
 @pytest.mark.slow
-def test_a_suspension_across_processes(tmp_path: Path) -> None:
-    """B slips in slot 1, is out in slot 2, and is back in slot 3."""
-    home = prepared(tmp_path / "app", punishment="suspension", punishment_slots=1, margin=0.0)
+@pytest.mark.parametrize("kind", ["reported", "individual", "clock"])
+def test_a_suspension_across_processes(kind: Any, tmp_path: Path) -> None:
+    """B slips in slot 1, is out in slot 2, and is back in slot 3; also if nobody reports."""
+    rules = {} if kind == "reported" else unreported(kind)
+    rules |= {"punishment": "suspension", "punishment_slots": 1, "margin": 0.0}
+    home = prepared(tmp_path / "app", **rules)
     file = home / "clients" / "b" / "client.toml"
     file.write_text(file.read_text() + "\n[slips]\n1 = 0\n")
     with Deployment(home) as deployment:
@@ -134,6 +153,8 @@ def test_a_suspension_across_processes(tmp_path: Path) -> None:
     assert audit(server) == []
     verdicts = [e.body["verdict"] for e in server if (e.kind, e.client) == ("verdict", "b")]
     assert verdicts == ["deviation", "suspended", "kept"]
+    assert not [e for e in server if e.kind in ("fault", "absence")]
+    assert ("report" in {e.kind for e in server}) == (kind == "reported")
     for name in NAMES:
         copy = load_entries(str(home / "clients" / name / "ledger.db"))
         assert contradictions(server, copy) == []

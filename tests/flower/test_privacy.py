@@ -76,10 +76,10 @@ def test_no_message_has_a_valuation_a_cost_or_a_sample(
     file.write_text(file.read_text() + "\n[slips]\n1 = 3\n")
     train = LocalTraining.__call__
 
-    def fail_in_slot_3(self: LocalTraining, slot: int, *given: Any) -> Arrays:
+    def fail_in_slot_3(self: LocalTraining, slot: int, *given: Any, first: int = 0) -> Arrays:
         if slot == 3:
             raise ValueError(f"{privates} {self.partition.dataset.inputs[0].tolist()}")
-        return train(self, slot, *given)
+        return train(self, slot, *given, first=first)
 
     monkeypatch.setattr(LocalTraining, "__call__", fail_in_slot_3)
     app = app_of_files(tmp_path / "app" / "fedaccord_app" / "terms.toml")

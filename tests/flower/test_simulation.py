@@ -14,6 +14,7 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.public_terms import public_terms
 from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import simulate, slips_in, terms_for, terms_of
 from fedaccord.ledger.chain import Fact
@@ -181,6 +182,37 @@ def test_a_simulation_resumes_within_a_slot(
     assert rest.slots[0] == replace(run.slots[slot - 1], rounds=rounds)
     for name, value in run.parameters.items():
         assert torch.equal(rest.parameters[name], value)
+
+
+TIER_PLACES = [("clock", 2), ("offer", 1), ("train", 2), ("tier", 1), ("train", 3), ("settle", 0)]
+
+
+def one_slot_in_tiers(ledger: Path) -> None:
+    consortium, course = setting()
+    apart = replace(consortium, valuation=np.array([300.0, 90.0, 20.0]))
+    terms = terms_for(apart, course, **public_terms(apart, "serial clock"), clock_steps=6)
+    simulate(apart, course, terms, slots=1, ledger=ledger, in_process=True)
+
+
+@pytest.mark.parametrize("place", TIER_PLACES)
+def test_a_slot_in_tiers_resumes(
+    place: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ending(grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float) -> list[Reply]:
+        replies = put(grid, nodes, ask, seconds)
+        if (ask.stage, ask.turn) == place:
+            raise Ended
+        return replies
+
+    one_slot_in_tiers(tmp_path / "whole.db")
+    whole = [entry.fact for entry in load_entries(str(tmp_path / "whole.db"))]
+    assert len([fact for fact in whole if fact.kind == "handed"]) == 1
+    monkeypatch.setattr("fedaccord.flower.server_app.put", ending)
+    with pytest.raises(Ended):
+        one_slot_in_tiers(tmp_path / "ledger.db")
+    monkeypatch.undo()
+    one_slot_in_tiers(tmp_path / "ledger.db")
+    assert [entry.fact for entry in load_entries(str(tmp_path / "ledger.db"))] == whole
 
 
 def test_only_unusual_discount_factors_are_reported(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fedaccord.ledger.store import Ledger
 from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.parameters import Arrays
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import START_MODEL, ledger_at, privates_of, terms_of, verdicts
 from tests.flower.grids import client_of

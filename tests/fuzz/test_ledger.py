@@ -16,6 +16,7 @@ from fedaccord.protocol.audit import audit, look_over_copy
 from fedaccord.protocol.copies import compare_copies, contradictions
 from tests.flower.consortia import NOON
 from tests.flower.stories import SUSPENDING, TERMS, told
+from tests.protocol.postings import unreported
 from tests.protocol.test_bad_ledger import command, content, with_text
 
 pytestmark = pytest.mark.slow
@@ -44,7 +45,10 @@ KEPT: list[tuple[int, dict[str, Any]]] = [
 """Entries of the server's ledger by index, and bodies to replace theirs with."""
 
 
-@pytest.fixture(scope="module", params=[TERMS, SUSPENDING], ids=lambda terms: terms.punishment)
+IN_TIERS = unreported("serial clock", ("a", "b", "c"), clock_steps=4)
+
+
+@pytest.fixture(scope="module", params=[TERMS, SUSPENDING, IN_TIERS], ids=lambda it: it.agreement)
 def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A slot in which b slips and the next one, with a's and c's copies."""
     folder = tmp_path_factory.mktemp("ledger")

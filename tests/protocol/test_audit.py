@@ -19,7 +19,7 @@ from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import FORMAT, Ask, Reply
 from fedaccord.protocol.parameters import to_bytes
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, read_terms
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, inserted, instead, left_out, rewritten, twice
@@ -162,11 +162,12 @@ def offering(
 ) -> list[Entry]:
     """The ledger of a server that solves by other terms than its clients signed, and is silent."""
     solve = steps._solve
+    kind: Any = signed.agreement
     monkeypatch.setattr(steps, "flaw_in", lambda *_: None)
     monkeypatch.setattr(
         steps,
         "_solve",
-        lambda slot, _: replace(solve(slot, solved), kind=signed.agreement),
+        lambda slot, _: replace(solve(slot, solved), kind=kind),
     )
     with ledger_at(path) as ledger:
         run(Coordinator(signed, ledger, START_MODEL), Clients(signed, privates_of()), 1)

@@ -100,7 +100,7 @@ def test_training_that_does_not_repeat_is_not_sent_twice() -> None:
     participant = client()
     put(participant, "offer", OFFER)
     asked_for(participant, START_MODEL)
-    participant._train = lambda *_: OTHER_MODEL
+    participant._train = lambda *_, **__: OTHER_MODEL
     with pytest.raises(Refusal, match="does not come out as it did"):
         asked_for(participant, START_MODEL)
 

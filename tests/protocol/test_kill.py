@@ -20,10 +20,12 @@ from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
+from tests.protocol.postings import unreported
 
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES, rounds=4, punishment_slots=1)
 SUSPENDING = terms_of((*NAMES, "d"), rounds=4, punishment="suspension", punishment_slots=2)
+TIERS = unreported("serial clock", (*NAMES, "d"), clock_steps=4, punishment_slots=2)
 SLOTS = {"reversion": 4, "suspension": 5}
 
 
@@ -108,7 +110,11 @@ class Unkilled(NamedTuple):
     model: bytes
 
 
-@pytest.fixture(scope="module", params=[TERMS, SUSPENDING], ids=lambda terms: terms.punishment)
+def _named(terms: Terms) -> str:
+    return terms.agreement if terms.reports == "none" else terms.punishment
+
+
+@pytest.fixture(scope="module", params=[TERMS, SUSPENDING, TIERS], ids=_named)
 def unkilled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unkilled:
     folder, terms = tmp_path_factory.mktemp("unkilled"), request.param
     return Unkilled(terms, serve(folder, terms), *all_of(folder))
@@ -147,5 +153,7 @@ def test_the_unkilled_run_has_everything(unkilled: Unkilled) -> None:
         assert phases == ["cooperating"] * 5
         assert out == [["b"], ["b", "c"], ["c"], [], []]
         assert [e.body["accepted"] for e in entries if e.kind == "decision"] == [True]
-    assert {"absence", "agreement", "answer", "verdict"} <= {entry.kind for entry in entries}
+    kinds = {entry.kind for entry in entries}
+    assert {"absence", "agreement", "answer", "verdict"} <= kinds
+    assert ({"presence", "stay", "clock", "handed"} <= kinds) == (terms is TIERS)
     assert len({digest(START_MODEL), *(e.body["model"] for e in entries if e.kind == "round")}) > 9

@@ -20,7 +20,7 @@ from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.law import MOST_TERMS, LawTerms, law_in_terms
 from fedaccord.protocol.messages import Ask, Refusal, Reply
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.standing import own_equilibrium, standings_of
 from fedaccord.protocol.terms import Terms, load_terms
 from tests.flower.consortia import (

@@ -29,6 +29,10 @@ class OwnRow:
     slack: float
     keeps: bool
     """Whether keeping to the agreement, and to the punishment, is its best choice."""
+    cost_punished: float
+    """What it pays in a slot of the punishment."""
+    gives_more: bool
+    """Whether it would rather contribute more than agreed, which breaks nothing."""
 
 
 def own_row(
@@ -75,4 +79,6 @@ def own_row(
         threshold=float(row.threshold[0]),
         slack=float(row.slack[0]),
         keeps=bool(row.keeps[0] and row.punishment_holds[0]),
+        cost_punished=float(row.cost_punished[0]),
+        gives_more=bool(row.gives_more[0]),
     )

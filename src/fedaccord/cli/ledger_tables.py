@@ -25,7 +25,7 @@ def row_of(entry: "Entry") -> Row:
     """An entry as a row of the table."""
     body = entry.body
     if "suspended" in body:  # a report is about its own slot, a settlement about the next one
-        first = entry.slot + (entry.kind != "report")
+        first = entry.slot + (entry.kind not in ("report", "presence"))
         body = body | {"suspended": _suspended(body["suspended"], first)}
     content = ", ".join(f"{key} {_short(value)}" for key, value in body.items())
     number, slot, client = str(entry.number), str(entry.slot), escaped(entry.client or "")

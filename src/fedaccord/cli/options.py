@@ -60,6 +60,17 @@ def _not_too_many(clients: int | None) -> int | None:
 FileArgument = Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)]
 
 
+WithinOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--within",
+        metavar="PERCENT",
+        help="Take every ratio of valuation to cost to be off by up to 30%, or x2 for half to "
+        "double; or one number, as in discount_factor=10%. Can be repeated.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperOptions:
     """The options that describe the paper's setting, as every command has them."""
@@ -99,15 +110,7 @@ class PaperOptions:
             help="Another law of the loss: a measured curve (CSV), or TOML with a [law] table.",
         ),
     ] = None
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--within",
-            metavar="PERCENT",
-            help="Take every ratio of valuation to cost to be off by up to 30%, or x2 for half to "
-            "double; or one number, as in discount_factor=10%. Can be repeated.",
-        ),
-    ] = None
+    within: WithinOption = None
     as_stated: Annotated[
         bool,
         typer.Option("--as-stated", help="Take numbers to be exact that have ranges in the file."),
@@ -341,10 +344,10 @@ def _as_asked(consortium: "Consortium", setting: PaperOptions) -> "Consortium":
 
         with working("Reading the law"):
             consortium = consortium.with_law(load_law(setting.law, int(consortium.rounds)))
-    return _within(consortium, setting.within or [])
+    return with_ranges_within(consortium, setting.within or [])
 
 
-def _within(consortium: "Consortium", given: list[str]) -> "Consortium":
+def with_ranges_within(consortium: "Consortium", given: list[str]) -> "Consortium":
     """The consortium with ranges around its numbers."""
     from fedaccord.checks import unknown
     from fedaccord.files.ranges import read_within

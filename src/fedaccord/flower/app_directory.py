@@ -27,7 +27,7 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
 from fedaccord.protocol.law import law_in_terms
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import FOR_EVER, Terms
 
 Slips = Mapping[str, Mapping[int, int]]
@@ -200,13 +200,38 @@ def _write_shared(made: Path, terms: Terms, folders: Mapping[str, str], home: Pa
 def terms_text(terms: Terms) -> str:
     """The terms as a TOML file."""
     given = terms.model_dump(mode="json")
-    training, law = given.pop("training"), given.pop("law", None)
+    training, law, public = given.pop("training"), given.pop("law", None), given.pop("public", {})
+    given.pop("reports", None)
     lines = ["# What everyone in the consortium has signed. Nothing in here is secret.", ""]
-    lines += [_line(key, value) for key, value in given.items()]
+    for key, value in given.items():
+        if key == "agreement":
+            lines += [*_ABOUT_REPORTS[terms.reports], _line("reports", terms.reports)]
+        lines.append(_line(key, value))
     lines += ["", "[training]", *(_line(key, value) for key, value in training.items())]
     if law is not None:
         lines += ["", *_law_lines(law)]
+    for name, numbers in public.items():
+        lines += ["", f"[public.{_toml(name)}]"]
+        lines += [_line(key, value) for key, value in numbers.items()]
     return "\n".join(lines) + "\n"
+
+
+_ABOUT_REPORTS = {
+    "ratio": [
+        "",
+        "# The amounts are computed from the ratios that clients report. A client that reports a",
+        "# lower ratio is asked for less, so this can be gamed (fedaccord misreport says by how",
+        '# much). With reports = "none" nobody reports anything, and nobody can.',
+    ],
+    "none": [
+        "",
+        "# Nobody reports a private number: what is offered follows from what is public, below,",
+        "# and from what clients say to a clock if there is one.",
+    ],
+}
+_TELLS = """\
+# Whether the server also learns the discount factor, and can take it into account in its offer.
+tell_discount_factor = """
 
 
 def _law_lines(law: dict[str, Any]) -> list[str]:
@@ -219,19 +244,20 @@ def _law_lines(law: dict[str, Any]) -> list[str]:
 
 def _write_client(folder: Path, private: Private, terms: Terms) -> None:
     """A client's own file, and the terms for it to sign."""
-    tells = "true" if private.tells_discount_factor else "false"
+    if terms.reports == "none":
+        learns, tells = "The server learns none of these\n# numbers; it asks for answers only.", ""
+    else:
+        learns = "The server learns only the ratio\n# valuation / cost_per_sample, and samples."
+        tells = _TELLS + ("true" if private.tells_discount_factor else "false") + "\n"
     text = f"""\
-# Private: this file stays with {private.name}. The server learns only the ratio
-# valuation / cost_per_sample, and samples.
+# Private: this file stays with {private.name}. {learns}
 name = {_toml(private.name)}
 valuation = {private.valuation!r}
 cost_per_sample = {private.cost_per_sample!r}
 samples = {private.samples}
 communication_cost = {private.communication_cost!r}
 discount_factor = {private.discount_factor!r}
-# Whether the server also learns the discount factor, and can take it into account in its offer.
-tell_discount_factor = {tells}
-
+{tells}
 # Paths are relative to this file. The terms are the ones that this client signed: it takes part
 # under no others. The data is a directory with {private.name}.npz (or .csv) and
 # test.npz. The ledger is this client's own copy. The model of each slot is stored under "model".

@@ -12,7 +12,7 @@ from fedaccord.errors import FedaccordError
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import Arrays
-from fedaccord.protocol.participant import Private
+from fedaccord.protocol.private import Private
 
 LOG = logging.getLogger("fedaccord")
 
@@ -63,11 +63,15 @@ def client_app(client_of: ClientOf, keep_model: Keeper | None = None) -> ClientA
             LOG.error("a message of the server's %s", problem)
             return Message(pack({"problem": "refusal"}), reply_to=message)
         body, trained = _answer(client_of, context, asked, arrays)
-        if asked.get("stage") == "settle" and "problem" not in body and arrays is not None:
+        if (
+            asked.get("stage") in ("tier", "settle")
+            and "problem" not in body
+            and arrays is not None
+        ):
             _keep(keep_model, context, arrays)
         return Message(pack(body, pack_arrays(trained)), reply_to=message)
 
-    for action in ("report", "rank", "offer", "settle", "consent"):
+    for action in ("report", "rank", "clock", "offer", "tier", "settle", "consent"):
         app.query(action)(answer)
     app.train()(answer)
     return app

@@ -16,24 +16,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
+from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import LAST_SLOT
+from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.protocol.notes import CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
-from fedaccord.protocol.participant import Participant, Private
-from fedaccord.protocol.terms import (
-    MOST_SAMPLES,
-    RATIOS,
-    ClientName,
-    Terms,
-    load_terms,
-    mistakes_in,
-)
+from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.private import Private
+from fedaccord.protocol.terms import ClientName, Terms, load_terms
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition
     from fedaccord.flower.local import LocalTraining
 
-_MID_SLOT = ("rank", "offer", "train", "settle")
+_MID_SLOT = ("rank", "clock", "offer", "train", "tier", "settle")
 """Questions that are answered from what was read when the slot began."""
 
 _PATIENCE = 30.0
@@ -185,6 +181,11 @@ def _lines(terms: Terms) -> dict[str, Any]:
     """
     rules = terms.model_dump()
     training, law = rules.pop("training"), rules.pop("law", {"kind": "paper"})
+    public = {
+        f"public.{name}.{key}": value
+        for name, numbers in rules.pop("public", {}).items()
+        for key, value in numbers.items()
+    }
     parts = law.pop("terms", ())
     law |= {"terms": len(parts)}
     numbers = {
@@ -192,7 +193,7 @@ def _lines(terms: Terms) -> dict[str, Any]:
     }
     tables = {"training": training, "law": law}
     inside = {f"{name}.{key}": one for name, table in tables.items() for key, one in table.items()}
-    return rules | inside | numbers
+    return rules | inside | numbers | public
 
 
 class _Training:
@@ -201,8 +202,10 @@ class _Training:
     def __init__(self, file: ClientFile, folder: Path, terms: Terms) -> None:
         self.file, self.folder, self.terms = file, folder, terms
 
-    def __call__(self, slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
-        return self._local(slot, turn, amount, parameters)
+    def __call__(
+        self, slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0
+    ) -> Arrays:
+        return self._local(slot, turn, amount, parameters, first=first)
 
     @cached_property
     def examples(self) -> "OwnPartition":

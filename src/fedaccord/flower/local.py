@@ -38,11 +38,14 @@ class LocalTraining:
         self.position, self.drawn, self.seed, self.scale = position, drawn, seed, scale
         self._slot, self._examples = 0, _NOTHING
 
-    def __call__(self, slot: int, turn: int, amount: int, parameters: Arrays) -> Arrays:
+    def __call__(
+        self, slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0
+    ) -> Arrays:
         """The client's parameters after its own steps from the global ones."""
         if self._slot != slot:
             self._slot, self._examples = slot, self.partition.draw(slot)[self.drawn]
-        share = self._examples[: int(examples_for(amount, self.scale))]
+        start, end = examples_for([first, first + amount], self.scale).tolist()
+        share = self._examples[int(start) : int(end)]
         shares = [*[_NOTHING] * self.position, share]
         plan = TrainingPlan(self.model, shares, turn, self.local, self.seed, slot, first=turn)
         given = {name: torch.from_numpy(array) for name, array in parameters.items()}

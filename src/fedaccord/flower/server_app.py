@@ -20,7 +20,7 @@ from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
 from fedaccord.protocol.state import State
-from fedaccord.protocol.terms import Terms, load_terms
+from fedaccord.protocol.terms import CAN_BE_GAMED, Terms, load_terms
 
 LOG = logging.getLogger("flwr")
 """Flower's own logger: its messages are in the stream of `flwr run`."""
@@ -31,8 +31,10 @@ Watcher = Callable[[State, Arrays], None]
 _KINDS = {
     "report": "query.report",
     "rank": "query.rank",
+    "clock": "query.clock",
     "offer": "query.offer",
     "train": "train",
+    "tier": "query.tier",
     "settle": "query.settle",
     "consent": "query.consent",
 }
@@ -65,6 +67,8 @@ def run_slots(
 ) -> None:
     """Put questions and take replies until `last_slot` is settled; a slot under way is finished."""
     terms = coordinator.state.rules
+    if terms.reports == "ratio":
+        LOG.warning("%s", CAN_BE_GAMED)
     directory = Directory(grid, terms)
     directory.wait()
     waiting = directory.refresh()

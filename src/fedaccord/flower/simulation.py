@@ -56,12 +56,13 @@ from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.ledger.store import open_ledger
-from fedaccord.protocol.conclusions import earned_model
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.copies import restored_notes
 from fedaccord.protocol.notes import CopyInMemory, Note
 from fedaccord.protocol.parameters import Arrays
-from fedaccord.protocol.participant import Participant, Private
+from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.private import Private
+from fedaccord.protocol.restored import restored_notes
+from fedaccord.protocol.rounds import earned_model
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms, rules_of
 from fedaccord.repeated.match import Match
@@ -283,7 +284,7 @@ class _Diary:
                 self.progress(slot.number, slot.rounds, self._rounds[-1])
         if slot.told:
             final = self._rounds[-1] if self._rounds else self._score(arrays)
-            total = int(examples_for(list(slot.least.values()), self.course.scale).sum())
+            total = int(examples_for(list(slot.contributed.values()), self.course.scale).sum())
             rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
             out = tuple(slot.out)
             self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final, out))

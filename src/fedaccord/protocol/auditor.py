@@ -12,7 +12,6 @@ from fedaccord.protocol import facts
 from fedaccord.protocol.conclusions import (
     Facts,
     due,
-    enough_to_average,
     equilibrium_of,
     find_offers,
 )
@@ -28,11 +27,12 @@ from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
 from fedaccord.protocol.questions import Contents, OpenQuestion, open_question, told_settlement
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
+from fedaccord.protocol.rounds import enough_to_average, handed_to, hands_out, most_of
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms
 
-ANSWERS = ("report", "rank", "answer", "contribution", "consent")
+ANSWERS = ("report", "presence", "rank", "stay", "answer", "contribution", "consent")
 """Kinds of entries that are a client's answers, in a server's ledger and in a copy."""
 _PUBLIC = ("turn", "agreement", "equilibrium_total", "punishment", "punishment_slots")
 """What a server says of an agreement, whichever one it finds."""
@@ -100,7 +100,7 @@ class Auditor:
         if problem is None:
             self.state.apply(fact)
             self._take_note(fact)
-            if fact.kind == "offer" and not self.expected:
+            if fact.kind == "offer" and not self.expected and self._reported:
                 return self._unproved()
         return problem
 
@@ -113,12 +113,17 @@ class Auditor:
             return f"ends in the middle of the answers to {stage} of slot {slot}"
         return None if self.state.model is not None else "ends before the model to begin with"
 
+    @property
+    def _reported(self) -> bool:
+        """Whether offers are computed from reports; if not, they follow from the entries."""
+        return self.state.rules.reports == "ratio"
+
     def _take_note(self, fact: facts.TypedFact) -> None:
-        if fact.kind == "agreement" and isinstance(fact, facts.Agreement):
+        if fact.kind == "agreement" and isinstance(fact, facts.Agreement) and self._reported:
             self._expect_offers(fact)
-        if fact.kind in ("round", "told"):
+        if fact.kind in ("round", "handed", "told"):
             self.question = None
-        elif self._all_heard("report", "rank", "offer", "consent"):
+        elif self._all_heard("report", "rank", "clock", "offer", "consent"):
             self.question, self.answered = None, self.question
 
     def _all_heard(self, *stages: Stage) -> bool:
@@ -136,11 +141,11 @@ class Auditor:
         if (fact.kind, fact.slot, fact.whom) != (wanted.kind, wanted.slot, wanted.whom):
             return f"is where {wanted.kind} of slot {wanted.slot} should be"
         match fact, wanted:
-            case facts.Agreement(), facts.Agreement():
+            case facts.Agreement(), facts.Agreement() if self._reported:
                 self.expected = []
                 return self._false_agreement(fact, wanted)
-            case facts.Offer(), facts.Offer():
-                if fact.contribution > self.state.current.reports[fact.client].samples:
+            case facts.Offer(), facts.Offer() if self._reported:
+                if fact.contribution > self.state.current.here[fact.client]:
                     return "asks for more samples than the client has"
                 return None if fact.turn == wanted.turn else "is out of turn"
         return None if fact == wanted else "does not follow from the entries before it"
@@ -195,7 +200,7 @@ class Auditor:
                 return None if first else "replaces the model"
             case facts.Slot():
                 return self._opened(fact)
-            case facts.Told():
+            case facts.Handed() | facts.Told():
                 return self._receipts(fact)
             case facts.Round():
                 return self._round(fact)
@@ -262,12 +267,19 @@ class Auditor:
             return "is not the next slot, or not in its phase"
         return None if state.model is not None else "comes before the model to begin with"
 
-    def _receipts(self, fact: facts.Told) -> str | None:
-        slot = self.state.current
-        if fact.slot != slot.number or not slot.settled or slot.told:
+    def _receipts(self, fact: facts.Handed | facts.Told) -> str | None:
+        """What is wrong with who received a settlement, or the model of a tier."""
+        slot, terms = self.state.current, self.state.rules
+        if isinstance(fact, facts.Handed):
+            asked = hands_out(slot, terms) and fact.turn == slot.handed + 1
+        else:
+            asked = slot.settled and not slot.told
+        if fact.slot != slot.number or not asked:
             return "comes when there was nothing to tell"
+        of_tier = isinstance(fact, facts.Handed)
+        names = handed_to(slot, terms) if of_tier else told_settlement(slot, terms)
         told = set(fact.clients)
-        if fact.clients != [n for n in told_settlement(slot, self.state.rules) if n in told]:
+        if fact.clients != [name for name in names if name in told]:
             return "names strangers, or somebody twice"
         return None
 
@@ -303,17 +315,20 @@ class Auditor:
 
     def _content(self, fact: facts.TypedFact, contents: Contents) -> str | None:
         """What is wrong with the content of an answer: the server should have refused it."""
-        reports = self.state.current.reports
+        slot = self.state.current
         match fact:
             case facts.Contribution():
-                if fact.samples > reports[fact.client].samples:
-                    return "has more samples than the client has"
+                if fact.samples > most_of(slot, self.state.rules, fact.client):
+                    return "has more samples than the client has, or than its share"
                 if (fact.update is None) != (fact.samples == 0):
                     return "has an update without samples, or samples without an update"
-            case facts.Report():
-                check_report(fact)
+            case facts.Report() | facts.Presence():
+                if isinstance(fact, facts.Report) != self._reported:
+                    return "is not what the terms ask a client for when a slot begins"
+                if isinstance(fact, facts.Report):
+                    check_report(fact)
             case facts.Rank():
-                report, place = reports[fact.client], part(AskedRank, contents[fact.client])
+                report, place = slot.reports[fact.client], part(AskedRank, contents[fact.client])
                 law = self.state.rules.law_of_loss
                 alone = own_equilibrium(report.ratio, report.samples, law, place.standing)
                 check_equilibrium(fact.contribution, alone, report.samples)

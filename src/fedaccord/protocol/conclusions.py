@@ -3,13 +3,14 @@
 Nobody is asked, and only the ledger is used, so anyone with the ledger can repeat it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TypeAlias
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.protocol import facts
+from fedaccord.protocol.clock import clock_runs, tick
 from fedaccord.protocol.messages import (
     BasisName,
     Motion,
@@ -20,9 +21,17 @@ from fedaccord.protocol.messages import (
     part,
 )
 from fedaccord.protocol.offers import consortium_of, flaw_in
+from fedaccord.protocol.rounds import (
+    enough_to_average,
+    fell_short,
+    hands_out,
+    rounds_of,
+    training,
+)
 from fedaccord.protocol.standing import Standing, standings_of
 from fedaccord.protocol.state import Pending, Slot, State
-from fedaccord.protocol.terms import SAME_CONTRIBUTION, Terms
+from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.unreported import find_posted
 
 Facts: TypeAlias = list[facts.TypedFact]
 Offers: TypeAlias = Callable[[Slot, Terms], Facts]
@@ -39,22 +48,30 @@ def due(state: State, offers: Offers | None = None) -> Facts:
         return _decide(state, state.pending)
     if slot is None or slot.settled or not reports_in(slot, terms):
         return []
-    if len(slot.reports) < quorum(slot, terms):
+    if len(slot.here) < quorum(slot, terms):
         return _settle(state, slot, void=True)
-    if not ranks_in(slot) or (slot.basis is None and not answers_in(slot)):
+    if not ranks_in(slot, terms) or (slot.basis is None and not answers_in(slot)):
         return []
     if slot.basis is None:
-        few = len(slot.willing) < quorum(slot, terms)
-        return (
-            _settle(state, slot, void=True) if few else _choose(slot, terms, offers or find_offers)
-        )
-    if slot.in_round:
+        if len(slot.willing) < quorum(slot, terms) or _vetoed(slot, terms):
+            return _settle(state, slot, void=True)
+        if clock_runs(slot, terms):
+            return tick(slot, terms)
+        if terms.reports == "none":
+            return _choose(slot, terms, find_posted)
+        return _choose(slot, terms, offers or find_offers)
+    if slot.in_round or hands_out(slot, terms):
         return []
     left = training(slot, terms)
     enough = len(left) >= max(1, enough_to_average(slot, terms, left))
-    if slot.rounds < terms.rounds and enough:
+    if slot.rounds < rounds_of(slot, terms) and enough:
         return []
     return _settle(state, slot, void=False)
+
+
+def _vetoed(slot: Slot, terms: Terms) -> bool:
+    """Whether somebody refused what needs everyone."""
+    return bool(slot.refused) and terms.on_refusal == "void"
 
 
 def active(slot: Slot, terms: Terms) -> list[str]:
@@ -68,62 +85,18 @@ def quorum(slot: Slot, terms: Terms) -> int:
 
 
 def reports_in(slot: Slot, terms: Terms) -> bool:
-    """Whether every client that takes part has reported or is absent."""
-    return len(slot.reports.keys() | slot.absent) == len(terms.clients) - len(slot.out)
+    """Whether every client that takes part has said that it is there, or is absent."""
+    return len(slot.here.keys() | slot.absent) == len(terms.clients) - len(slot.out)
 
 
-def ranks_in(slot: Slot) -> bool:
-    """Whether every client that is present knows its rank."""
-    return all(name in slot.ranked for name in slot.present)
+def ranks_in(slot: Slot, terms: Terms) -> bool:
+    """Whether every client that is present knows its rank; without reports there are none."""
+    return terms.reports == "none" or all(name in slot.ranked for name in slot.present)
 
 
 def answers_in(slot: Slot) -> bool:
     """Whether every client with an offer has answered it or is absent."""
     return all(name in slot.answered or name in slot.absent for name in slot.offers)
-
-
-def training(slot: Slot, terms: Terms) -> list[str]:
-    """Who still trains in this slot: the clients that trained as asked in every round so far.
-
-    The others are sent no more models, which they could take without training on anything.
-    """
-    return [
-        name
-        for name in slot.contributors
-        if not slot.missed.get(name) and not _fell_short(slot, terms, name)
-    ]
-
-
-def enough_to_average(slot: Slot, terms: Terms, asked: Collection[str]) -> int:
-    """How many updates a round needs: the quorum, or all if fewer clients are to train.
-
-    Whoever is not asked any more because it fell short in an earlier round does not count, like the
-    suspended: the others go on.
-    """
-    short = sum(name not in asked and not slot.missed.get(name) for name in slot.contributors)
-    present = len(terms.clients) - len(slot.out) - short
-    return min(terms.needed(present), len(slot.contributors) - short)
-
-
-def earned_model(slot: Slot, terms: Terms, name: str) -> bool:
-    """Whether a client is sent the model of a slot: it trained as asked, even if on nothing.
-
-    If nobody is to train there is no such model. Handing out that of an earlier slot again would
-    give it to whoever slipped then.
-    """
-    if slot.basis is None or slot.empty or name not in slot.amounts:
-        return False
-    return slot.amounts[name] == 0 or name in training(slot, terms)
-
-
-def _fell_short(slot: Slot, terms: Terms, name: str) -> bool:
-    """Whether a client trained on less than agreed or, without an agreement, on nothing."""
-    least, agreed = slot.least.get(name), slot.amounts[name]
-    if least is None:
-        return False
-    if slot.basis == "agreement":
-        return least < agreed * (1.0 - terms.tolerance - SAME_CONTRIBUTION)
-    return least == 0
 
 
 def standings(slot: Slot, terms: Terms, names: list[str]) -> dict[str, Standing]:
@@ -187,7 +160,7 @@ def _solve(slot: Slot, terms: Terms) -> Agreement:
     """Algorithm 2, or the individual agreement, in whole samples."""
     return solve_agreement(
         consortium_of(slot, terms, slot.willing),
-        terms.agreement,
+        "uniform" if terms.agreement == "uniform" else "individual",
         objective=terms.objective,
         margin=terms.margin,
         whole_samples=True,
@@ -241,17 +214,18 @@ def verdict_on(slot: Slot, terms: Terms, name: str, void: bool) -> facts.Verdict
     """
     agreed = slot.amounts.get(name)
     missed = slot.missed.get(name, 0)
-    contributed = slot.least.get(name, 0 if agreed == 0 else None)
+    least = slot.least.get(name, {0: 0} if agreed == 0 else None)
+    contributed = None if least is None else sum(least.values())
     verdict: VerdictName
     if name in slot.out:
         verdict = "suspended"
-    elif name in slot.absent or name not in slot.reports:
+    elif name in slot.absent or name not in slot.here:
         verdict = "absence"
     elif name in slot.refused:
         verdict = "refused"
     elif void:
         verdict = "kept"
-    elif slot.basis == "agreement" and _fell_short(slot, terms, name):
+    elif slot.basis == "agreement" and fell_short(slot, terms, name):
         verdict = "deviation"
     else:
         verdict = "absence" if missed else "kept"

@@ -15,11 +15,12 @@ from fedaccord.ledger.chain import Checkpoint
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
 from fedaccord.protocol.audit import look_over_end
-from fedaccord.protocol.conclusions import due, enough_to_average, equilibrium_of
+from fedaccord.protocol.conclusions import due, equilibrium_of
 from fedaccord.protocol.guards import take_round
 from fedaccord.protocol.messages import FORMAT, Ask, Motion, Reply, check_reason
 from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.protocol.questions import open_question
+from fedaccord.protocol.rounds import enough_to_average, most_of
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 
@@ -52,7 +53,7 @@ class Coordinator:
                 return None
             self._write([facts.Slot(slot=state.settled + 1, phase=state.next_phase[0])])
         stage, slot, turn, contents = open_question(state)
-        model = self.model if stage in ("train", "settle") else None
+        model = self.model if stage in ("train", "tier", "settle") else None
         return Ask(stage, slot, turn, self.ledger.head, contents, model)
 
     def take(self, ask: Ask, replies: Sequence[Reply]) -> None:
@@ -61,7 +62,7 @@ class Coordinator:
             raise FedaccordError("the question was asked before something else happened")
         if ask.stage == "train":
             self._take_updates(ask, replies)
-        elif ask.stage == "settle":
+        elif ask.stage in ("tier", "settle"):
             self._take_receipts(ask, replies)
         else:
             found, faults = guards.take_replies(ask, replies, self._reader(ask))
@@ -124,13 +125,18 @@ class Coordinator:
 
         def read(name: str, reply: Reply) -> facts.ClientFact:
             match ask.stage:
+                case "report" if self.state.rules.reports == "none":
+                    return facts.Presence(slot=slot, client=name)
                 case "report":
                     report = guards.read_report(reply.body)
                     return facts.Report(slot=slot, client=name, **dict(report))
                 case "rank":
-                    samples = self.state.current.reports[name].samples
+                    samples = self.state.current.here[name]
                     rank = dict(guards.read_rank(reply.body, expected[name], samples))
                     return facts.Rank(slot=slot, client=name, **dict(ask.contents[name]), **rank)
+                case "clock":
+                    clock = guards.read_clock(reply.body)
+                    return facts.Stay(slot=slot, client=name, turn=turn, **dict(clock))
                 case "offer":
                     answer = guards.read_answer(reply.body)
                     return facts.Answer(slot=slot, client=name, turn=turn, **dict(answer))
@@ -147,7 +153,7 @@ class Coordinator:
 
     def _take_updates(self, ask: Ask, replies: Sequence[Reply]) -> None:
         slot, terms = self.state.current, self.state.rules
-        samples = {name: slot.reports[name].samples for name in ask.contents}
+        samples = {name: most_of(slot, terms, name) for name in ask.contents}
         needed = enough_to_average(slot, terms, ask.contents)
         over = take_round(ask, replies, self.model, samples, needed=needed, terms=terms)
         end = facts.Round(
@@ -162,7 +168,10 @@ class Coordinator:
     def _take_receipts(self, ask: Ask, replies: Sequence[Reply]) -> None:
         good, faults = guards.take_replies(ask, replies, lambda name, _: name)
         told = [name for name in ask.contents if name in good]
-        self._write([*faults, facts.Told(slot=ask.slot, clients=told)])
+        if ask.stage == "tier":
+            self._write([*faults, facts.Handed(slot=ask.slot, turn=ask.turn, clients=told)])
+        else:
+            self._write([*faults, facts.Told(slot=ask.slot, clients=told)])
 
     def _in_order(
         self, ask: Ask, found: Mapping[str, facts.ClientFact], faults: list[facts.Fault]

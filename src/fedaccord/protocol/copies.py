@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from fedaccord.ledger.chain import Entry, Head
+from fedaccord.ledger.chain import Entry
 from fedaccord.protocol import facts, notes
 from fedaccord.protocol.auditor import ANSWERS, NONSENSE, in_brief, same
-from fedaccord.protocol.questions import offers_told, open_question
+from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
 
 EMPTY = "it has no entries"
@@ -27,12 +27,16 @@ _Place: TypeAlias = tuple[str, int, str | None, int]
 
 _SAID = {
     "report": ("ratio", "samples", "discount_factor", "fees"),
+    "stay": ("stays",),
     "answer": ("accepts",),
     "contribution": ("samples", "update"),
     "consent": ("agrees",),
 }
 """What a client says itself, which both write down."""
-_TOLD = ("report", "rank", "offer", "contribution", "settlement", "consent")
+_TOLD = (
+    *("report", "presence", "rank", "stay", "offer", "posted"),
+    *("contribution", "tier", "settlement", "consent"),
+)
 """Notes that contain everything that the client was told. Only the copy has all of it."""
 
 
@@ -149,6 +153,9 @@ class _Witness:
         if isinstance(fact, facts.Told):
             names = [name for name in fact.clients if name in self._clients]
             places = [("settlement", fact.slot, name, 0) for name in names]
+        elif isinstance(fact, facts.Handed):
+            names = [name for name in fact.clients if name in self._clients]
+            places = [("tier", fact.slot, name, fact.turn) for name in names]
         elif fact.kind in ANSWERS and fact.whom in self._clients:  # a client notes it first
             places = [(fact.kind, fact.slot, fact.whom, getattr(fact, "turn", 0))]
         for place in places:
@@ -174,7 +181,7 @@ def _follows(note: notes.Note, state: State) -> bool:
     place = (notes.STAGE_OF[note.kind], note.slot, note.turn)
     if place != question[:3] or note.client not in question.contents:
         return False
-    if isinstance(note, notes.Report) and note.terms != state.rules.digest:
+    if isinstance(note, notes.Presence) and note.terms != state.rules.digest:
         return False
     if note.kind not in _TOLD:
         return True
@@ -185,26 +192,31 @@ def _follows(note: notes.Note, state: State) -> bool:
 
 # --- Against one another -------------------------------------------------------------------
 
+_OPENING = {
+    "terms": "terms",
+    "phase": "phase",
+    "suspended": "suspended clients",
+    "returned": "clients that were allowed to return",
+}
+_OFFERED = {
+    "agreement": "kind of agreement",
+    "total": "total of the agreement",
+    "punishment": "punishment",
+    "punishment_slots": "slots of punishment",
+    "tolerance": "tolerance",
+    "rounds": "rounds",
+}
 ALIKE = {
-    "report": {
-        "terms": "terms",
-        "phase": "phase",
-        "suspended": "suspended clients",
-        "returned": "clients that were allowed to return",
-    },
+    "report": _OPENING,
+    "presence": _OPENING,
     "rank": {"clients": "number of clients"},
-    "offer": {
-        "agreement": "kind of agreement",
-        "total": "total of the agreement",
-        "equilibrium_total": "total at the equilibrium",
-        "punishment": "punishment",
-        "punishment_slots": "slots of punishment",
-        "tolerance": "tolerance",
-        "rounds": "rounds",
-        "clients": "number of clients",
-    },
+    "stay": {"step": "share of the clock", "total": "total", "inside": "samples still in"},
+    "offer": _OFFERED
+    | {"equilibrium_total": "total at the equilibrium", "clients": "number of clients"},
+    "posted": _OFFERED,
     "answer": {},
     "contribution": {"basis": "basis", "model": "model", "clients": "number of clients"},
+    "tier": {"model": "model"},
     "settlement": {
         "phase": "next phase",
         "slots_left": "slots of punishment that are left",
@@ -279,6 +291,8 @@ _LENGTH = "number of entries in the server's ledger"
 def _told_alike(note: notes.Note) -> dict[str, Any]:
     """What all clients were told alike, in words, as far as this client was told it."""
     told = {key: getattr(note, key) for key in ALIKE[note.kind]}
+    if told.get("agreement") == "serial clock":  # each tier has a model and a total of its own
+        del told["total"]
     unsaid = [key for key in ("model", "clients") if told.get(key, 0) is None]
     return {ALIKE[note.kind][key]: value for key, value in told.items() if key not in unsaid}
 
@@ -297,23 +311,3 @@ def _shortened(value: Any) -> str:
         return ", ".join(map(str, value)) or "nobody"
     text = "none" if value is None else str(value)
     return f"{text[:16]}..." if len(text) == 64 else text
-
-
-# --- From the server's ledger --------------------------------------------------------------
-
-
-def restored_notes(state: State, head: Head) -> dict[str, list[notes.Note]]:
-    """What clients must remember to train in a slot that was begun: the offers they accepted.
-
-    The copies of a simulation end with its process. Everything else a client says again as before.
-    """
-    if state.between_slots or state.current.basis != "agreement":
-        return {}
-    slot, found = state.current, dict[str, list[notes.Note]]()
-    for name, offer in offers_told(slot, state.rules).items():
-        at: dict[str, Any] = {"slot": slot.number, "client": name, "turn": slot.attempts}
-        found[name] = [
-            notes.Offer(**at, ledger=head, **dict(offer)),
-            notes.Answer(**at, ledger=head, accepts=True),
-        ]
-    return found

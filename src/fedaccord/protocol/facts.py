@@ -23,11 +23,12 @@ from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol import terms as rules
+from fedaccord.protocol.limits import Count
 from fedaccord.protocol.messages import (
     FORMAT,
-    AgreementKind,
     Amount,
     BasisName,
+    ClockAnswer,
     ConsentAnswer,
     Content,
     Digest,
@@ -46,7 +47,7 @@ from fedaccord.protocol.messages import (
     Turn,
     VerdictName,
 )
-from fedaccord.protocol.terms import Count
+from fedaccord.protocol.terms import AgreementKind
 
 
 class WrongForm(FedaccordError):
@@ -114,10 +115,32 @@ class Report(ClientFact, ReportAnswer):
     kind = "report"
 
 
+class Presence(ClientFact):
+    """A client is there; what it has is in the terms."""
+
+    kind = "presence"
+
+
 class Rank(ClientFact, Placed, RankAnswer):
     """A client's place, and the equilibrium contribution that follows from it."""
 
     kind = "rank"
+
+
+class Stay(ClientFact, ClockAnswer):
+    """Whether a client goes on to the next share of a clock."""
+
+    kind = "stay"
+    turn: Count
+
+
+class Clock(TypedFact):
+    """The share that a clock has come to, in its steps, and whether it ends there."""
+
+    kind = "clock"
+    turn: Count
+    step: Turn
+    over: bool
 
 
 class Agreement(TypedFact):
@@ -129,7 +152,8 @@ class Agreement(TypedFact):
     exists: bool
     reason: Line | None
     total: Total | None
-    equilibrium_total: Amount
+    equilibrium_total: Amount | None = None
+    """None: nobody knows it without reports."""
     punishment: PunishmentName
     punishment_slots: Count | None
 
@@ -175,6 +199,14 @@ class Round(TypedFact):
     averaged: bool
     total: Total
     model: Digest
+
+
+class Handed(TypedFact):
+    """Which clients of a tier received the model that it ends with."""
+
+    kind = "handed"
+    turn: Count
+    clients: list[str]
 
 
 class Absence(ClientFact):
@@ -254,8 +286,9 @@ class Decision(TypedFact, Motion):
 FORMS: dict[str, type[TypedFact]] = {
     form.kind: form
     for form in (
-        *(Terms, Model, Slot, Report, Rank, Absence, Fault, Agreement, Offer, Answer, Basis),
-        *(Contribution, Round, Verdict, Settlement, Told, Proposal, Consent, Decision),
+        *(Terms, Model, Slot, Report, Presence, Rank, Stay, Clock, Absence, Fault),
+        *(Agreement, Offer, Answer, Basis),
+        *(Contribution, Round, Handed, Verdict, Settlement, Told, Proposal, Consent, Decision),
     )
 }
 """The form of each kind of entry."""

@@ -20,8 +20,10 @@ import numpy as np
 
 from fedaccord.numbers import FloatArray
 from fedaccord.protocol import facts
+from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import (
     Ask,
+    ClockAnswer,
     ConsentAnswer,
     OfferAnswer,
     RankAnswer,
@@ -30,7 +32,7 @@ from fedaccord.protocol.messages import (
 )
 from fedaccord.protocol.parameters import Arrays, average, digest, distance, unlike
 from fedaccord.protocol.reasons import Reason
-from fedaccord.protocol.terms import MOST_SAMPLES, RATIOS, SAME_EQUILIBRIUM, Terms, TrainingTerms
+from fedaccord.protocol.terms import SAME_EQUILIBRIUM, Terms, TrainingTerms
 
 PROBLEMS = {
     "refusal": Reason.REFUSES,
@@ -166,6 +168,11 @@ def check_equilibrium(contribution: float, expected: float, samples: int) -> Non
     """Check an equilibrium contribution, which the server can compute as well."""
     if abs(contribution - expected) > SAME_EQUILIBRIUM * samples:
         raise ReplyRefused(Reason.OTHER_EQUILIBRIUM)
+
+
+def read_clock(body: Mapping[str, Any]) -> ClockAnswer:
+    """Whether the client goes on."""
+    return ClockAnswer(stays=_bool(body, "stays"))
 
 
 def read_answer(body: Mapping[str, Any]) -> OfferAnswer:

@@ -32,18 +32,18 @@ from pydantic import (
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Head, canonical
+from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_SAMPLES, Count
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.standing import Standing
-from fedaccord.protocol.terms import MOST, MOST_CLIENTS, MOST_SAMPLES, Count, Terms
+from fedaccord.protocol.terms import AgreementKind, Terms
 
 FORMAT = 3
 """The version of everything below, of the facts in a ledger and of the notes in a copy."""
 
-Stage = Literal["report", "rank", "offer", "train", "settle", "consent"]
+Stage = Literal["report", "rank", "clock", "offer", "train", "tier", "settle", "consent"]
 Phase = Literal["cooperating", "punishing"]
 BasisName = Literal["agreement", "equilibrium"]
 VerdictName = Literal["kept", "deviation", "absence", "refused", "suspended"]
-AgreementKind = Literal["individual", "uniform"]
 
 LAST_SLOT = 10**6
 """One slot per hour for a century."""
@@ -64,6 +64,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """Of a model, unless another thing is named."""
 Samples = Annotated[int, Field(ge=0, le=MOST_SAMPLES)]
 Total = Annotated[int, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
+ManySamples = Annotated[float, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
 Turn = Annotated[int, Field(ge=0, le=MOST)]
 """Which question of its stage in the slot, from 1: the attempt at an agreement, the round of
 training, the proposal. It is 0 for what is asked only once."""
@@ -172,7 +173,7 @@ class Placed(Content):
 
 
 class AskedReport(Content):
-    """(1) Report ratio and samples."""
+    """(1) Report ratio and samples; or only that the client is there, if the terms say so."""
 
     stage: ClassVar[Stage] = "report"
     phase: Phase
@@ -188,18 +189,42 @@ class AskedRank(Placed):
     stage: ClassVar[Stage] = "rank"
 
 
-class AskedOffer(Placed):
-    """(3) Accept an offer, or refuse it."""
+class AskedClock(Content):
+    """(2) Go on to the next share of everyone's samples, or stop at the one before it."""
 
-    stage: ClassVar[Stage] = "offer"
+    stage: ClassVar[Stage] = "clock"
+    step: Count
+    """The next share, in steps of the clock."""
+    total: ManySamples
+    """What everyone together would train on at the share before it."""
+    inside: Total
+    """The samples of the clients that have not stopped: the next step adds a part of them."""
+
+
+class Offered(Content):
+    """What is offered to a client, and the rules in the terms that it must follow."""
+
     contribution: Samples
     agreement: AgreementKind
     total: Total
-    equilibrium_total: Annotated[float, Field(ge=0, le=MOST_SAMPLES * MOST_CLIENTS)]
+    """What the client's model is trained on."""
     punishment: PunishmentName
     punishment_slots: Count | None
     tolerance: Annotated[float, Field(ge=0, lt=1)]
     rounds: Count
+
+
+class AskedOffer(Placed, Offered):
+    """(3) Accept an offer that was computed from reports, or refuse it."""
+
+    stage: ClassVar[Stage] = "offer"
+    equilibrium_total: ManySamples
+
+
+class AskedPosted(Offered):
+    """(3) Accept an amount that follows from the terms, or from a clock; or refuse it."""
+
+    stage: ClassVar[Stage] = "offer"
 
 
 class AskedTraining(Content):
@@ -217,6 +242,13 @@ class AskedEquilibrium(Placed):
     stage: ClassVar[Stage] = "train"
     basis: Literal["equilibrium"]
     contribution: Samples
+    model: Digest
+
+
+class AskedTier(Content):
+    """(4) Take the model of the clients that stopped a serial clock first; the others go on."""
+
+    stage: ClassVar[Stage] = "tier"
     model: Digest
 
 
@@ -249,16 +281,21 @@ class AskedConsent(Motion):
 Asked: TypeAlias = (
     AskedReport
     | AskedRank
+    | AskedClock
     | AskedOffer
+    | AskedPosted
     | AskedTraining
     | AskedEquilibrium
+    | AskedTier
     | AskedSettlement
     | AskedConsent
 )
 _FORMS: dict[str, type[Asked]] = {
     "report": AskedReport,
     "rank": AskedRank,
+    "clock": AskedClock,
     "offer": AskedOffer,
+    "tier": AskedTier,
     "settle": AskedSettlement,
     "consent": AskedConsent,
 }
@@ -284,6 +321,16 @@ class RankAnswer(Content):
     contribution: Amount
 
 
+class PresenceAnswer(Content):
+    """(1) That it is there, if nobody reports anything."""
+
+
+class ClockAnswer(Content):
+    """(2) Whether it goes on to the next share."""
+
+    stays: bool
+
+
 class OfferAnswer(Content):
     """(3) Whether it accepts."""
 
@@ -296,8 +343,8 @@ class TrainingAnswer(Content):
     samples: Samples
 
 
-class SettlementAnswer(Content):
-    """(5) That it took note."""
+class Receipt(Content):
+    """(4, 5) That it took note, or the model."""
 
 
 class ConsentAnswer(Content):
@@ -386,7 +433,7 @@ class Reply:
 
 def read_question(asked: Mapping[str, Any], terms: Terms) -> Question:
     """The question in a body; a refusal names the field that is wrong, but not its content."""
-    form = _form_of(asked.get("stage"), asked.get("basis"))
+    form = _form_of(asked.get("stage"), asked.get("basis"), terms)
     if asked.get("format") != FORMAT:
         raise Refusal(f"the server does not use format {FORMAT} of the protocol, as this client")
     about = Place.model_fields.keys()
@@ -415,7 +462,9 @@ def _check_out(suspended: Out, slot: int, terms: Terms) -> None:
             raise Refusal("the server suspends a client for longer than the terms say")
 
 
-def _form_of(stage: Any, basis: Any) -> type[Asked]:
+def _form_of(stage: Any, basis: Any, terms: Terms) -> type[Asked]:
+    if stage == "offer" and terms.reports == "none":
+        return AskedPosted
     if stage == "train":
         form = _BASES.get(basis) if isinstance(basis, str) else None
         if form is None:

@@ -15,15 +15,20 @@ from pydantic import Field
 from fedaccord.ledger.chain import START, Entry, Fact, Head, extend
 from fedaccord.ledger.store import open_ledger, wall_clock
 from fedaccord.protocol.facts import ClientFact, WrongForm, check_format, read_as
+from fedaccord.protocol.limits import Count
 from fedaccord.protocol.messages import (
     FORMAT,
     Amount,
+    AskedClock,
     AskedConsent,
     AskedOffer,
+    AskedPosted,
     AskedRank,
     AskedReport,
     AskedSettlement,
+    AskedTier,
     BasisName,
+    ClockAnswer,
     ConsentAnswer,
     Digest,
     OfferAnswer,
@@ -35,7 +40,6 @@ from fedaccord.protocol.messages import (
     TrainingAnswer,
     Turn,
 )
-from fedaccord.protocol.terms import Count
 
 
 class Note(ClientFact):
@@ -50,12 +54,19 @@ class Note(ClientFact):
         return Head(*self.ledger)
 
 
-class Report(Note, AskedReport, ReportAnswer):
-    """What the client was told and reported, and the digest of the terms that it follows."""
+class Presence(Note, AskedReport):
+    """What the client was told when it said that it is there, and the terms that it follows."""
 
-    kind = "report"
+    kind = "presence"
     format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
     terms: Digest
+    """Their digest."""
+
+
+class Report(Presence, ReportAnswer):
+    """The same, and what the client reported."""
+
+    kind = "report"
 
 
 class Rank(Note, AskedRank):
@@ -64,10 +75,22 @@ class Rank(Note, AskedRank):
     kind = "rank"
 
 
+class Stay(Note, AskedClock, ClockAnswer):
+    """Where the clock stood, and whether the client goes on."""
+
+    kind = "stay"
+
+
 class Offer(Note, AskedOffer):
-    """An offer to the client."""
+    """An offer to the client that was computed from reports."""
 
     kind = "offer"
+
+
+class Posted(Note, AskedPosted):
+    """An offer to the client that follows from the terms, or from a clock."""
+
+    kind = "posted"
 
 
 class Answer(Note, OfferAnswer):
@@ -92,6 +115,12 @@ class Contribution(Note, TrainingAnswer):
     tied: Total | None = None
 
 
+class Tier(Note, AskedTier):
+    """The model of its tier that it was handed, while others go on."""
+
+    kind = "tier"
+
+
 class Settlement(Note, AskedSettlement):
     """The settlement that it was told."""
 
@@ -105,14 +134,22 @@ class Consent(Note, AskedConsent, ConsentAnswer):
 
 
 FORMS: dict[str, type[Note]] = {
-    form.kind: form for form in (Report, Rank, Offer, Answer, Contribution, Settlement, Consent)
+    form.kind: form
+    for form in (
+        *(Report, Presence, Rank, Stay, Offer, Posted, Answer),
+        *(Contribution, Tier, Settlement, Consent),
+    )
 }
 STAGE_OF: dict[str, Stage] = {
     "report": "report",
+    "presence": "report",
     "rank": "rank",
+    "stay": "clock",
     "offer": "offer",
+    "posted": "offer",
     "answer": "offer",
     "contribution": "train",
+    "tier": "tier",
     "settlement": "settle",
     "consent": "consent",
 }
@@ -124,7 +161,7 @@ def read_note(fact: Fact) -> Note:
     form = FORMS.get(fact.kind)
     if fact.client is None or form is None:
         raise WrongForm("is not an entry of a client's copy")
-    if form is Report:
+    if issubclass(form, Presence):
         check_format(fact)
     return read_as(form, fact, {"slot": fact.slot, "client": fact.client})
 
@@ -163,6 +200,10 @@ class Copy:
         """The note of one kind about a slot and turn."""
         notes = (_read(form, entry) for entry in self._kept.entries(slot=slot, kind=form.kind))
         return next((note for note in notes if note.turn == turn), None)
+
+    def all(self, form: type[AnyNote], slot: int) -> list[AnyNote]:
+        """The notes of one kind about a slot."""
+        return [_read(form, entry) for entry in self._kept.entries(slot=slot, kind=form.kind)]
 
     def latest(self, form: type[AnyNote], slot: int) -> AnyNote | None:
         """The latest note of one kind about a slot."""

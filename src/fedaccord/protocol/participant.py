@@ -1,72 +1,61 @@
 """The client's half of the protocol: it checks what it is asked, writes it down and answers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from fedaccord.agreement.own_row import own_row
 from fedaccord.protocol import notes
+from fedaccord.protocol.acceptance import accepts_offer, accepts_posted, follows_terms
+from fedaccord.protocol.clock import check_step, goes_on, steps_of
+from fedaccord.protocol.limits import MOST
+from fedaccord.protocol.memory import SuspensionMemory
 from fedaccord.protocol.messages import (
     FORMAT,
+    AskedClock,
     AskedConsent,
     AskedEquilibrium,
     AskedOffer,
+    AskedPosted,
     AskedRank,
     AskedReport,
     AskedSettlement,
+    AskedTier,
     AskedTraining,
+    ClockAnswer,
     ConsentAnswer,
     Content,
     OfferAnswer,
     Place,
     Placed,
+    PresenceAnswer,
     RankAnswer,
+    Receipt,
     Refusal,
     ReportAnswer,
-    SettlementAnswer,
-    Suspended,
     TrainingAnswer,
     part,
     read_question,
 )
-from fedaccord.protocol.offers import costs_no_more
 from fedaccord.protocol.parameters import Arrays, digest, distance
+from fedaccord.protocol.private import Private
 from fedaccord.protocol.standing import can_follow, own_equilibrium
-from fedaccord.protocol.terms import MOST, Terms
+from fedaccord.protocol.terms import Terms
 
-Trainer = Callable[[int, int, int, Arrays], Arrays]
-"""Trains, given the slot, the round, the number of samples, and the global parameters."""
+
+class Trainer(Protocol):
+    """Trains a client's own steps in a round."""
+
+    def __call__(
+        self, slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0
+    ) -> Arrays:
+        """The parameters after training on `amount` samples, from the sample `first` of the slot.
+
+        That is not 0 in the later tiers of a slot: each sample is trained on in one tier.
+        """
+        ...
+
+
 Look = Callable[[], object]
 """Checks that everything that a slot needs is there; an error says what is not."""
-
-
-@dataclass(frozen=True)
-class Private:
-    """What only the client itself knows.
-
-    Of all this it reveals its ratio and its samples, and what it saves while it is suspended if the
-    terms say that it saves its fees.
-    """
-
-    name: str
-    valuation: float
-    cost_per_sample: float
-    samples: int
-    discount_factor: float
-    communication_cost: float = 0.0
-    tells_discount_factor: bool = False
-    consents_to_slot: int | None = None
-    """The slot whose model it agrees to go back to, if that is proposed."""
-    consents_to_return: tuple[str, int] | None = None
-    """The suspended client whose early return it agrees to, if that is proposed, and the slot in
-    which that one slipped: consent to one suspension is not consent to the next."""
-    slips: Mapping[int, int] = field(default_factory=dict)
-    """For rehearsals: slots in which it trains on another number of samples than asked."""
-
-    @property
-    def ratio(self) -> float:
-        """rho/E."""
-        return self.valuation / self.cost_per_sample
 
 
 class Participant:
@@ -98,7 +87,7 @@ class Participant:
         place, content = read_question(asked, self.terms)
         self._check_place(place)
         # to train under an agreement it must have accepted an offer, and it was not out then
-        if isinstance(content, AskedReport | AskedRank | AskedOffer | AskedEquilibrium):
+        if not isinstance(content, AskedTraining | AskedTier | AskedSettlement | AskedConsent):
             self._check_takes_part(place, content)
         trained = None
         answer: Content
@@ -107,12 +96,14 @@ class Participant:
                 answer = self._report(place, content)
             case AskedRank():
                 answer = self._rank(place, content)
-            case AskedOffer():
+            case AskedClock():
+                answer = self._clock(place, content)
+            case AskedOffer() | AskedPosted():
                 answer = self._offer(place, content)
             case AskedTraining() | AskedEquilibrium():
                 answer, trained = self._update(place, content, parameters)
-            case AskedSettlement():
-                answer = self._settle(place, content, parameters)
+            case AskedTier() | AskedSettlement():
+                answer = self._take_model(place, content, parameters)
             case AskedConsent():
                 answer = self._consent(place, content)
         about = {"stage": place.stage, "slot": place.slot, "turn": place.turn, "token": place.token}
@@ -122,7 +113,15 @@ class Participant:
         """Whether there is such a turn, in the newest slot, and the server's ledger continues."""
         terms, stage, slot = self.terms, place.stage, place.slot
         # every new attempt leaves out a client, so there are at most as many attempts as clients
-        last = {"offer": len(terms.clients), "train": terms.rounds, "consent": MOST}.get(stage)
+        clients, steps = len(terms.clients), steps_of(terms)
+        tiers = min(clients, steps) if terms.agreement == "serial clock" else 1
+        last = {
+            "clock": steps + clients,
+            "offer": clients,
+            "train": terms.rounds * tiers,
+            "tier": tiers - 1,
+            "consent": MOST,
+        }.get(stage)
         turns = range(1) if last is None else range(1, last + 1)
         if place.turn not in turns:
             raise Refusal(f"there is no turn {place.turn} of {stage} in slot {slot}")
@@ -141,82 +140,83 @@ class Participant:
         if isinstance(asked, AskedReport):
             if name in asked.suspended:
                 raise Refusal(f"it is suspended in slot {slot}, and should not be asked")
-            self._check_suspended(place, asked)
-        elif self._notes.recall(notes.Report, slot) is None:  # then nothing was checked yet
+            self._memory.check(place, asked)
+        elif self._notes.recall(self._opening, slot) is None:  # then nothing was checked yet
             nobody = AskedReport(phase="cooperating", suspended={}, returned=[])
-            self._check_suspended(place, nobody, only=name)
+            self._memory.check(place, nobody, only=name)
 
-    def _check_suspended(self, place: Place, told: AskedReport, only: str | None = None) -> None:
-        """Whoever was out when the client was last told must be out still, as long as agreed.
+    @property
+    def _memory(self) -> SuspensionMemory:
+        return SuspensionMemory(self.private.name, self._notes, self.terms)
 
-        Slots may have been played without this client, so others may have slipped or returned
-        since then. But they return early only with its consent, or by terms that it signed.
+    @property
+    def _opening(self) -> type[notes.Presence]:
+        """What it writes down when it is first asked in a slot."""
+        return notes.Presence if self.terms.reports == "none" else notes.Report
+
+    def _report(self, place: Place, asked: AskedReport) -> ReportAnswer | PresenceAnswer:
+        """(1) Its ratio and its samples; what it reported before in this slot stays its report.
+
+        If nobody reports, it says that it is there, with as many samples as the terms say.
         """
-        settled = self._notes.newest_of(notes.Settlement, before=place.slot)
-        if settled is None:
-            return
-        missed, known = place.slot - settled.slot - 1, settled.suspended
-        for name, one in known.items():
-            most = self.terms.still("suspension", one.slots_left)
-            if most == 0 or name not in self.terms.clients or only not in (None, name):
-                continue
-            now = told.suspended.get(name)
-            if now is None:
-                over = most is not None and missed >= most
-                if not over and not self._let_return(name, one, settled.slot, told):
-                    it = "it" if name == self.private.name else name
-                    raise Refusal(f"{it} is suspended in slot {place.slot}, as its own copy says")
-            elif now.slipped_in == one.slipped_in and not _counts_down(most, now, missed):
-                raise Refusal(f"{name} is suspended for longer or shorter than its own copy says")
-        for name, now in told.suspended.items():
-            same = name in known and known[name].slipped_in == now.slipped_in
-            if now.slipped_in <= settled.slot and not same:
-                raise Refusal(f"{name} is suspended for a slip that its own copy does not have")
-
-    def _let_return(self, name: str, out: Suspended, since: int, told: AskedReport) -> bool:
-        """Whether a suspension was ended early: its own by the others, another's by all."""
-        if name == self.private.name:
-            return name in told.returned
-        return any(
-            (note.returns, note.slipped_in, note.agrees) == (name, out.slipped_in, True)
-            for note in self._notes.since(notes.Consent, since)
-        )
-
-    def _report(self, place: Place, asked: AskedReport) -> ReportAnswer:
-        """(1) Its ratio and its samples; what it reported before in this slot stays its report."""
         if self._look is not None:
             self._look()
-        known = self._notes.recall(notes.Report, place.slot)
-        if known is not None:
-            if not _says(known, asked):
-                raise Refusal("the server told something else before (report)")
-            return part(ReportAnswer, known)
+        known = self._notes.recall(self._opening, place.slot)
+        if known is not None and not _says(known, asked):
+            raise Refusal("the server told something else before (report)")
+        report = self._numbers() if known is None else part(self._reported, known)
+        if known is None:
+            told = {**self._at(place), **dict(asked), **dict(report)}
+            note = self._opening(**told, format=FORMAT, terms=self.terms.digest)
+            self._notes.write(note)
+        return report
+
+    @property
+    def _reported(self) -> type[ReportAnswer | PresenceAnswer]:
+        return PresenceAnswer if self.terms.reports == "none" else ReportAnswer
+
+    def _numbers(self) -> ReportAnswer | PresenceAnswer:
+        """What it reveals of itself."""
         private = self.private
+        if self.terms.reports == "none":
+            if (public := self.terms.samples_of(private.name)) > private.samples:
+                raise Refusal(f"it has {private.samples} samples, and {public} by the terms")
+            return PresenceAnswer()
         saved = (private.communication_cost + self.terms.server_fee) / private.cost_per_sample
-        report = ReportAnswer(
+        return ReportAnswer(
             ratio=private.ratio,
             samples=private.samples,
             discount_factor=private.discount_factor if private.tells_discount_factor else None,
             fees=saved if self.terms.fees_saved else None,
         )
-        note = notes.Report(
-            **self._at(place),
-            **dict(asked),
-            **dict(report),
-            format=FORMAT,
-            terms=self.terms.digest,
-        )
-        self._notes.write(note)
-        return report
 
     def _rank(self, place: Place, rank: AskedRank) -> RankAnswer:
         """(2) Its own equilibrium contribution (Algorithm 1, lines 4-11)."""
         self._note(notes.Rank, place, rank)
         return RankAnswer(contribution=self._alone(place, rank))
 
-    def _offer(self, place: Place, offer: AskedOffer) -> OfferAnswer:
+    def _clock(self, place: Place, asked: AskedClock) -> ClockAnswer:
+        """(2) Whether it goes on to the next share; what it said to this question stays."""
+        last, own = self._notes.latest(notes.Stay, place.slot), self._public_samples
+        if last is not None and last.turn == place.turn:
+            if not _says(last, asked):
+                raise Refusal("the server told something else before (stay)")
+            return part(ClockAnswer, last)
+        if last is not None and (not last.stays or place.turn != last.turn + 1):
+            raise Refusal("it stopped the clock, or was not asked before")
+        check_step(asked, last, own, self.terms)
+        law, steps = self.terms.law_of_loss, steps_of(self.terms)
+        answer = ClockAnswer(stays=goes_on(self.private.ratio, own, law, asked, steps))
+        self._notes.write(notes.Stay(**self._at(place), **dict(asked), **dict(answer)))
+        return answer
+
+    @property
+    def _public_samples(self) -> int:
+        return self.terms.samples_of(self.private.name)
+
+    def _offer(self, place: Place, offer: AskedOffer | AskedPosted) -> OfferAnswer:
         """(3) Whether accepting is better for it than refusing: its own row of the certificate."""
-        self._note(notes.Offer, place, offer)
+        self._note(notes.Offer if isinstance(offer, AskedOffer) else notes.Posted, place, offer)
         known = self._notes.recall(notes.Answer, place.slot, place.turn)
         if known is not None:
             return part(OfferAnswer, known)
@@ -224,30 +224,15 @@ class Participant:
         self._notes.write(notes.Answer(**self._at(place), **dict(answer)))
         return answer
 
-    def _accepts(self, place: Place, offer: AskedOffer) -> bool:
+    def _accepts(self, place: Place, offer: AskedOffer | AskedPosted) -> bool:
         """Whether it is as the terms say, and worth accepting with the private numbers."""
         private, terms = self.private, self.terms
-        rules = ("agreement", "rounds", "punishment", "punishment_slots", "tolerance")
-        if any(getattr(offer, rule) != getattr(terms, rule) for rule in rules):
+        if not follows_terms(private, terms, offer):
             return False
-        if offer.contribution > min(private.samples, offer.total):
-            return False
-        row = own_row(
-            valuation=private.valuation,
-            cost_per_sample=private.cost_per_sample,
-            samples=private.samples,
-            discount_factor=private.discount_factor,
-            contribution=offer.contribution,
-            total=offer.total,
-            equilibrium_contribution=self._alone(place, offer),
-            equilibrium_total=offer.equilibrium_total,
-            rounds=terms.rounds,
-            law=terms.law_of_loss,
-            punishment=terms.after_slip,
-            communication_cost=private.communication_cost + terms.server_fee,
-        )
-        worse = not costs_no_more(row.cost_agreement, row.cost_equilibrium)
-        return row.keeps and not (terms.nobody_worse and worse)
+        if isinstance(offer, AskedPosted):
+            last = self._notes.latest(notes.Stay, place.slot)
+            return accepts_posted(private, terms, offer, last)
+        return accepts_offer(private, terms, offer, self._alone(place, offer))
 
     def _update(
         self, place: Place, asked: AskedTraining | AskedEquilibrium, parameters: Arrays | None
@@ -266,7 +251,8 @@ class Participant:
             raise Refusal(f"this takes {amount} samples, and it has {self.private.samples} now")
         answer, trained = TrainingAnswer(samples=amount), None
         if amount > 0:
-            trained = self._train(place.slot, place.turn, amount, parameters)
+            done = self._done(place)
+            trained = self._train(place.slot, place.turn, amount, parameters, first=done)
         update = None if trained is None else digest(trained)
         if known is None:
             norm = 0.0 if trained is None else distance(trained, parameters)
@@ -287,9 +273,24 @@ class Participant:
         if place.turn < last.turn:
             raise Refusal(f"round {place.turn} is over: round {last.turn} was trained")
         again = place.turn == last.turn
-        if not _says(last, asked if again else asked.model_copy(update={"model": last.model})):
+        same_tier = self._tier(place.turn) == self._tier(last.turn)
+        told = asked if again else asked.model_copy(update={"model": last.model})
+        if same_tier and not _says(last, told):
             raise Refusal("the server told something else before (contribution)")
         return last if again else None
+
+    def _tier(self, turn: int) -> int:
+        """The tier of a round, from 0."""
+        return (turn - 1) // self.terms.rounds
+
+    def _done(self, place: Place) -> int:
+        """What it was to train on in the tiers before this one."""
+        tiers = {
+            tier: note.contribution
+            for note in self._notes.all(notes.Contribution, place.slot)
+            if (tier := self._tier(note.turn)) < self._tier(place.turn)
+        }
+        return sum(tiers.values())
 
     def _amount(self, place: Place, asked: AskedTraining | AskedEquilibrium) -> int:
         """What to train on: as agreed, or the equilibrium contribution; or the slip rehearsed."""
@@ -301,26 +302,38 @@ class Participant:
         return amount if slip is None else min(slip, self.private.samples)
 
     def _agreed(self, place: Place, asked: AskedTraining) -> int:
-        """What it accepted (the last offer, if it accepted that), which the server must repeat."""
-        last = self._notes.latest(notes.Offer, place.slot)
+        """What it accepted (the last offer, if it accepted that), which the server must repeat.
+
+        After a serial clock it is a part of that, which must not be more than is left.
+        """
+        last: notes.Offer | notes.Posted | None
+        if self.terms.reports == "none":
+            last = self._notes.latest(notes.Posted, place.slot)
+        else:
+            last = self._notes.latest(notes.Offer, place.slot)
         answer = last and self._notes.recall(notes.Answer, place.slot, last.turn)
         if not last or not answer or not answer.accepts:
             raise Refusal("this is not what was agreed on")
-        if last.contribution != asked.contribution:
+        left, wanted = last.contribution - self._done(place), asked.contribution
+        in_tiers = self.terms.agreement == "serial clock"
+        if wanted > left or (wanted < left and not in_tiers):
             raise Refusal("this is not what was agreed on")
-        return last.contribution
+        return wanted
 
-    def _settle(
-        self, place: Place, settlement: AskedSettlement, parameters: Arrays | None
-    ) -> SettlementAnswer:
-        """(5) Take note of the verdicts, the next phase, and the model if it is sent one."""
+    def _take_model(
+        self, place: Place, told: AskedTier | AskedSettlement, parameters: Arrays | None
+    ) -> Receipt:
+        """(4, 5) The model if it is sent one; with it the verdicts and the next phase, or not."""
         given = None if parameters is None else digest(parameters)
-        if given != settlement.model:
+        if given != told.model:
             raise Refusal("the model of the slot is missing, or another one than was told")
-        if settlement.verdict == "suspended" and given is not None:
+        if isinstance(told, AskedTier):
+            self._note(notes.Tier, place, told)
+            return Receipt()
+        if told.verdict == "suspended" and given is not None:
             raise Refusal("a suspended client is sent no model")
-        self._note(notes.Settlement, place, settlement)
-        return SettlementAnswer()
+        self._note(notes.Settlement, place, told)
+        return Receipt()
 
     def _consent(self, place: Place, proposal: AskedConsent) -> ConsentAnswer:
         """Whether it agrees; what it knows of a model or a suspension must be as it was told."""
@@ -371,9 +384,9 @@ class Participant:
 
     def _note(
         self,
-        form: type[notes.Rank | notes.Offer | notes.Settlement],
+        form: type[notes.Rank | notes.Offer | notes.Posted | notes.Tier | notes.Settlement],
         place: Place,
-        told: AskedRank | AskedOffer | AskedSettlement,
+        told: AskedRank | AskedOffer | AskedPosted | AskedTier | AskedSettlement,
     ) -> None:
         """Write down what the server told; it must not tell something else later."""
         known = self._notes.recall(form, place.slot, place.turn)
@@ -400,13 +413,6 @@ def _check_follows(place: Place, newest: notes.Note) -> None:
         raise Refusal("the server's ledger is shorter than before")
     if place.head.number == newest.head.number and place.head != newest.head:
         raise Refusal("the server's ledger has another end than before")
-
-
-def _counts_down(most: int | None, now: Suspended, missed: int) -> bool:
-    """Whether a suspension is as long as it can be after some slots; a void one need not count."""
-    if most is None or now.slots_left is None:
-        return now.slots_left is most
-    return most - missed <= now.slots_left <= most
 
 
 def _says(note: notes.Note, told: Content) -> bool:

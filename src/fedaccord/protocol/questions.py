@@ -6,14 +6,13 @@ So anyone with the ledger can tell what a server that follows it told every clie
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from fedaccord.protocol.clock import clock_runs, next_step, still_in
 from fedaccord.protocol.conclusions import (
     active,
-    earned_model,
     equilibrium_of,
     ranks_in,
     reports_in,
     standings,
-    training,
     verdict_on,
     voters,
 )
@@ -25,14 +24,24 @@ from fedaccord.protocol.messages import (
     AskedRank,
     AskedReport,
     AskedSettlement,
+    AskedTier,
     AskedTraining,
     Motion,
     Stage,
     part,
 )
+from fedaccord.protocol.rounds import (
+    earned_model,
+    handed_to,
+    hands_out,
+    part_of,
+    tier_now,
+    training,
+)
 from fedaccord.protocol.standing import standings_of
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.unreported import posted_told
 
 
 class Contents(Mapping[str, Asked]):
@@ -90,10 +99,16 @@ def _in_slot(state: State, slot: Slot, terms: Terms) -> tuple[Stage, int, Conten
     if not reports_in(slot, terms):
         report = AskedReport(phase=slot.phase, suspended=slot.out, returned=slot.returned)
         return "report", 0, Contents(active(slot, terms), lambda _: report)
-    if not ranks_in(slot):
+    if not ranks_in(slot, terms):
         return "rank", 0, _ranks(slot, terms)
+    if clock_runs(slot, terms):
+        step = next_step(slot, terms)
+        return "clock", slot.turns + 1, Contents(still_in(slot), lambda _: step)
     if slot.basis is None:
         return "offer", slot.attempts, offers_told(slot, terms)
+    if hands_out(slot, terms):
+        handed = AskedTier(model=str(state.model))
+        return "tier", slot.handed + 1, Contents(handed_to(slot, terms), lambda _: handed)
     return "train", slot.rounds + 1, _training(state, slot, terms)
 
 
@@ -103,7 +118,9 @@ def _ranks(slot: Slot, terms: Terms) -> Contents:
 
 
 def offers_told(slot: Slot, terms: Terms) -> Contents:
-    """The offer, the punishment and the terms, and the client's place among those asked."""
+    """The offer, the punishment and the terms; with reports also the client's place."""
+    if terms.reports == "none":
+        return Contents(slot.offers, posted_told(slot, terms))
     offers, equilibrium = dict(slot.offers), equilibrium_of(slot, terms, list(slot.offers))
     places = dict(zip(offers, standings_of(equilibrium), strict=True))
     total, alone = sum(offers.values()), float(equilibrium.total)
@@ -128,9 +145,12 @@ def _training(state: State, slot: Slot, terms: Terms) -> Contents:
     """What is played, and the model to train; who missed a round of this slot is not asked."""
     names, amounts, model = training(slot, terms), slot.amounts, str(state.model)
     if slot.basis == "agreement":
+        tier = tier_now(slot, terms)
         return Contents(
             names,
-            lambda name: AskedTraining(basis="agreement", contribution=amounts[name], model=model),
+            lambda name: AskedTraining(
+                basis="agreement", contribution=part_of(slot, terms, name, tier), model=model
+            ),
         )
     places = standings(slot, terms, [name for name in slot.reports if name in amounts])
     return Contents(
@@ -145,8 +165,8 @@ def _training(state: State, slot: Slot, terms: Terms) -> Contents:
 
 
 def told_settlement(slot: Slot, terms: Terms) -> list[str]:
-    """Who is told of a settlement: clients that reported, and the suspended."""
-    return [name for name in terms.clients if name in slot.reports or name in slot.out]
+    """Who is told of a settlement: clients that were there, and the suspended."""
+    return [name for name in terms.clients if name in slot.here or name in slot.out]
 
 
 def _settlements(state: State, slot: Slot, terms: Terms) -> Contents:

@@ -80,7 +80,7 @@ _SHAPE = r"\([0-9, ]*\)"
 _FORMS = {
     "code": r"-?[0-9]+",
     "place": r"slot|stage|turn",
-    "field": r"ratio|samples|discount_factor|contribution|accepts|agrees",
+    "field": r"ratio|samples|discount_factor|contribution|stays|accepts|agrees",
     "least": _NUMBER,
     "most": _NUMBER,
     "shape": _SHAPE,

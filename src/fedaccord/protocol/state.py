@@ -21,11 +21,25 @@ class Slot:
     """Who is suspended in this slot, and takes no part."""
     returned: list[str] = field(default_factory=list)
     """Whose suspension was ended early, before this slot."""
+    here: dict[str, int] = field(default_factory=dict)
+    """How many samples each client has that said that it is there."""
     reports: dict[str, facts.Report] = field(default_factory=dict)
+    """What they reported, if the terms ask for reports."""
     ranked: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
     """Who did not answer a question before the training."""
     refused: set[str] = field(default_factory=set)
+    turns: int = 0
+    """How many questions of a clock were answered by everyone, as is all until `attempts`."""
+    step: int = 0
+    """The share of everyone's samples that the clock has come to, in its steps."""
+    clock_over: bool = False
+    stayed: set[str] = field(default_factory=set)
+    """Who goes on to the next step."""
+    stops: dict[str, int] = field(default_factory=dict)
+    """The step at which each client stopped that did."""
+    fewer: bool = False
+    """Whether somebody stopped or was absent in this question."""
     attempts: int = 0
     """How many attempts at an agreement there were."""
     agreement_exists: bool = False
@@ -39,8 +53,12 @@ class Slot:
     """How many rounds are over."""
     in_round: bool = False
     """Whether some answers of a round are known, but not its end."""
-    least: dict[str, int] = field(default_factory=dict)
-    """The least that each client trained on in any round in which it was present."""
+    tiers: tuple[int, ...] = ()
+    """After a serial clock: the shares at which clients stopped, in steps, ascending."""
+    handed: int = 0
+    """How many of them were handed their model."""
+    least: dict[str, dict[int, int]] = field(default_factory=dict)
+    """The least that each client trained on in any round in which it was present, by tier."""
     missed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """How many rounds each client was absent."""
     settled: bool = False
@@ -48,23 +66,27 @@ class Slot:
 
     @property
     def present(self) -> list[str]:
-        """Clients that reported and answered so far, in the order of the terms."""
-        return [name for name in self.reports if name not in self.absent]
+        """Clients that were there and answered so far, in the order of the terms."""
+        return [name for name in self.here if name not in self.absent]
 
     @property
     def willing(self) -> list[str]:
         """Those of them that have not refused."""
         return [name for name in self.present if name not in self.refused]
 
+    def step_of(self, client: str) -> int:
+        """After a clock: the share that a client keeps, in steps."""
+        return self.stops.get(client, self.step)
+
     @property
-    def contributors(self) -> list[str]:
-        """Who is to train."""
-        return [name for name in self.reports if self.amounts.get(name, 0) > 0]
+    def contributed(self) -> dict[str, int]:
+        """What each client trained on in this slot that trained at all."""
+        return {name: sum(by_tier.values()) for name, by_tier in self.least.items()}
 
     @property
     def empty(self) -> bool:
         """Whether nobody is to train, as at an equilibrium where nobody's first sample pays."""
-        return self.basis is not None and not self.contributors
+        return self.basis is not None and not any(self.amounts.values())
 
 
 @dataclass
@@ -169,10 +191,30 @@ def _slot(state: State, fact: facts.Slot) -> None:
 
 def _report(state: State, fact: facts.Report) -> None:
     state.current.reports[fact.client] = fact
+    state.current.here[fact.client] = fact.samples
+
+
+def _presence(state: State, fact: facts.Presence) -> None:
+    state.current.here[fact.client] = state.rules.samples_of(fact.client)
 
 
 def _rank(state: State, fact: facts.Rank) -> None:
     state.current.ranked.add(fact.client)
+
+
+def _stay(state: State, fact: facts.Stay) -> None:
+    slot = state.current
+    if fact.stays:
+        slot.stayed.add(fact.client)
+    else:
+        slot.stops[fact.client], slot.fewer = slot.step, True
+
+
+def _clock(state: State, fact: facts.Clock) -> None:
+    slot = state.current
+    slot.turns, slot.step, slot.clock_over = fact.turn, fact.step, fact.over
+    slot.stayed.clear()
+    slot.fewer = False
 
 
 def _absence(state: State, fact: facts.Absence) -> None:
@@ -183,6 +225,7 @@ def _absence(state: State, fact: facts.Absence) -> None:
         state.current.in_round = True
     else:
         state.current.absent.add(fact.client)
+        state.current.fewer = fact.stage == "clock"
 
 
 def _agreement(state: State, fact: facts.Agreement) -> None:
@@ -203,13 +246,17 @@ def _answer(state: State, fact: facts.Answer) -> None:
 
 
 def _basis(state: State, fact: facts.Basis) -> None:
-    state.current.basis = fact.basis
-    state.current.amounts = dict(fact.contributions)
+    slot = state.current
+    slot.basis, slot.amounts = fact.basis, dict(fact.contributions)
+    if state.rules.agreement == "serial clock":
+        steps = {slot.step_of(name) for name, amount in slot.amounts.items() if amount > 0}
+        slot.tiers = tuple(sorted(steps))
 
 
 def _contribution(state: State, fact: facts.Contribution) -> None:
-    slot = state.current
-    slot.least[fact.client] = min(fact.samples, slot.least.get(fact.client, fact.samples))
+    slot, tier = state.current, (fact.turn - 1) // state.rules.rounds
+    least = slot.least.setdefault(fact.client, {})
+    least[tier] = min(fact.samples, least.get(tier, fact.samples))
     slot.in_round = True
 
 
@@ -217,6 +264,10 @@ def _round(state: State, fact: facts.Round) -> None:
     state.current.rounds = fact.turn
     state.current.in_round = False
     state.model = fact.model
+
+
+def _handed(state: State, fact: facts.Handed) -> None:
+    state.current.handed = fact.turn
 
 
 def _settlement(state: State, fact: facts.Settlement) -> None:
@@ -271,7 +322,10 @@ _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Model: _model,
     facts.Slot: _slot,
     facts.Report: _report,
+    facts.Presence: _presence,
     facts.Rank: _rank,
+    facts.Stay: _stay,
+    facts.Clock: _clock,
     facts.Absence: _absence,
     facts.Fault: _nothing,
     facts.Agreement: _agreement,
@@ -280,6 +334,7 @@ _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Basis: _basis,
     facts.Contribution: _contribution,
     facts.Round: _round,
+    facts.Handed: _handed,
     facts.Verdict: _nothing,
     facts.Settlement: _settlement,
     facts.Told: _told,

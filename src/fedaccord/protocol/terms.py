@@ -28,24 +28,30 @@ from fedaccord.agreement.punishment import (
     Reversion,
     Suspension,
 )
-from fedaccord.checks import in_brief, normalised, shown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.checks import normalised
+from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.game.law import Law
 from fedaccord.ledger.chain import canonical
 from fedaccord.protocol.law import LawTerms
+from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_STEPS, Count
+from fedaccord.protocol.mistakes import mistakes_in
+from fedaccord.protocol.posted import PublicNumbers, who_would_slip
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-OnRefusal = Literal["without", "equilibrium"]
-MOST = 10**9
-"""The largest count of anything: no computer could work with far larger ones."""
-MOST_CLIENTS = 9_000
-MOST_SAMPLES = 10**12
-"""Of one client, so that a float holds the total of all clients exactly (it is below 2^53)."""
-RATIOS = (1e-100, 1e100)
-"""The range of a client's ratio: whatever is computed from such ratios is finite."""
-Count = Annotated[int, Field(ge=1, le=MOST)]
+OnRefusal = Literal["without", "equilibrium", "void"]
+AgreementKind = Literal["individual", "uniform", "posted", "everything", "clock", "serial clock"]
+FROM_REPORTS: tuple[AgreementKind, ...] = ("individual", "uniform")
+"""Kinds that are computed from what clients report."""
+CLOCKS: tuple[AgreementKind, ...] = ("clock", "serial clock")
+USUAL_STEPS = 20
+CAN_BE_GAMED = (
+    "offers are computed from the ratios that clients report, and a client that reports a lower "
+    'one is asked for less; with reports = "none" in the terms nobody reports, and nobody can gain '
+    "by it"
+)
+"""What people should know who are offered something that was computed from reports."""
 FOR_EVER = "for ever"
 """How files spell a punishment without an end, which is None elsewhere."""
 ClientName = Annotated[str, AfterValidator(normalised)]
@@ -111,7 +117,17 @@ class Terms(BaseModel):
     """G, in each slot."""
     discount_factor: float = Field(ge=0, lt=1)
     """Of clients that do not reveal their own."""
-    agreement: Literal["individual", "uniform"] = "individual"
+    reports: Literal["ratio", "none"] = "ratio"
+    """What clients report of their private numbers. From their ratios the server computes an
+    agreement, which a client can game by reporting a lower one. Where nobody reports, the amounts
+    are posted below, or a clock finds them, and nobody can."""
+    agreement: AgreementKind = "individual"
+    """Of reports: each client its own amount, or the paper's uniform level. Without reports: what
+    is posted below, all samples of everyone, or what a clock finds. If it is left out: individual,
+    or posted without reports."""
+    clock_steps: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
+    """For a clock: in how many equal steps the share of everyone's samples rises to all of them;
+    20 if it is left out."""
     margin: float = Field(default=0.0, ge=0, lt=1)
     objective: Objective = "most data"
     """What the agreement aims at. If it is left out: most data under reversion, least total cost
@@ -136,7 +152,8 @@ class Terms(BaseModel):
     quorum: int = Field(default=0, ge=0, le=MOST)
     """How many clients a slot needs; 0: more than half of them."""
     on_refusal: OnRefusal = "without"
-    """When a client refuses: agree without it, or play the equilibrium."""
+    """When a client refuses: agree without it, play the equilibrium, or nothing (the slot is
+    void: an agreement needs everyone)."""
     answer_seconds: float = Field(default=120.0, gt=0)
     """How long to wait for answers, and for a round of training."""
     training_seconds: float = Field(default=3600.0, gt=0)
@@ -150,24 +167,35 @@ class Terms(BaseModel):
     training: TrainingTerms
     law: LawTerms | None = None
     """How the loss falls with the total. If it is left out: the paper's law."""
+    public: dict[ClientName, PublicNumbers] | None = None
+    """Without reports: what everyone knows of each client."""
 
     @model_validator(mode="before")
     @classmethod
     def _usual(cls, given: Any) -> Any:
-        """Add what follows from the kind of punishment, where it is left out."""
+        """Add what follows from the kinds of agreement and punishment, where it is left out."""
         if not isinstance(given, dict):
             return given
-        suspends = given.get("punishment") == "suspension"
+        filled = dict(given)
+        if filled.get("agreement") in ("posted", "everything", *CLOCKS):
+            filled.setdefault("reports", "none")
+        if filled.get("reports") == "none":
+            filled = {"agreement": "posted", "punishment": "suspension"} | filled
+        if filled.get("agreement") in CLOCKS:
+            filled.setdefault("clock_steps", USUAL_STEPS)
+        suspends = filled.get("punishment") == "suspension"
         usual = PUNISHMENTS["suspension" if suspends else "reversion"]
         objective = "least total cost" if suspends else "most data"
-        return {"punishment_slots": usual.slots, "objective": objective} | given
+        return {"punishment_slots": usual.slots, "objective": objective} | filled
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
             raise _refused("clients", "a name must be printable and not empty")
-        if self.law is None and "law" in self.model_fields_set:  # there is one way to write it
-            raise _refused("law", "must be a table, got None")
+        for field in ("law", "public", "clock_steps"):  # there is one way to leave them out
+            if getattr(self, field) is None and field in self.model_fields_set:
+                what = "a whole number" if field == "clock_steps" else "a table"
+                raise _refused(field, f"must be {what}, got None")
         if len(set(self.clients)) < len(self.clients):
             raise _refused("clients", "two have the same name")
         if self.quorum > len(self.clients):
@@ -178,12 +206,75 @@ class Terms(BaseModel):
                 raise _refused(field, "is for suspension, but the punishment is reversion")
         return self
 
+    @model_validator(mode="after")
+    def _consistent_reports(self) -> Self:
+        if (self.agreement in FROM_REPORTS) != (self.reports == "ratio"):
+            how = "is computed from reports" if self.reports == "none" else "takes no reports"
+            raise _refused("agreement", f"{self.agreement} {how}, but reports is {self.reports!r}")
+        if (self.clock_steps is not None) != (self.agreement in CLOCKS):
+            raise _refused("clock_steps", "is for a clock")
+        if self.reports == "none":
+            self._check_without_reports()
+        elif self.public is not None:
+            raise _refused("public", 'is for reports = "none"')
+        return self
+
+    def _check_without_reports(self) -> None:
+        """Without reports nobody can compute the equilibrium, nor what a client's fees are."""
+        if self.punishment != "suspension":
+            raise _refused(
+                "punishment",
+                "must be suspension without reports: nobody could compute "
+                "the equilibrium that reversion returns to",
+            )
+        if self.on_refusal == "equilibrium":
+            raise _refused(
+                "on_refusal",
+                "must be without or void if there are no reports: nobody "
+                "could compute the equilibrium",
+            )
+        for field in ("nobody_worse", "fees_saved"):
+            if getattr(self, field):
+                raise _refused(field, "needs reports")
+        self._check_public(self.public or {})
+
+    def _check_public(self, public: dict[str, PublicNumbers]) -> None:
+        """Refuse amounts that are posted without proof, or numbers that are not needed."""
+        if public.keys() != set(self.clients):
+            raise _refused("public", "must have a table for each client, and for nobody else")
+        posted = self.agreement == "posted"
+        for name, one in public.items():
+            if not (one.complete if posted else one.sizes_only):
+                needed = (
+                    "contribution, lowest_ratio and lowest_discount_factor are needed"
+                    if posted
+                    else f"samples alone are for {self.agreement}"
+                )
+                raise _refused(f"public.{name}", needed)
+            if (one.contribution or 0) > one.samples:
+                raise _refused(f"public.{name}.contribution", "is more than its samples")
+        if posted:
+            slips = who_would_slip(
+                public, self.law_of_loss, self.rounds, self.after_slip, self.margin
+            )
+            if slips is not None:
+                raise _refused(
+                    f"public.{slips}.contribution",
+                    "does not hold: with its lowest numbers the client would gain by breaking it",
+                )
+
     @model_serializer(mode="wrap")
-    def _without_default_law(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave the paper's law out, as terms from before there were others do."""
+    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave the paper's law and what is for terms without reports out, as older terms do."""
         rules: dict[str, Any] = dump(self)
-        if self.law is None:
-            rules.pop("law", None)
+        for field, usual in _LEFT_OUT.items():
+            if getattr(self, field) == usual:
+                rules.pop(field, None)
+        if self.public is not None:
+            rules["public"] = {
+                name: {key: value for key, value in numbers.items() if value is not None}
+                for name, numbers in rules["public"].items()
+            }
         return rules
 
     @property
@@ -211,6 +302,19 @@ class Terms(BaseModel):
         known = [each for each in (slots, self.punishment_slots) if each is not None]
         return min(known, default=None)
 
+    def samples_of(self, client: str) -> int:
+        """Without reports: how many samples a client has."""
+        return (self.public or {})[client].samples
+
+    def posted_for(self, client: str) -> int:
+        """Without reports and without a clock: what a client is asked for."""
+        public = (self.public or {})[client]
+        return public.samples if public.contribution is None else public.contribution
+
+    def amount_at(self, client: str, step: int) -> int:
+        """With a clock: what a client trains on at a share, phi D_n in whole samples."""
+        return self.samples_of(client) * step // (self.clock_steps or 1)
+
     def needed(self, clients: int) -> int:
         """How many clients a slot needs, of those who are not suspended."""
         return min(self.quorum or ceil((clients + 1) / 2), max(clients, 1))
@@ -226,6 +330,10 @@ class Terms(BaseModel):
         """SHA-256 of all rules; a client notes it with each report."""
         rules = canonical(self.model_dump(mode="json"))
         return hashlib.sha256(rules.encode()).hexdigest()
+
+
+_LEFT_OUT = {"reports": "ratio", "clock_steps": None, "law": None, "public": None}
+"""Fields that are not written if they have this value."""
 
 
 @lru_cache(maxsize=16)
@@ -263,40 +371,3 @@ def read_terms(data: dict[str, Any], source: str) -> Terms:
         return Terms.model_validate(data)
     except ValidationError as error:
         raise InvalidInput(mistakes_in(error), source) from None
-
-
-def mistakes_in(error: ValidationError) -> list[Problem]:
-    """What pydantic found, each with its place, in our words where we have some."""
-    found = []
-    for mistake in error.errors(include_url=False):
-        keys = mistake["loc"] or (mistake.get("ctx", {}).get("field", ""),)
-        place = in_brief(".".join(map(str, keys)))
-        words = _WORDS.get(mistake["type"])
-        if words is None:
-            said = mistake["msg"].removeprefix("Value error, ")
-        else:
-            said = words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
-        found.append(Problem(place, said))
-    return found
-
-
-_WORDS = {
-    "missing": "is missing",
-    "extra_forbidden": "unknown key",
-    "finite_number": "must be a finite number, got {got}",
-    "greater_than": "must be more than {gt:g}, got {got}",
-    "greater_than_equal": "must be {ge:g} or more, got {got}",
-    "less_than_equal": "must be {le:g} or less, got {got}",
-    "less_than": "must be less than {lt:g}, got {got}",
-    "literal_error": "must be {expected}, got {got}",
-    "int_type": "must be a whole number, got {got}",
-    "float_type": "must be a number, got {got}",
-    "bool_type": "must be true or false, got {got}",
-    "string_type": "must be text, got {got}",
-    "string_too_short": "must not be empty",
-    "string_too_long": "must be {max_length} characters or fewer",
-    "model_type": "must be a table, got {got}",
-    "tuple_type": "must be a list, got {got}",
-    "too_short": "must not be empty",
-    "too_long": "must be {max_length} or fewer",
-}

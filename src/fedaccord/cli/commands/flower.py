@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fedaccord.cli.options import (
-    AgreementOption,
     MarginOption,
     PunishmentOptions,
+    WithinOption,
     from_one,
     margin_or_usual,
     with_option_groups,
+    with_ranges_within,
 )
 
 if TYPE_CHECKING:
+    from fedaccord.agreement.punishment import Punishment
     from fedaccord.errors import Problem
+    from fedaccord.game.consortium import Consortium
 
 flower = typer.Typer(
     help="Run the slots across machines, on Flower.",
@@ -31,7 +34,32 @@ def new(
     directory: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     *,
-    agreement: AgreementOption = "individual",
+    reports: Annotated[
+        Literal["ratio", "none"] | None,
+        typer.Option(
+            "--reports",
+            help="What clients report: their ratio of valuation to cost (the default), from which "
+            "amounts are computed and which can be gamed; or none, so that nobody can.",
+        ),
+    ] = None,
+    agreement: Annotated[
+        Literal["individual", "uniform", "everything", "clock", "serial-clock"],
+        typer.Option(
+            "--agreement",
+            show_default=False,
+            help="An amount for each client (individual, the default), or one level for many; "
+            "without reports also all samples of everyone, or what a clock finds.",
+        ),
+    ] = "individual",
+    within: WithinOption = None,
+    clock_steps: Annotated[
+        int | None,
+        typer.Option(
+            "--clock-steps",
+            callback=from_one,
+            help="Clocks: in how many steps the share of everyone's samples rises; default 20.",
+        ),
+    ] = None,
     objective: Annotated[
         Literal["most-data", "least-total-cost", "fairest"] | None,
         typer.Option(
@@ -63,11 +91,12 @@ def new(
         ),
     ] = None,
     on_refusal: Annotated[
-        Literal["without", "equilibrium"],
+        Literal["without", "equilibrium", "void"],
         typer.Option(
             "--on-refusal",
             show_default=False,
-            help="If a client refuses: agree without it (default), or play the equilibrium.",
+            help="If a client refuses: agree without it (default), play the equilibrium, or train "
+            "nothing (void).",
         ),
     ] = "without",
     task: Annotated[
@@ -126,7 +155,7 @@ def new(
     from fedaccord.flower.local import empty_model, local_steps
     from fedaccord.protocol.terms import read_terms, rules_of
 
-    consortium = load_consortium(file)
+    consortium = with_ranges_within(load_consortium(file), within or [])
     data = load_dataset(dataset) if dataset is not None else None
     if data is not None and (shape or classes):
         raise InvalidInput(
@@ -144,7 +173,6 @@ def new(
         "local": "epochs" if batch else "gradient step",
     } | ({"batch": batch} if batch else {})
     rules: dict[str, Any] = {
-        "agreement": agreement,
         "nobody_worse": nobody_worse,
         "margin": margin_or_usual(margin, file),
         "tolerance": tolerance,
@@ -153,6 +181,17 @@ def new(
     } | rules_of(punishment.chosen(file))
     if objective is not None:
         rules["objective"] = objective.replace("-", " ")
+    if clock_steps is not None:
+        rules["clock_steps"] = clock_steps
+    unreported = agreement not in ("individual", "uniform")
+    if (reports or ("none" if unreported else "ratio")) == "none":
+        rules |= _without_reports(consortium, agreement, rules, punishment.chosen(file), file)
+    elif within:
+        raise InvalidInput("--within: needs --reports none, since reported numbers are exact")
+    elif unreported:
+        raise InvalidInput(f"--agreement {agreement}: takes no reports, so use --reports none")
+    else:
+        rules["agreement"] = agreement
     try:
         terms = read_terms(shared_terms(consortium) | rules | {"training": training}, str(file))
     except InvalidInput as error:
@@ -230,6 +269,39 @@ def key(
 
     public = make_node_key(file)
     typer.echo(f"Wrote {file}, which stays here, and {public}, which the server registers.")
+
+
+def _without_reports(
+    consortium: "Consortium",
+    agreement: str,
+    rules: dict[str, Any],
+    punishment: "Punishment",
+    file: Path,
+) -> dict[str, Any]:
+    """The rules by which nobody reports: what is posted, or what a clock needs."""
+    from fedaccord.agreement.punishment import Suspension
+    from fedaccord.errors import InvalidInput
+    from fedaccord.flower.public_terms import public_terms
+
+    if not isinstance(punishment, Suspension):
+        raise InvalidInput(
+            "--reports none: needs --punishment suspension, since without reports nobody could "
+            "compute the equilibrium that reversion returns to"
+        )
+    kind: Any = agreement.replace("-", " ")
+    try:
+        return public_terms(
+            consortium,
+            kind,
+            punishment=punishment,
+            objective=rules.get("objective"),
+            margin=rules["margin"],
+        )
+    except InvalidInput as error:
+        if error.problems[0].field != "reports":
+            raise InvalidInput([one.inside(str(file)) for one in error.problems]) from None
+        how = "" if consortium.ranges is not None else " in the file, or with --within 30%"
+        raise InvalidInput(f"--reports none: {error.problems[0].message}{how}") from None
 
 
 def _blame(problem: "Problem", places: list[str], file: Path) -> "Problem":

@@ -61,6 +61,7 @@ def show(
 
     from fedaccord.cli.ledger_tables import Widths, print_json, print_table
     from fedaccord.protocol.facts import KINDS
+    from fedaccord.protocol.terms import CAN_BE_GAMED
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -78,13 +79,16 @@ def show(
         if output_format == "json":
             print_json(chosen())
             return
-        room, count = Widths(), 0
+        room, count, reported = Widths(), 0, False
         for count, entry in enumerate(chosen(), start=1):  # noqa: B007  it is used after the loop
             room.make_room(entry)
+            reported = reported or _from_reports(entry)
         if count == 0:
             typer.echo("No entries.")
         else:
             print_table(chosen(), room)
+        if reported:
+            typer.echo(f"Note: {CAN_BE_GAMED}.", err=True)
 
 
 @ledger.command()
@@ -100,8 +104,9 @@ def verify(
     """Verify that a ledger was not changed, and that its conclusions follow from its entries.
 
     The chain of digests must be intact. In a server's ledger, the certificate must prove every
-    agreement from the clients' reports, every rank, verdict and phase must follow from what was
-    reported and contributed, and the model stored with it must be the one that it names. With
+    agreement from the clients' reports, or every offer must follow from the terms and from what
+    was said to a clock; every rank, verdict and phase must follow from what was reported and
+    contributed, and the model stored with it must be the one that it names. With
     --against, the ledger and the client's copy must agree, and the server's past must be the one
     that the client was shown.
 
@@ -131,7 +136,9 @@ def verify(
         typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
         in_order = ["Nothing in it was changed: the chain of digests is intact."]
         if result.what == "the server's ledger":
-            in_order.append("Every agreement is proved, every rank, verdict and phase follows.")
+            in_order.append(
+                "Every offer, rank, verdict and phase follows; agreements from reports are proved."
+            )
             if found.models is not None:
                 in_order.append("The model stored with it is the one that it names.")
         in_order += [f"{copy} agrees with it." for copy in copies]
@@ -226,6 +233,14 @@ def export(
         _check_readable(place, client, found)
         write_file(file, lines(found), private=True)
     typer.echo(f"Wrote {count} entries to {file}.")
+
+
+def _from_reports(entry: "Entry") -> bool:
+    """Whether it is about an agreement that was computed from reports."""
+    from fedaccord.protocol.terms import FROM_REPORTS
+
+    shown = entry.kind in ("agreement", "offer")
+    return shown and entry.body.get("agreement") in FROM_REPORTS
 
 
 @contextmanager
