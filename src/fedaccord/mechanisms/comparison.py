@@ -8,6 +8,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,9 +31,16 @@ class ComparedMechanism(Record):
     name: str
     outcome: Outcome
     verdict: Verdict
-    largest_gain_by_lying: float | None
-    """The largest gain of a client by a false report, divided by what training costs it; None if it
-    is not known, 0 if nothing is asked."""
+    asks_nothing: bool
+    """Whether clients are asked for nothing, so that there is nothing to lie about."""
+
+    @cached_property
+    def largest_gain_by_lying(self) -> float | None:
+        """The largest gain of a client by a false report, divided by what training costs it.
+
+        None if it is not known, 0 if nothing is asked. It takes longer than all the rest.
+        """
+        return 0.0 if self.asks_nothing else largest_gain_by_lying(self.name, self.outcome)
 
     @property
     def self_enforcing(self) -> bool:
@@ -167,5 +175,4 @@ def _entry(mechanism: Mechanism, consortium: Consortium) -> ComparedMechanism:
             f"it, got {type(outcome).__name__}"
         )
     asks_nothing = isinstance(mechanism, ASKS_NOTHING)
-    gain = 0.0 if asks_nothing else largest_gain_by_lying(mechanism.name, outcome)
-    return ComparedMechanism(mechanism.name, outcome, judge(outcome), gain)
+    return ComparedMechanism(mechanism.name, outcome, judge(outcome), asks_nothing)

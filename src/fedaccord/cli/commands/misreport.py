@@ -151,11 +151,11 @@ def _print(
     console.print()
     for entry in found.entries:
         for sentence in said.misreport_sentences(entry, found.consortium.currency):
-            console.print(sentence, soft_wrap=True)
+            console.print(sentence)
     console.print()
-    console.print(said.advice(found), soft_wrap=True)
+    console.print(said.advice(found))
     if not all_lie:
-        console.print("What is left when everyone lies: add --everyone.", soft_wrap=True)
+        console.print("What is left when everyone lies: add --everyone.")
 
 
 def _print_clients(console: "Console", entry: "Misreport", every: bool) -> None:

@@ -9,8 +9,9 @@ from fedaccord.mechanisms.misreport.rules import RULES
 from fedaccord.mechanisms.misreport.search import best_lies
 from fedaccord.numbers import FloatArray
 
-_TRIED = 5
-"""Reports of each client: few, so that comparing stays quick; the best one is usually 0."""
+_TRIED, _FEWEST, _MOST = 600, 5, 100
+"""Reports of all clients together, and the fewest and most of each: so that comparing stays quick.
+The best report is usually 0, which is among them."""
 _MOST_CLIENTS = 400
 """In a larger consortium it would take longer than all the rest of a comparison."""
 _SAME = 1e-6
@@ -32,7 +33,8 @@ def largest_gain_by_lying(name: str, outcome: Outcome) -> float | None:
     [profile] = rule.assign(truth).profile
     if not _same(consortium, profile, outcome.contributions):
         return None
-    best = best_lies(rule, truth, np.arange(consortium.size), _TRIED)
+    each = int(np.clip(_TRIED // consortium.size, _FEWEST, _MOST))
+    best = best_lies(rule, truth, np.arange(consortium.size), each)
     pays = (best.gain > 0.0) & (best.before.own > 0.0)
     share = np.divide(best.gain, best.before.own, out=np.zeros_like(best.gain), where=pays)
     return float(share.max())
