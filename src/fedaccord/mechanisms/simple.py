@@ -71,9 +71,14 @@ class Agreed:
     def outcome(self, consortium: Consortium) -> Outcome:
         """What clients do if they keep to the agreement."""
         agreement = solve_agreement(consortium, self.kind, punishment=self.punishment)
-        none = (
-            f"No {self.kind} agreement exists: {agreement.reason}. This is the equilibrium instead."
-        )
+        said: tuple[str, ...] = ()
+        if not agreement.exists:
+            said = (
+                f"No {self.kind} agreement exists: {agreement.reason}. This is the equilibrium "
+                "instead.",
+            )
+        elif agreement.ranges is not None:
+            said = ("It holds for every combination of numbers within the ranges.",)
         return outcome_of(
             agreement.equilibrium,
             agreement.profile,
@@ -84,7 +89,7 @@ class Agreed:
                 "computed from the ratios that clients report, which they may understate"
             ),
             verified="data sizes",
-            notes=() if agreement.exists else (none,),
+            notes=said,
         )
 
 
