@@ -7,7 +7,6 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.over_ranges import HeldOver
-from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.range_costs import RangeCosts
 from fedaccord.game.money import money
 from fedaccord.numbers import patience, write
@@ -15,6 +14,8 @@ from fedaccord.summaries.words import Noun
 
 _NEXT_TO_NOTHING = 1e-3
 """Ranges that can be widened by less than this part cannot be widened."""
+_LISTED = 10
+"""Clients that are named one by one."""
 
 
 def range_sentences(
@@ -29,7 +30,7 @@ def range_sentences(
         return []
     said = []
     if over is not None and over.holds:
-        said = [_throughout(over), _closest(over), _room(over, noun)]
+        said = [_throughout(over), _closest(over), _room(over), *_room_of_each(over, noun)]
     elif over is not None:
         name = agreement.consortium.names[over.worst]
         said = [
@@ -43,7 +44,8 @@ def range_sentences(
 def _throughout(over: HeldOver) -> str:
     return (
         "It holds for every combination of numbers within the ranges: each was examined at the "
-        f"numbers that tempt it most, and {over.searched:,} combinations were drawn at random."
+        f"numbers that tempt it most, and {over.searched:,} combinations were drawn at random. "
+        "What it saves is calculated with the likely numbers."
     )
 
 
@@ -65,8 +67,8 @@ def _of_stated(over: HeldOver) -> str:
     return f"{100 * over.corner['ratio'] / stated:.3g} % of what is stated"
 
 
-def _room(over: HeldOver, noun: Noun) -> str:
-    """By how much the ranges could be wider."""
+def _room(over: HeldOver) -> str:
+    """By how much all ranges could be wider together."""
     together = over.widened_all
     if np.isinf(together):
         return "However wide the ranges of the ratios are, it would hold."
@@ -75,15 +77,20 @@ def _room(over: HeldOver, noun: Noun) -> str:
             f"All ratios could be off by a further factor of {together:.3g}, up and down, before "
             "somebody slips."
         )
-    single = over.widened[over.widened > 1.0 + _NEXT_TO_NOTHING]
-    if single.size == 0:
-        return "No range could be wider: it is the largest agreement for these."
-    reverts = isinstance(over.agreement.punishment, Reversion)
-    apart = "by itself" if reverts else "whatever the others' are"
-    return (
-        f"All together the ranges could not be wider, but those of {single.size:,} of "
-        f"{over.widened.size:,} {noun}s could be, {apart}."
-    )
+    return "All together the ranges of the ratios could not be wider."
+
+
+def _room_of_each(over: HeldOver, noun: Noun) -> list[str]:
+    """By how much each range could be wider by itself; of many, how many could be."""
+    if np.isinf(over.widened).all():
+        return []
+    if over.widened.size > _LISTED:
+        wider = int((over.widened > 1.0 + _NEXT_TO_NOTHING).sum())
+        return [f"One by one, the ranges of {wider:,} of {over.widened.size:,} {noun}s could be."]
+    names = over.agreement.consortium.names
+    factors = ["any" if np.isinf(each) else f"{each:.3g}" for each in over.widened]
+    each = ", ".join(f"{name} {factor}" for name, factor in zip(names, factors, strict=True))
+    return [f"One by one, by these factors: {each}."]
 
 
 def cost_sentence(agreement: Agreement, as_stated: Agreement | None) -> str:
