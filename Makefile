@@ -41,8 +41,9 @@ demo: $(VENV)/.installed-train ## Run the demonstration
 test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost" goes to pytest)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
-test-slow: $(VENV)/.installed-test ## Run the slow tests
+test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
 	@$(BIN)/python -m pytest -q -m slow $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 
 test-oracle: $(ORACLE_VENV)/.installed ## Compare with an independent solver (a large install)
 	@$(ORACLE_VENV)/bin/python -m pytest -q -m slow tests/reference/test_nashopt.py $(ARGS)

@@ -1,4 +1,4 @@
-"""Hypothesis settings: the same examples every time, unless asked to explore.
+"""Hypothesis settings: the same examples every time, more of them with the slow tests.
 
 `make test ARGS="--hypothesis-profile=explore"` draws new ones, and more of them.
 """
@@ -9,9 +9,10 @@ settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=60)
 settings.register_profile(
     "explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1_000
 )

@@ -25,7 +25,7 @@ def enforced(agreement: fa.Agreement, slots: int | None) -> bool:
     consortium=consortia(FEW, PATIENCE, extreme=False),
     margin=st.sampled_from([0.01, 0.05, 0.2]),
 )
-@settings(max_examples=80)
+@settings(max_examples=30)
 def test_it_is_the_fewest_slots_that_the_certificate_accepts(
     consortium: fa.Consortium, margin: float
 ) -> None:
@@ -99,7 +99,7 @@ def test_an_agreement_solved_for_a_length_needs_exactly_that_length(kind: Any, s
     consortium=consortia(FEW, st.floats(0.2, 0.9), extreme=False),
     lengths=st.lists(st.integers(1, 12), min_size=2, max_size=2, unique=True),
 )
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_longer_punishments_enforce_more(consortium: fa.Consortium, lengths: list[int]) -> None:
     totals = []
     for slots in [*sorted(lengths), 500, None]:

@@ -120,8 +120,8 @@ def test_that_nobody_is_worse_off_is_not_as_robust(
     [
         ("hospitals", (0.407, 0.216, 0.170)),
         ("N=100", (0.099, 0.054, 0.040)),
-        ("N=181", (0.175, 0.095, 0.071)),
-        ("N=200", (0.193, 0.105, 0.079)),
+        pytest.param("N=181", (0.175, 0.095, 0.071), marks=pytest.mark.slow),
+        pytest.param("N=200", (0.193, 0.105, 0.079), marks=pytest.mark.slow),
     ],
 )
 def test_how_far_all_ranges_could_be_widened(name: str, edges: tuple[float, ...]) -> None:

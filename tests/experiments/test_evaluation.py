@@ -138,6 +138,7 @@ KNOWN = [  # figure, statement, verdict on all values, and on those that the pap
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("figure", "start", "expected", "likely"), KNOWN)
 def test_known_verdicts_on_the_papers_statements(
     sections: list[Section], figure: str, start: str, expected: str, likely: str

@@ -191,7 +191,7 @@ PATIENCE = st.sampled_from([0.0, 5e-324, 0.8, 1 - 2**-53])
     "whatever the guards let through can be worked with; the rest is a fault",
 )
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     numbers=st.lists(st.tuples(RATIO, SAMPLES, PATIENCE), min_size=3, max_size=3),

@@ -251,6 +251,7 @@ def _one(
     return profile, (profile, access, np.full(consortium.size, profile.sum()))
 
 
+@pytest.mark.slow
 def test_in_random_consortia_nearly_everyone_gains_and_only_by_understating() -> None:
     rng = np.random.default_rng(2)
     gaining = clients = 0

@@ -244,6 +244,7 @@ def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Conso
         assert enforceable(consortium, agreement.profile[np.newaxis], alone, 1e-9).all()
 
 
+@pytest.mark.slow
 @given(
     consortium=small_whole_consortia(SOME_PATIENCE),
     prices=st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=4, max_size=4),

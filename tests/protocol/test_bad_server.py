@@ -258,7 +258,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(stage=st.sampled_from(sorted(ASKED)), data=st.data())
 def test_any_question_is_answered_or_refused(stage: str, data: st.DataObject) -> None:
     """Good questions with some fields replaced by anything: an answer, or a refusal."""

@@ -93,7 +93,7 @@ def both(
     tolerance=st.sampled_from([0.0, 0.04, 0.5]),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_any_match(agreement: fa.Agreement, data: st.DataObject, slots: int, **random: Any) -> None:
     samples = agreement.consortium.samples.tolist()
     strategies = [data.draw(any_strategy(agreement, most, slots)) for most in samples]

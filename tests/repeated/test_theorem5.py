@@ -142,7 +142,7 @@ def test_above_the_threshold_a_slip_does_not_pay(consortium: str, kind: str) -> 
     slots=st.none() | st.integers(1, 9),
     parts=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
 )
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_certificate_and_play_agree_on_any_profile(
     consortium: fa.Consortium, slots: int | None, parts: list[float]
 ) -> None:

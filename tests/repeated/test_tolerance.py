@@ -174,6 +174,7 @@ def test_without_an_agreement_no_tolerance_works() -> None:
 SUSPENDED = replace(small_agreement(3), punishment=fa.Suspension(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slots", [1, 3, None])
 def test_what_honest_clients_pay_under_suspension(slots: int | None) -> None:
     """Each client is a renewal process of its own; its alarms and those of others cost it."""
