@@ -341,7 +341,8 @@ class ClientOverRanges(_Output):
     slack: float
     keeps: bool
     widened: float | None
-    """By what factor its range of ratios could be widened, up and down; null: no limit."""
+    """By what factor its range of ratios could be widened, up and down; null: no limit, or not known
+    because there are very many clients."""
 
 
 class HeldOver(_Output):
@@ -356,7 +357,7 @@ class HeldOver(_Output):
     broken: int
     """In how many of them somebody would slip."""
     widened_all: float | None
-    """By what factor all ranges of ratios could be widened together; null: no limit."""
+    """By what factor all ranges of ratios could be widened together; null likewise."""
     clients: list[ClientOverRanges]
 
 

@@ -22,11 +22,11 @@ def a_box(rng: np.random.Generator, *, few: bool) -> fa.Consortium:
 
     Few clients are large parts of the total, which takes the solver longer; under other laws, too.
     """
-    size = int(rng.integers(2, 8) if few else rng.integers(8, 15))
+    size = int(rng.integers(2, 8) if few else rng.integers(15, 25))
     numbers: dict[str, FloatArray] = {
         "valuation": rng.lognormal(0.0, 0.6, size) * (2e4 if few else 8e4),
         "cost_per_sample": rng.uniform(0.5, 2.0, size) if few else np.ones(size),
-        "samples": rng.uniform(50, 3_000 if few else 400, size),
+        "samples": rng.uniform(50, 3_000, size) if few else rng.uniform(20, 80, size),
         "discount_factor": rng.uniform(0.3, 0.95, size),
     }
     width = rng.choice([0.02, 0.1, 0.3, 0.6])
@@ -61,7 +61,7 @@ def some_types(consortium: fa.Consortium, rng: np.random.Generator) -> fa.Consor
 def check_box(seed: int, *, types: int = 3) -> tuple[int, int]:
     """Check one box: whether there was an agreement, and whether somebody was at its bound."""
     rng = np.random.default_rng(seed)
-    consortium = a_box(rng, few=bool(seed % 2))
+    consortium = a_box(rng, few=seed % 8 == 0)
     assert consortium.ranges is not None
     slots = (None, 1, 3)[rng.integers(3)]
     punishment = fa.Suspension(slots) if rng.random() < 0.5 else fa.Reversion(slots)
@@ -85,9 +85,9 @@ def check_box(seed: int, *, types: int = 3) -> tuple[int, int]:
 
 
 def test_no_type_breaks_a_robust_agreement() -> None:
-    found = np.array([check_box(seed) for seed in range(60)]).sum(axis=0)
-    assert found[0] > 30
-    assert found[1] > 8
+    found = np.array([check_box(seed) for seed in range(64)]).sum(axis=0)
+    assert found[0] > 50
+    assert found[1] > 20
 
 
 def _check_some(first: int) -> tuple[int, int]:
@@ -100,8 +100,8 @@ def _check_some(first: int) -> tuple[int, int]:
 def test_no_type_breaks_any_of_20_000() -> None:
     with ProcessPoolExecutor() as pool:
         found = np.array([*pool.map(_check_some, range(1_000, 21_000, 500))]).sum(axis=0)
-    assert found[0] > 12_000
-    assert found[1] > 10_000
+    assert found[0] > 16_000
+    assert found[1] > 6_000
 
 
 @pytest.mark.parametrize("seed", range(60))

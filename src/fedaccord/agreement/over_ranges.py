@@ -38,6 +38,8 @@ _HALVINGS = 20
 """Bisection steps that determine a factor up to the widest to five digits."""
 _MOST_BOXES = 30
 """Clients up to which each one's range is widened by itself with all that follows for others."""
+_MOST_WIDENED = 10_000
+"""Clients up to which it is examined how far ranges could be widened, which takes a while."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,9 +85,11 @@ class HeldOver(Record):
         """By what factor each client's range of ratios could be widened before somebody slips.
 
         Infinite if there is no limit below 1,000, and less than 1 where it does not hold at all.
-        With very many clients, only what that client itself does is examined.
+        With many clients, only what that client itself does is examined; NaN with very many.
         """
         size = self.agreement.consortium.size
+        if size > _MOST_WIDENED:
+            return np.full(size, np.nan)
         reverts = isinstance(self.agreement.punishment, Reversion)
         apart = reverts and size <= _MOST_BOXES  # one box for each client
 
@@ -100,8 +104,10 @@ class HeldOver(Record):
 
     @cached_property
     def widened_all(self) -> float:
-        """By what factor all ranges of ratios could be widened together."""
+        """By what factor all ranges of ratios could be widened together; NaN with very many."""
         size = self.agreement.consortium.size
+        if size > _MOST_WIDENED:
+            return float("nan")
 
         def kept(factor: FloatArray) -> BoolArray:
             wide = np.broadcast_to(factor[:, np.newaxis], (1, size))

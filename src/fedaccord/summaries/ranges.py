@@ -30,7 +30,9 @@ def range_sentences(
         return []
     said = []
     if over is not None and over.holds:
-        said = [_throughout(over), _closest(over), _room(over), *_room_of_each(over, noun)]
+        said = [_throughout(over), _closest(over)]
+        if not np.isnan(over.widened_all):  # of very many clients it is not known
+            said += [_room(over), *_room_of_each(over, noun)]
     elif over is not None:
         name = agreement.consortium.names[over.worst]
         said = [
