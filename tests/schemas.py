@@ -341,8 +341,8 @@ class ClientOverRanges(_Output):
     slack: float
     keeps: bool
     widened: float | None
-    """By what factor its range of ratios could be widened, up and down; null: no limit, or not known
-    because there are very many clients."""
+    """By what factor its range of ratios could be widened, up and down; null: no limit, or not
+    known because there are very many clients."""
 
 
 class HeldOver(_Output):
