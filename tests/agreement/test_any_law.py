@@ -116,7 +116,9 @@ def check_individual(games: Games) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 20))]
+)
 def test_individual_agreements_of_500_random_laws(seed: int) -> None:
     check_individual(setting(seed, 500, calm=True))
 

@@ -327,7 +327,10 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is
 
 @needs_full
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [["solve", "--paper"], ["--help"], ["reproduce"]])
+@pytest.mark.parametrize(
+    "words",
+    [["solve", "--paper"], ["--help"], pytest.param(["reproduce"], marks=pytest.mark.slow)],
+)
 def test_a_full_output_device(words: list[str], unbuffered: str) -> None:
     done = subprocess.run(
         redirected([*FEDACCORD, *words], ">/dev/full"),

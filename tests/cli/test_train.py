@@ -191,6 +191,7 @@ def test_resume_continues_and_keeps_finished_runs(run: Run) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in Path("kept").iterdir()}
 
 
+@pytest.mark.slow
 def test_resume_after_a_kill(run: Run, tmp_path: Path) -> None:
     """SIGKILL as soon as the first checkpoint exists; then the same numbers as without."""
     words = ["--paper", "--samples", "100", "--rounds", "40", "--seeds", "2", "--slots", "3"]

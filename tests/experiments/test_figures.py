@@ -46,7 +46,9 @@ def test_a_table_has_one_row_per_value_and_what_is_compared(name: str) -> None:
         assert column == "case" or np.isfinite(values).all()
 
 
-@pytest.mark.parametrize("width", ["one-column", "two-columns"])
+@pytest.mark.parametrize(
+    "width", ["one-column", pytest.param("two-columns", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plot_has_labels_and_a_legend_that_hides_nothing(name: str, width: Width) -> None:
     preset = few(name, 40)
@@ -58,6 +60,7 @@ def test_a_plot_has_labels_and_a_legend_that_hides_nothing(name: str, width: Wid
     assert legend_is_clear_of_the_data(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig6", "fig8", "fig17", "suspension-patience"])
 def test_files_are_byte_identical_when_repeated(name: str) -> None:
     preset = few(name)

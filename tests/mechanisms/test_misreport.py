@@ -374,6 +374,7 @@ def test_nobody_gains_by_refusing_what_is_posted(types: int) -> None:
     assert max(largest_gain_by_refusing(rng, size, number, types) for size in range(2, 12)) <= 1e-9
 
 
+@pytest.mark.slow
 @given(consortia(FEW, extreme=False))
 @settings(max_examples=6)
 def test_posted_amounts_do_not_depend_on_what_is_true_within_the_ranges(

@@ -385,6 +385,7 @@ def compressed(megabytes: int) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.slow
 @lie(
     "whoever has the file",
     "store a small compressed model with a ledger, to fill an auditor's memory",

@@ -271,6 +271,6 @@ class SlotsWithSuspension(Slots):
 
 
 TestSlots = Slots.TestCase
-TestSlots.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
+TestSlots.settings = settings(max_examples=5, stateful_step_count=25, deadline=None)
 TestSlotsWithSuspension = SlotsWithSuspension.TestCase
 TestSlotsWithSuspension.settings = TestSlots.settings

@@ -54,6 +54,7 @@ def test_a_slip_loses_what_the_certificate_says(punishment: Punishment) -> None:
             assert lost == pytest.approx(slack, rel=1e-6, abs=1e-7 * match.cost[0, n])
 
 
+@pytest.mark.slow
 def test_expected_costs_are_the_mean_of_many_matches() -> None:
     agreement = agreed(Suspension(2))
     costs = [play_changing(agreement, slots=40, seed=seed).discounted_cost for seed in range(300)]

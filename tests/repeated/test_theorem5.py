@@ -89,6 +89,7 @@ def by_formula(agreement: fa.Agreement, n: int, amount: float, slot: int) -> flo
     return float(before + delta ** (slot - 1) * (slip + after))
 
 
+@pytest.mark.slow
 @every_case
 def test_the_cost_of_a_slip_matches_the_formula(consortium: str, kind: str) -> None:
     agreement = solved(consortium, kind)
