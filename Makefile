@@ -27,6 +27,9 @@ allow_no_tests = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
+# The tests start many short processes, each of which would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages docs bench format clean
 
 help: ## List the targets
