@@ -233,7 +233,7 @@ def test_solved_agreements_hold(seed: int, punishment: Punishment) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=3)
 @given(**CHAINS)
 def test_solved_agreements_of_few_hold(
     changing: ChangingConsortium, punishment: Punishment, margin: float
