@@ -27,6 +27,9 @@ allow_no_tests = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
+# Their slow tests run real servers with deadlines, so one after another.
+LIVE := tests/flower tests/protocol tests/ledger
+
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -45,7 +48,8 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
-	@$(BIN)/python -m pytest -q -m slow $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -m slow $(LIVE) $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 
 test-oracle: $(ORACLE_VENV)/.installed ## Compare with an independent solver (a large install)
@@ -72,7 +76,7 @@ doctests: $(VENV)/.installed-test
 
 pages: $(VENV)/.installed-test
 	@echo "== Code in the pages"
-	@$(BIN)/python -m pytest -q $(PAGES) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile $(PAGES) $(allow_no_tests)
 
 docs: $(VENV)/.installed-docs ## Build the documentation site into build/site
 	@echo "== Site"

@@ -1,6 +1,5 @@
 """Random boxes: no type within the ranges breaks a robust agreement, and a wider range does."""
 
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -97,11 +96,12 @@ def _check_some(first: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_no_type_breaks_any_of_20_000() -> None:
-    with ProcessPoolExecutor() as pool:
-        found = np.array([*pool.map(_check_some, range(1_000, 21_000, 500))]).sum(axis=0)
-    assert found[0] > 16_000
-    assert found[1] > 6_000
+@pytest.mark.parametrize("block", range(12))
+def test_no_type_breaks_any_of_6_000(block: int) -> None:
+    """With range(40) they are 20,000, which takes a quarter of an hour."""
+    agreements, at_bound = _check_some(1_000 + 500 * block)
+    assert agreements > 380
+    assert at_bound > 120
 
 
 @pytest.mark.parametrize("seed", range(60))
