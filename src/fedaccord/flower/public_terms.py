@@ -28,7 +28,7 @@ def public_terms(
 
     >>> from fedaccord.game.paper import paper_consortium
     >>> rules = public_terms(paper_consortium(clients=3).within(0.3))
-    >>> rules["agreement"], rules["public"]["3"]["contribution"]
+    >>> rules["agreement"], rules["public"]["client-3"]["contribution"]
     ('posted', 10000)
     """
     counted = zip(consortium.names, _sizes(consortium), strict=True)

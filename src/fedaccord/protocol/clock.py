@@ -19,7 +19,7 @@ Amounts are rounded down to whole samples when the clock is over.
 
 >>> from fedaccord.game.law import Law
 >>> at = AskedClock(step=3, total=200.0, inside=1_000)
->>> [goes_on(ratio, 100, Law.paper(4), at, steps=10) for ratio in (50.0, 500.0)]
+>>> [goes_on(ratio, 100, Law.paper(4), at, steps=10) for ratio in (50.0, 5_000.0)]
 [False, True]
 """
 

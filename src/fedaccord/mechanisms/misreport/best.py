@@ -3,7 +3,7 @@
 >>> from fedaccord.game.paper import paper_consortium
 >>> individual = best_misreport(paper_consortium(clients=20, samples=50_000))
 >>> individual.gaining, individual.best_liar, round(individual.largest_gain, 3)
-(20, 'client-1', 0.972)
+(20, 'client-1', 0.959)
 >>> best_misreport(paper_consortium(clients=20, samples=50_000), "serial clock").largest_gain
 0.0
 """
