@@ -27,7 +27,7 @@ def public_terms(
     which anyone can prove the amounts. All other kinds need nothing but the data sizes.
 
     >>> from fedaccord.game.paper import paper_consortium
-    >>> rules = public_terms(paper_consortium(clients=3).within(0.3))
+    >>> rules = public_terms(paper_consortium().within(0.3))
     >>> rules["agreement"], rules["public"]["client-3"]["contribution"]
     ('posted', 10000)
     """
