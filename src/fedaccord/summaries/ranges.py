@@ -88,7 +88,7 @@ def _room_of_each(over: HeldOver, noun: Noun) -> list[str]:
         return []
     if over.widened.size > _LISTED:
         wider = int((over.widened > 1.0 + _NEXT_TO_NOTHING).sum())
-        return [f"One by one, the ranges of {wider:,} of {over.widened.size:,} {noun}s could be."]
+        return [f"By itself, the range of {wider:,} of {over.widened.size:,} {noun}s could be wider."]
     names = over.agreement.consortium.names
     factors = ["any" if np.isinf(each) else f"{each:.3g}" for each in over.widened]
     each = ", ".join(f"{name} {factor}" for name, factor in zip(names, factors, strict=True))
