@@ -88,7 +88,8 @@ def _room_of_each(over: HeldOver, noun: Noun) -> list[str]:
         return []
     if over.widened.size > _LISTED:
         wider = int((over.widened > 1.0 + _NEXT_TO_NOTHING).sum())
-        return [f"By itself, the range of {wider:,} of {over.widened.size:,} {noun}s could be wider."]
+        of = f"{wider:,} of {over.widened.size:,} {noun}s"
+        return [f"By itself, the range of {of} could be wider."]
     names = over.agreement.consortium.names
     factors = ["any" if np.isinf(each) else f"{each:.3g}" for each in over.widened]
     each = ", ".join(f"{name} {factor}" for name, factor in zip(names, factors, strict=True))
