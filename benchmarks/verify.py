@@ -115,7 +115,7 @@ def verify_and_tell() -> None:
 
     from benchmarks.measure import peak_memory
     from fedaccord.ledger.lines import read
-    from fedaccord.protocol.audit import look_over
+    from fedaccord.protocol.verification import look_over
 
     start = perf_counter()
     with read(sys.argv[1]) as ledger:

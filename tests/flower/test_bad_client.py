@@ -26,12 +26,12 @@ from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import Ask, AskedReport, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.private import Private
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -225,7 +225,7 @@ def test_every_report_that_passes_can_be_worked_with(
             assert again is not None
             coordinator.take(again, clients(again))
         assert not list(ledger.entries(kind="fault"))
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
 
 
 # --- Memory --------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_one_huge_update_does_not_ruin_the_model(tmp_path: Path) -> None:
         (fault,) = ledger.entries(kind="fault")
         assert fault.body["reason"] == "has an update that is too long"
         assert fault.body["norm"] == pytest.approx(2e6)
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
     assert all(np.abs(array).max() < 1_000 for array in coordinator.model.values())
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.bad_node import ATTACKS
 from tests.flower.deployment import Deployment
 from tests.flower.test_deployment import prepared
@@ -118,7 +118,7 @@ def test_who_does_not_train_as_agreed_is_sent_no_model(attacked: Attacked, attac
 
 
 def test_the_ledger_and_the_honest_copies_agree(attacked: Attacked) -> None:
-    assert audit(attacked.entries) == []
+    assert wrong_in(attacked.entries) == []
     for name in HONEST:
         copy = load_entries(str(attacked.home / "clients" / name / "ledger.db"))
         assert contradictions(attacked.entries, copy) == []

@@ -20,14 +20,14 @@ from fedaccord.flower.client_file import FileClient, load_client_file
 from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.game.law import Law
-from fedaccord.ledger.chain import canonical
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.terms import load_terms, read_terms
+from fedaccord.protocol.verification import wrong_in
+from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import (
     ledger_at,
     privates_of,
@@ -59,7 +59,7 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
         assert verdicts(ledger, 1) == {"a": "kept", "b": "deviation", "c": "kept"}
         assert set(verdicts(ledger, 2).values()) == {"kept"}
     server = load_entries(str(tmp_path / "ledger.db"))
-    assert audit(server) == []
+    assert wrong_in(server) == []
     for name in NAMES:
         copy = load_entries(str(home / "clients" / name / "ledger.db"))
         assert contradictions(server, copy) == []

@@ -12,9 +12,9 @@ from fedaccord.flower.keys import make_certificates, make_node_key
 from fedaccord.flower.public_terms import UnreportedKind, public_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.private import Private
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
 
@@ -96,7 +96,7 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
 def check_ledgers(home: Path) -> None:
     """Two slots under the terms that were signed, and one without any client."""
     server = load_entries(str(home / "ledger.db"))
-    assert audit(server) == []
+    assert wrong_in(server) == []
     assert [e.body["agrees"] for e in server if e.kind == "consent"] == [True, False, True]
     phases = [e.body["phase"] for e in server if e.kind == "slot"]
     assert phases == ["cooperating", "punishing", "punishing"]
@@ -150,7 +150,7 @@ def test_a_suspension_across_processes(kind: Any, tmp_path: Path) -> None:
         assert models["b"].read_bytes() == models["a"].read_bytes()
 
     server = load_entries(str(home / "ledger.db"))
-    assert audit(server) == []
+    assert wrong_in(server) == []
     verdicts = [e.body["verdict"] for e in server if (e.kind, e.client) == ("verdict", "b")]
     assert verdicts == ["deviation", "suspended", "kept"]
     assert not [e for e in server if e.kind in ("fault", "absence")]

@@ -18,10 +18,10 @@ from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.flower.simulation import as_offered, simulate, terms_for, terms_of
 from fedaccord.game.law import Law
 from fedaccord.ledger.lines import load_entries
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.terms import load_terms, read_terms
+from fedaccord.protocol.verification import wrong_in
 from fedaccord.repeated.strategies import DeviateOnce
 from fedaccord.training.course import Course
 from fedaccord.training.task import Model, find_task
@@ -76,7 +76,7 @@ def test_a_slip_in_a_simulation(
     assert len(slot.rounds) == (2 if second else 0)
     assert slot.suspended == (("d",) if punishment == "suspension" else ())
     assert [record.total for record in slot.alone] == alone
-    assert audit(load_entries(str(path))) == []
+    assert wrong_in(load_entries(str(path))) == []
 
 
 def test_the_server_offers_what_is_shown(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
         run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 1)
         assert verdicts(ledger, 1) == {n: "deviation" if n == "d" else "kept" for n in "abcde"}
     server = load_entries(str(tmp_path / "ledger.db"))
-    assert audit(server) == []
+    assert wrong_in(server) == []
     for name in "abcde":
         copy = load_entries(str(home / "clients" / name / "ledger.db"))
         assert contradictions(server, copy) == []

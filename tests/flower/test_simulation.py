@@ -20,9 +20,9 @@ from fedaccord.flower.simulation import simulate, slips_in, terms_for, terms_of
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.lines import load_entries
 from fedaccord.numbers import FloatArray
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import digest, from_bytes
+from fedaccord.protocol.verification import wrong_in
 from fedaccord.repeated import DeviateOnce, play
 from fedaccord.training.course import Course, TrainingRun, train
 from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine
@@ -96,7 +96,7 @@ def test_the_same_as_training_in_one_process(
     given = contributions(ledger, 3, 4)
     assert given[1, 2] == 0
     assert_same(run, train(course, given, phases, seed=5, engine=PlainEngine()))
-    assert audit(load_entries(str(ledger))) == []
+    assert wrong_in(load_entries(str(ledger))) == []
 
 
 def test_contributions_become_as_many_examples_as_in_one_process(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_hundred_clients_on_ray(tmp_path: Path) -> None:
     arrays = {name: value.numpy() for name, value in here.parameters.items()}
     assert digest(from_bytes(model.read_bytes())) == digest(arrays)
     entries = load_entries(str(ledger))
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     assert [e.body["phase"] for e in entries if e.kind == "slot"] == ["cooperating", "punishing"]
     deviated = [e.client for e in entries if e.body.get("verdict") == "deviation"]
     assert deviated == ["client-40"]

@@ -14,11 +14,11 @@ from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.wire import unpack
 from fedaccord.ledger.store import Ledger
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, ledger_at, privates_of, terms_of, verdicts
 from tests.flower.grids import client_of
 
@@ -96,7 +96,7 @@ def test_from_its_slip_to_its_return_a_client_is_sent_no_array(tmp_path: Path) -
         assert [verdicts(ledger, slot)["c"] for slot in range(1, 5)] == [
             *("kept", "deviation", "suspended", "kept")
         ]
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
     # the model of round 1 of slot 2 was sent before anyone could know; from then on none is
     assert grid.with_arrays("c") == [*whole_slot(1), (2, "train", 1), *whole_slot(4)]
     for other in "ad":
@@ -118,7 +118,7 @@ def test_two_out_at_once_are_sent_none(tmp_path: Path) -> None:
         assert [n for n, verdict in verdicts(ledger, 2).items() if verdict == "suspended"] == [
             *("b", "c")
         ]
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
     for name in "bc":
         assert grid.with_arrays(name) == [(1, "train", 1), *whole_slot(3)]
 
@@ -136,7 +136,7 @@ def test_a_client_that_refuses_is_sent_no_array(
     grid, ledger, _ = on_grid(tmp_path / "ledger.db", terms, 2, impatient)
     with ledger:
         assert verdicts(ledger, 2)["b"] == "refused"
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
     assert grid.with_arrays("b") == []
     assert grid.with_arrays("d") == [*whole_slot(1), *whole_slot(2)]
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from fedaccord.ledger.chain import START, Entry, Fact, canonical, extend
+from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.ledger.lines import to_line
-from fedaccord.protocol.audit import audit, look_over_copy
 from fedaccord.protocol.copies import compare_copies, contradictions
+from fedaccord.protocol.verification import look_over_copy, wrong_in
+from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON
 from tests.flower.stories import SUSPENDING, TERMS, told
 from tests.protocol.postings import unreported
@@ -132,7 +133,7 @@ def test_any_server_ledger_is_verified_or_rejected(ledger: Path) -> None:
     server, _, _ = stories(ledger)
     facts, found = [entry.fact for entry in server], 0
     for chain in chains(facts):
-        problems = audit(chain)
+        problems = wrong_in(chain)
         assert len(problems) <= 1
         assert sentences(problems), problems
         found += len(problems)

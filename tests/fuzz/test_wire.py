@@ -24,10 +24,10 @@ from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import _reply
 from fedaccord.flower.wire import Unreadable
 from fedaccord.ledger.chain import START
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.guards import read_update, take_replies
 from fedaccord.protocol.messages import Ask, AskedTraining, Reply
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, verdicts
 from tests.flower.grids import NAMES, TERMS, grid_of, slots_on
 
@@ -171,7 +171,7 @@ def test_no_reply_behind_the_guards_harms_the_others(
             coordinator.take(ask, replies(ask))
         found = verdicts(ledger, 1)
         assert found["a"] == found["c"] == "kept"
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
         assert all(np.isfinite(array).all() for array in coordinator.model.values())
         Coordinator(TERMS, ledger, START_MODEL)  # a restarted server continues
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.ledger.chain import START, Chain, Entry, Fact, broken_links, canonical, extend
+from fedaccord.ledger.chain import START, Chain, Entry, Fact, broken_links, extend
+from fedaccord.signing.canonical import canonical
 
 TEXTS = st.text(max_size=8)
 BODIES = st.dictionaries(

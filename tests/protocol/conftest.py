@@ -1,4 +1,4 @@
-"""A story for the auditors."""
+"""A story for verifiers."""
 
 from pathlib import Path
 

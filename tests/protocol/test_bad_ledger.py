@@ -20,14 +20,15 @@ from benchmarks.measure import peak_memory
 from fedaccord.cli import app
 from fedaccord.cli.console import escaped
 from fedaccord.errors import FedaccordError
-from fedaccord.ledger.chain import START, Entry, Fact, broken_links, canonical, extend
+from fedaccord.ledger.chain import START, Entry, Fact, broken_links, extend
 from fedaccord.ledger.lines import load_entries, read, to_line
 from fedaccord.ledger.store import open_ledger
-from fedaccord.protocol.audit import audit, look_over_copy
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import digest, from_bytes, to_bytes
 from fedaccord.protocol.reasons import Reason, reason_of
+from fedaccord.protocol.verification import look_over_copy, wrong_in
+from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run
 from tests.flower.stories import NAMES, TERMS, inserted, instead, rewritten, told
 from tests.lies import lie
@@ -133,7 +134,7 @@ def test_an_unknown_key_is_refused(
 ) -> None:
     forged = rewritten(story[0], forge)
     assert broken_links(forged) == []
-    assert len(audit(forged)) == 1
+    assert len(wrong_in(forged)) == 1
 
 
 @lie(
@@ -171,7 +172,7 @@ def test_a_value_of_another_form_is_refused(
 ) -> None:
     forged = rewritten(story[0], forge)
     assert broken_links(forged) == []
-    assert len(audit(forged)) == 1
+    assert len(wrong_in(forged)) == 1
 
 
 @lie(
@@ -195,7 +196,7 @@ def test_a_time_that_goes_back_is_refused(
     facts = [entry.fact for entry in story[0]]
     first = list(extend(START, facts[:2], NOON))
     forged = [*first, *extend(first[-1].head, facts[2:], at)]
-    (found,) = audit(forged)
+    (found,) = wrong_in(forged)
     assert found.startswith(problem)
 
 
@@ -206,7 +207,7 @@ def test_a_clock_that_is_set_back_does_not_break_the_ledger(tmp_path: Path) -> N
         run(Coordinator(TERMS, ledger, START_MODEL), clients, 1)
     with open_ledger(tmp_path / "ledger.db", clock=lambda: "2020-01-01T00:00:00+00:00") as ledger:
         run(Coordinator(TERMS, ledger, START_MODEL), clients, 2)
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
 
 
 # --- Faults --------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def in_training(*facts: Fact) -> Callable[[Fact], list[Fact]]:
 def test_a_made_up_fault_is_refused(wrong: Fact, story: tuple[list[Entry], Clients]) -> None:
     forged = rewritten(story[0], in_training(wrong))
     assert len(forged) == len(story[0]) + 1
-    (problem,) = audit(forged)
+    (problem,) = wrong_in(forged)
     assert "(fault of slot " in problem
 
 
@@ -272,7 +273,7 @@ def test_a_made_up_fault_is_refused(wrong: Fact, story: tuple[list[Entry], Clien
 def test_a_fault_that_may_have_been_is_not_refused(
     right: Fact, story: tuple[list[Entry], Clients]
 ) -> None:
-    assert audit(rewritten(story[0], in_training(right))) == []
+    assert wrong_in(rewritten(story[0], in_training(right))) == []
 
 
 def test_a_fault_that_does_not_fit_the_answer_is_refused(tmp_path: Path) -> None:
@@ -283,11 +284,11 @@ def test_a_fault_that_does_not_fit_the_answer_is_refused(tmp_path: Path) -> None
         run(Coordinator(TERMS, ledger, START_MODEL), clients, 1)
         away = list(ledger.entries())
     twice = Fact("fault", 1, "c", {"stage": "report", "turn": 0, "reason": str(Reason.DUPLICATE)})
-    (problem,) = audit(rewritten(away, inserted(twice, after="report", slot=1, client="b")))
+    (problem,) = wrong_in(rewritten(away, inserted(twice, after="report", slot=1, client="b")))
     assert problem.endswith("does not fit what was refused of this client")
     entries, _ = told(tmp_path / "other.db")
     long = fault("c", reason=str(Reason.TOO_LONG), samples=1, norm=1e9)
-    (problem,) = audit(rewritten(entries, in_training(long)))
+    (problem,) = wrong_in(rewritten(entries, in_training(long)))
     assert problem.endswith("does not fit what was refused of this client")
 
 
@@ -349,7 +350,7 @@ EVIL = "\x1b[2J\x1b]0;pwned\x07\u202egnp.exe\u200b\x9b31m\r\n\u2028"
 
 @lie(
     "whoever has the file",
-    "put control characters into a ledger, to rewrite an auditor's terminal",
+    "put control characters into a ledger, to rewrite a reader's terminal",
     "show, verify and all errors escape what cannot be printed",
 )
 @pytest.mark.parametrize("options", [[], ["--format", "json"]])
@@ -388,7 +389,7 @@ def compressed(megabytes: int) -> bytes:
 @pytest.mark.slow
 @lie(
     "whoever has the file",
-    "store a small compressed model with a ledger, to fill an auditor's memory",
+    "store a small compressed model with a ledger, to fill a reader's memory",
     "models are stored uncompressed, and one that would grow is rejected before it is unpacked",
 )
 def test_a_compressed_model_is_refused_before_it_is_inflated(
@@ -499,8 +500,8 @@ def test_a_changed_index_is_found(small: Path) -> None:
     assert "Wrong: the file is damaged: " in result.stdout
 
 
-def test_replies_that_are_refused_pass_the_audit(tmp_path: Path) -> None:
-    """Whatever the guards write down, the auditor knows."""
+def test_replies_that_are_refused_are_verified(tmp_path: Path) -> None:
+    """Whatever the guards write down, the verifier knows."""
     clients = Clients(TERMS, privates_of(NAMES))
 
     def spoilt(ask: Ask) -> list[Reply]:
@@ -511,7 +512,7 @@ def test_replies_that_are_refused_pass_the_audit(tmp_path: Path) -> None:
 
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run(Coordinator(TERMS, ledger, START_MODEL), spoilt, 2)
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
         assert {e.body["reason"] for e in ledger.entries(kind="fault")} == {
             "has no content",
             "is a duplicate",
@@ -520,7 +521,7 @@ def test_replies_that_are_refused_pass_the_audit(tmp_path: Path) -> None:
         }
 
 
-def test_an_update_that_is_too_long_and_comes_twice_passes_the_audit(tmp_path: Path) -> None:
+def test_an_update_that_is_too_long_and_comes_twice_is_verified(tmp_path: Path) -> None:
     clients = Clients(TERMS, privates_of(NAMES))
 
     def spoilt(ask: Ask) -> list[Reply]:
@@ -532,7 +533,7 @@ def test_an_update_that_is_too_long_and_comes_twice_passes_the_audit(tmp_path: P
 
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run(Coordinator(TERMS, ledger, START_MODEL), spoilt, 1)
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
         reasons = [e.body["reason"] for e in ledger.entries(kind="fault") if e.client == "c"]
         assert {str(Reason.TOO_LONG), str(Reason.DUPLICATE)} <= set(reasons)
 

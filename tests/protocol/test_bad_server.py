@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.ledger.chain import GENESIS, Entry
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, Notebook, ledger_at, nudge, privates_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
@@ -145,7 +145,7 @@ def slot_of(path: Path, lie: Callable[[Ask, str], Ask]) -> tuple[list[Entry], Cl
 @pytest.mark.parametrize("stage", ["train", "settle"])
 def test_another_model_for_one_client_shows_in_its_copy(stage: str, tmp_path: Path) -> None:
     entries, clients = slot_of(tmp_path / "l.db", to_a(stage, OTHER_MODEL, honest_digest=False))
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     found = contradictions(entries, clients.copies["a"].written)
     assert found
     assert all("the server told something else than its ledger says" in one for one in found)
@@ -174,7 +174,7 @@ def test_a_model_that_is_not_the_one_that_was_told_is_refused(stage: str, tmp_pa
 def test_a_made_up_update_shows_in_the_copy(tmp_path: Path) -> None:
     entries, clients = told(tmp_path / "ledger.db")
     forged = rewritten(entries, instead("contribution", 1, "a", update="f" * 64))
-    assert audit(forged) == []
+    assert wrong_in(forged) == []
     found = contradictions(forged, clients.copies["a"].written)
     assert any("the server wrote down something else" in problem for problem in found)
 
@@ -187,7 +187,7 @@ def test_a_made_up_update_shows_in_the_copy(tmp_path: Path) -> None:
 def test_a_false_bound_does_not_verify(tmp_path: Path) -> None:
     entries, _ = slot_of(tmp_path / "ledger.db", lambda ask, _: ask)
     forged = rewritten(entries, instead("contribution", 1, "a", norm=1e9))
-    (problem,) = audit(forged)
+    (problem,) = wrong_in(forged)
     assert "was judged by another bound than the terms'" in problem
 
 

@@ -18,7 +18,6 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.chain import Fact
 from fedaccord.mechanisms.clock import best_shares, serial_shares
 from fedaccord.protocol import facts
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.clock import goes_on
 from fedaccord.protocol.conclusions import due
 from fedaccord.protocol.coordinator import Coordinator
@@ -29,6 +28,7 @@ from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -319,8 +319,8 @@ FORGED: dict[str, Callable[[Fact], Any]] = {
 @pytest.mark.parametrize("forgery", FORGED)
 def test_verify_replays_the_clock(forgery: str, kind: str, path: Path) -> None:
     entries, _ = story(path, kind)
-    assert audit(entries) == []
-    assert audit(rewritten(entries, FORGED[forgery]))
+    assert wrong_in(entries) == []
+    assert wrong_in(rewritten(entries, FORGED[forgery]))
 
 
 @lie(
@@ -343,7 +343,7 @@ def test_a_stop_that_nobody_said_is_exposed_by_a_copy(path: Path) -> None:
     with ledger_at(path) as ledger:
         run(Coordinator(rules, ledger, START_MODEL), forges, 1)
         entries = list(ledger.entries())
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     (found,) = contradictions(entries, sent.clients.copies["c"].written)
     assert "the server wrote down something else" in found
 
@@ -460,7 +460,7 @@ def test_a_bad_answer_to_the_clock_is_a_fault(bad: str, path: Path) -> None:
         run(Coordinator(rules, ledger, START_MODEL), replies, 1)
         assert [e.client for e in ledger.entries(kind="fault")] == ["b"]
         assert verdicts(ledger, 1) == {n: "absence" if n == "b" else "kept" for n in NAMES}
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
 
 
 def test_the_first_of_two_answers_counts(path: Path) -> None:
@@ -497,7 +497,7 @@ def test_more_than_the_share_does_not_count(kind: str, path: Path) -> None:
         entries = list(ledger.entries())
     assert sent.models_to("b") == [(1, "train", 1)]
     forged = rewritten(entries, instead("contribution", 1, "a", samples=40))
-    assert "than its share" in audit(forged)[0]
+    assert "than its share" in wrong_in(forged)[0]
 
 
 def test_the_model_of_a_tier_must_be_the_one_that_was_told(path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from fedaccord.ledger.chain import Entry, Fact
 from fedaccord.ledger.lines import to_line
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import compare_copies, contradictions
 from fedaccord.protocol.messages import Ask
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 from tests.lies import lie
@@ -74,7 +74,7 @@ def forked(folder: Path) -> tuple[Clients, list[list[Entry]]]:
 )
 def test_a_fork_is_found_without_the_server(tmp_path: Path) -> None:
     clients, ledgers = forked(tmp_path)
-    assert [audit(ledger) for ledger in ledgers] == [[], []]
+    assert [wrong_in(ledger) for ledger in ledgers] == [[], []]
     assert contradictions(ledgers[0], clients.copies["a"].written) == []
     assert contradictions(ledgers[1], clients.copies["c"].written) == []
     found = compare_copies(stories(clients, "a", "c")).contradictions

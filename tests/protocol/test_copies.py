@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, canonical, extend
-from fedaccord.protocol.audit import audit
+from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, extend
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask
+from fedaccord.protocol.verification import wrong_in
+from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, instead, rewritten, telling, told
 
@@ -34,7 +35,7 @@ def test_a_rewritten_past_contradicts_the_copies(
         return fact
 
     forged = rewritten(entries, as_if)
-    assert audit(forged) == []
+    assert wrong_in(forged) == []
     found = contradictions(forged, clients.copies["a"].written)
     assert any("the server wrote down something else" in problem for problem in found)
     found = contradictions(forged, clients.copies["c"].written)
@@ -90,7 +91,7 @@ def test_a_server_that_tells_a_client_something_else_than_it_wrote_is_found(
     lie: Callable[[Ask], Ask], tmp_path: Path
 ) -> None:
     entries, clients = told(tmp_path / "ledger.db", lie=lie)
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     found = contradictions(entries, clients.copies["a"].written)
     assert found
     assert all(problem.startswith("a's entry ") for problem in found)
@@ -118,7 +119,7 @@ def test_a_false_place_in_a_punishment_is_found(content: dict[str, Any], tmp_pat
         return telling(ask, "c", **content) if in_punishment else ask
 
     entries, clients = told(tmp_path / "ledger.db", slots=2, lie=lie)
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     found = contradictions(entries, clients.copies["c"].written)
     assert len(found) == TERMS.rounds
     assert all("(contribution of slot 2)" in problem for problem in found)
@@ -177,7 +178,7 @@ def test_what_the_server_invents_contradicts_the_clients(
     false = first._replace(text=canonical({**first.body, "samples": 0}))
     both = [*entries[: about_a[0]], false, *entries[about_a[0] :]]
     assert any("wrote down something else" in problem for problem in contradictions(both, copy))
-    assert audit(list(extend(START, [entry.fact for entry in both], NOON)))
+    assert wrong_in(list(extend(START, [entry.fact for entry in both], NOON)))
 
     unsaid = [e for e in copy if (e.kind, e.slot) != ("contribution", 1)]
     found = contradictions(entries, unsaid)
@@ -195,7 +196,7 @@ def test_an_end_that_was_cut_off_contradicts_the_clients(
 ) -> None:
     entries, clients = story
     cut = [entry for entry in entries if entry.slot < 3]
-    assert audit(cut) == []
+    assert wrong_in(cut) == []
     assert contradictions(cut, clients.copies["a"].written)
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.store import Moment
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.messages import Ask, Reply
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.protocol.postings import unreported
 
@@ -124,7 +124,7 @@ def unkilled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_killed_at_every_moment_of_every_commit(unkilled: Unkilled, tmp_path: Path) -> None:
     terms, moments, entries, model = unkilled
     assert moments >= 100
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     for moment in range(1, moments + 1):
         folder = tmp_path / str(moment)
         assert in_child(folder, terms, killed_at=moment)

@@ -15,7 +15,6 @@ from fedaccord.errors import InvalidInput
 from fedaccord.flower.app_directory import shared_terms, terms_text
 from fedaccord.game.law import Law
 from fedaccord.ledger.chain import Fact
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.law import MOST_TERMS, LawTerms, law_in_terms
@@ -23,6 +22,7 @@ from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.standing import own_equilibrium, standings_of
 from fedaccord.protocol.terms import Terms, load_terms
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -100,7 +100,7 @@ def test_the_agreement_of_a_measured_law(path: Path) -> None:
         offers = {e.client: e.body["contribution"] for e in ledger.entries(kind="offer")}
         assert offers == {"a": 312, "b": 223, "c": 201, "d": 193, "e": 101, "f": 134}
         assert set(verdicts(ledger, 1).values()) == {"kept"}
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
 
 
 # --- A slot in which nobody trains ---------------------------------------------------------
@@ -319,7 +319,7 @@ def test_whatever_the_terms_let_through_can_be_worked_with(
     with ledger_at(tmp_path_factory.mktemp("wild") / "ledger.db") as ledger:
         run(Coordinator(rules, ledger, START_MODEL), Clients(rules, privates), 1)
         assert list(ledger.entries(kind="fault")) == []
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
 
 
 # --- Lies ----------------------------------------------------------------------------------
@@ -350,9 +350,9 @@ def test_another_law_in_the_ledger_is_found(path: Path) -> None:
     sent = Sent(rules)
     with played(path, sent, rules, 1) as ledger:
         entries = list(ledger.entries())
-    assert "(rank of slot 1)" in audit(rewritten(entries, with_value(7.4)))[0]
+    assert "(rank of slot 1)" in wrong_in(rewritten(entries, with_value(7.4)))[0]
     tiny = rewritten(entries, with_value(float(np.nextafter(7.5, 8.0))))
-    assert audit(tiny) == []  # nothing follows from the last bit
+    assert wrong_in(tiny) == []  # nothing follows from the last bit
     copy = sent.clients.copies["a"].written
     assert contradictions(entries, copy) == []
     assert contradictions(tiny, copy) != []

@@ -22,10 +22,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Entry, broken_links
 from fedaccord.ledger.store import Moment
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 
 NAMES = ("a", "b", "c")
@@ -216,7 +216,7 @@ class Slots(RuleBasedStateMachine):
         assert broken_links(self.known) == []
 
     def all_of_it_follows(self) -> None:
-        assert audit(self.known) == []
+        assert wrong_in(self.known) == []
         for copy in self.clients.copies.values():
             if copy.written:  # by who was never asked, nothing is
                 assert contradictions(self.known, copy.written) == []

@@ -11,11 +11,11 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.store import Ledger
-from fedaccord.protocol.audit import audit, look_over
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import digest
+from fedaccord.protocol.verification import look_over, wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -183,7 +183,7 @@ def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
         run(coordinator, clients, 3)
         entries = list(ledger.entries())
     forged = rewritten(entries, instead("decision", 3, None, accepted=True))
-    assert any("does not follow from the entries before it" in p for p in audit(forged))
+    assert any("does not follow from the entries before it" in p for p in wrong_in(forged))
 
 
 @lie(
@@ -206,7 +206,7 @@ def test_a_made_up_consent_shows_in_the_copy(tmp_path: Path) -> None:
         run_with(coordinator, flattering)
         entries: list[Entry] = list(ledger.entries())
         assert kinds(ledger, 3)[-1] == "decision"
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     (problem,) = contradictions(entries, clients.copies["b"].written)
     assert "the server wrote down something else" in problem
     assert contradictions(entries, clients.copies["a"].written) == []

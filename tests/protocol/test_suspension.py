@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fedaccord.protocol import conclusions
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import compare_copies, contradictions
 from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import digest
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     ledger_at,
@@ -331,7 +331,7 @@ def test_the_others_finish_the_slot_of_a_slip(
         check(ledger, sent)
 
 
-# --- The audit -----------------------------------------------------------------------------
+# --- Verification ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -353,8 +353,8 @@ def test_verify_works_it_out_again(forge: Callable[..., Any], path: Path) -> Non
     sent = Sent(rules, {"c": {1: 0}})
     with played(path, sent, rules, 3) as ledger:
         entries = list(ledger.entries())
-    assert audit(entries) == []
-    (problem,) = audit(rewritten(entries, forge))
+    assert wrong_in(entries) == []
+    (problem,) = wrong_in(rewritten(entries, forge))
     assert "entry" in problem
 
 
@@ -371,7 +371,7 @@ def test_an_honest_client_is_not_suspended_by_a_verdict(path: Path) -> None:
     with played(path, Sent(rules), rules, 1) as ledger:
         entries = list(ledger.entries())
     slander = instead("verdict", 1, "a", verdict="deviation")
-    (problem,) = audit(rewritten(entries, slander))
+    (problem,) = wrong_in(rewritten(entries, slander))
     assert "does not follow from the entries before it" in problem
 
 
@@ -396,7 +396,7 @@ def test_a_made_up_slip_shows_in_the_copy_of_the_accused(path: Path) -> None:
         run(Coordinator(rules, ledger, START_MODEL), slandered, 2)
         assert out(ledger)[0] == {"a": (1, 1)}
         entries = list(ledger.entries())
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     found = contradictions(entries, sent.clients.copies["a"].written)
     assert any("the server wrote down something else" in problem for problem in found)
     told = [e.body for e in sent.clients.copies["a"].written if e.kind == "settlement"]
@@ -428,7 +428,7 @@ def test_a_suspended_client_takes_no_part_and_no_model(path: Path) -> None:
         entries = list(ledger.entries())
     (absent,) = (e.fact for e in entries if (e.kind, e.slot, e.client) == ("report", 1, "c"))
     extra = inserted(absent._replace(slot=2), after="report", slot=2, client="b")
-    (problem,) = audit(rewritten(entries, extra))
+    (problem,) = wrong_in(rewritten(entries, extra))
     assert "comes from a client that was not asked" in problem
     sent, ask = asked_in(path.with_name("other.db"), 2, "settle")
     assert ask.parameters is not None
@@ -487,5 +487,5 @@ def test_nobody_worse_is_kept_by_the_server_and_checked_by_everyone(
         answers = [e.body["accepts"] for e in ledger.entries(kind="answer")]
         entries = list(ledger.entries())
     assert not all(answers)  # whoever would pay more refuses
-    (problem,) = audit(entries)
+    (problem,) = wrong_in(entries)
     assert "under which somebody would pay more than at the equilibrium" in problem

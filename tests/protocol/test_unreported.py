@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.store import Ledger
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Ask, Refusal, Reply
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -103,7 +103,7 @@ def test_a_ratio_that_a_client_sends_all_the_same_is_not_written_down(path: Path
     with ledger_at(path) as ledger:
         run(Coordinator(rules, ledger, START_MODEL), chatty, 1)
         assert [entry.body for entry in ledger.entries(kind="presence")] == [{}] * 5
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
 
 
 @lie(
@@ -235,7 +235,7 @@ FORGED: dict[str, Callable[[Any], Any]] = {
 def test_verify_finds_what_is_not_posted(forgery: str, path: Path) -> None:
     rules = unreported("everything")
     with played(path, Sent(rules), rules, 1) as ledger:
-        assert audit(rewritten(list(ledger.entries()), FORGED[forgery]))
+        assert wrong_in(rewritten(list(ledger.entries()), FORGED[forgery]))
 
 
 def test_a_presence_where_reports_are_asked_for_is_found(path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_presence_where_reports_are_asked_for_is_found(path: Path) -> None:
         entries,
         lambda fact: fact._replace(kind="presence", body={}) if fact == first.fact else fact,
     )
-    assert audit(forged)
+    assert wrong_in(forged)
 
 
 @lie(
@@ -262,7 +262,7 @@ def test_other_public_numbers_are_other_terms(path: Path) -> None:
     assert rules.digest != other.digest
     sent = Sent(rules)  # what the clients signed
     with played(path, sent, other, 1) as ledger:
-        assert audit(ledger.entries()) == []
+        assert wrong_in(ledger.entries()) == []
         assert verdicts(ledger, 1)["b"] == "refused"
         found = contradictions(ledger.entries(), sent.clients.copies["a"].written)
         assert found
@@ -286,7 +286,7 @@ def test_inserted_clock_entries_are_found(path: Path) -> None:
         entries = list(ledger.entries())
     last = next(e for e in entries if (e.kind, e.client) == ("presence", "e")).fact
     stray = last._replace(kind="stay", body={"turn": 1, "stays": True})
-    assert audit(rewritten(entries, inserted(stray, after="presence", slot=1, client="e")))
+    assert wrong_in(rewritten(entries, inserted(stray, after="presence", slot=1, client="e")))
 
 
 @settings(max_examples=80, deadline=None)

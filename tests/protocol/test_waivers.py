@@ -7,10 +7,10 @@ import pytest
 
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import Fact
-from fedaccord.protocol.audit import audit
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import Refusal
+from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,
     run,
@@ -220,7 +220,7 @@ def test_a_waiver_without_consent_does_not_verify(path: Path) -> None:
         coordinator.propose_return("c", "three are enough")
         run(coordinator, sent, 1)
         entries = list(ledger.entries())
-    (problem,) = audit(rewritten(entries, instead("decision", 1, accepted=True)))
+    (problem,) = wrong_in(rewritten(entries, instead("decision", 1, accepted=True)))
     assert "does not follow from the entries before it" in problem
 
 
@@ -245,7 +245,7 @@ def test_a_made_up_consent_shows_in_the_copy(path: Path) -> None:
         return fact._replace(body={**fact.body, **changed}) if decided else fact
 
     forged = rewritten(entries, forge)
-    assert audit(forged) == []
+    assert wrong_in(forged) == []
     found = contradictions(forged, sent.clients.copies["e"].written)
     assert any("the server wrote down something else" in problem for problem in found)
 
@@ -287,7 +287,7 @@ def test_nothing_is_proposed_by_terms_that_nobody_sees(path: Path) -> None:
         with pytest.raises(InvalidInput, match="the terms are new"):
             server.propose_rollback(0, "by other terms")
     forged = rewritten(entries, lambda fact: [new, fact] if fact.kind == "proposal" else fact)
-    (problem,) = audit(forged)
+    (problem,) = wrong_in(forged)
     assert "is decided by terms under which no slot was begun yet" in problem
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 
 from fedaccord.errors import FedaccordError
-from fedaccord.ledger.chain import canonical
 from fedaccord.protocol.parameters import Arrays, array_from_bytes, check_names
 from fedaccord.protocol.reasons import Reason
+from fedaccord.signing.canonical import canonical
 
 _BODY, _ARRAYS = "fedaccord", "arrays"
 

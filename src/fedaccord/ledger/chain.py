@@ -20,6 +20,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple
 
 from fedaccord.errors import LISTED_PROBLEMS
+from fedaccord.signing.canonical import canonical
 
 GENESIS = "0" * 64
 """What the first entry has for the digest of the one before it."""
@@ -87,15 +88,7 @@ class Checkpoint(NamedTuple):
     parameters: bytes
 
 
-_CANONICAL = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-)
 _READ = json.JSONDecoder().decode
-
-
-def canonical(value: Any) -> str:
-    """JSON in the one form that is hashed; NaN and infinity are not allowed."""
-    return _CANONICAL.encode(value)
 
 
 def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:

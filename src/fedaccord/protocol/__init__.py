@@ -2,6 +2,7 @@
 
 It depends on neither Flower nor a network. The server's half (`coordinator`) says what to ask and
 is given the replies, the client's half (`participant`) is given a question and returns an answer,
-and `audit` works everything out again from a ledger. What they exchange and write down are records
-(`messages`, `facts`, `notes`); everything that the server knows (`state`) it reads from its ledger.
+and `verification` works everything out again from a ledger. What they exchange and write down are
+records (`messages`, `facts`, `notes`); everything that the server knows (`state`) it reads from its
+ledger.
 """

@@ -14,7 +14,6 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Checkpoint
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
-from fedaccord.protocol.audit import look_over_end
 from fedaccord.protocol.conclusions import due, equilibrium_of
 from fedaccord.protocol.guards import take_round
 from fedaccord.protocol.messages import FORMAT, Ask, Motion, Reply, check_reason
@@ -23,6 +22,7 @@ from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.rounds import enough_to_average, most_of
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.verification import look_over_end
 
 
 class Coordinator:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fedaccord.ledger.chain import Entry
 from fedaccord.protocol import facts, notes
-from fedaccord.protocol.auditor import ANSWERS, NONSENSE, in_brief, same
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
+from fedaccord.protocol.verifier import ANSWERS, NONSENSE, in_brief, same
 
 EMPTY = "it has no entries"
 

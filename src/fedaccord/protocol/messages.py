@@ -31,11 +31,12 @@ from pydantic import (
 
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.ledger.chain import Head, canonical
+from fedaccord.ledger.chain import Head
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_SAMPLES, Count
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.standing import Standing
 from fedaccord.protocol.terms import AgreementKind, Terms
+from fedaccord.signing.canonical import canonical
 
 FORMAT = 3
 """The version of everything below, of the facts in a ledger and of the notes in a copy."""

@@ -47,7 +47,7 @@ from fedaccord.protocol.unreported import posted_told
 class Contents(Mapping[str, Asked]):
     """Whom to ask, and what each of them is told: a record that is made when it is looked at.
 
-    An auditor follows questions to many clients, and looks at few of these records.
+    A verifier follows questions to many clients, and looks at few of these records.
     """
 
     def __init__(self, names: Iterable[str], tell: Callable[[str], Asked]) -> None:

@@ -1,6 +1,6 @@
 """Why a reply is refused: every reason that a fault in the ledger can give.
 
-The server writes no others, so an auditor recognises a fault that our server did not write. What is
+The server writes no others, so a verifier recognises a fault that our server did not write. What is
 in braces differs from case to case.
 
 >>> Reason.ABOVE.format(field="samples", most=40)

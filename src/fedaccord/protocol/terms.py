@@ -32,11 +32,11 @@ from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.game.law import Law
-from fedaccord.ledger.chain import canonical
 from fedaccord.protocol.law import LawTerms
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_STEPS, Count
 from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.protocol.posted import PublicNumbers, who_would_slip
+from fedaccord.signing.canonical import canonical
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

@@ -113,12 +113,12 @@ def verify(
     The exit code is 0 if everything is in order, and 1 if not.
     """
     from fedaccord.numbers import count
-    from fedaccord.protocol import audit
+    from fedaccord.protocol import verification
 
     with working("Verifying"), ExitStack() as stack:
         found = stack.enter_context(_reading(place))
         copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
-        result = audit.verify(found, copies)
+        result = verification.verify(found, copies)
     chain, problems = result.chain, result.problems
     head = chain.head.digest if chain.length else None
     if output_format == "json":
@@ -162,7 +162,7 @@ def compare(
 
     The exit code is 0 if they agree, and 1 if they do not or one of them was changed.
     """
-    from fedaccord.protocol import audit
+    from fedaccord.protocol import verification
     from fedaccord.protocol.copies import UNSEEN
 
     if len(copies) < 2:
@@ -171,7 +171,7 @@ def compare(
         raise InvalidInput("the same copy is named twice")
     with working("Comparing"), ExitStack() as stack:
         found = {_shown(place): stack.enter_context(_reading(place)) for place in copies}
-        result = audit.compare(found)
+        result = verification.compare(found)
     problems, comparison = result.problems, result.comparison
     if output_format == "json":
         record = {

@@ -14,21 +14,21 @@ from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import GENESIS, Checkpoint, Entry, Fact, broken_links
 from fedaccord.ledger.store import Moment
 from fedaccord.protocol import conclusions as steps
-from fedaccord.protocol.audit import audit, look_over
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.messages import FORMAT, Ask, Reply
 from fedaccord.protocol.parameters import to_bytes
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, read_terms
+from fedaccord.protocol.verification import look_over, wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 from tests.flower.stories import NAMES, TERMS, inserted, instead, left_out, rewritten, twice
 
 
 def test_the_truth_passes(story: tuple[list[Entry], Clients]) -> None:
     entries, clients = story
-    assert audit(entries) == []
-    assert audit([]) == ["it has no entries"]
+    assert wrong_in(entries) == []
+    assert wrong_in([]) == ["it has no entries"]
     for copy in clients.copies.values():
         assert contradictions(entries, copy.written) == []
 
@@ -117,13 +117,13 @@ def test_what_does_not_follow_is_found(
     forged = rewritten(story[0], forge)
     assert forged != story[0]
     assert broken_links(forged) == []
-    assert len(audit(forged)) == 1
+    assert len(wrong_in(forged)) == 1
 
 
 @pytest.mark.parametrize("rule", ["rounds", "punishment_slots"])
 def test_terms_out_of_range_are_rejected(rule: str, story: tuple[list[Entry], Clients]) -> None:
     terms = TERMS.model_dump(mode="json") | {rule: 10**400}
-    (problem,) = audit(rewritten(story[0], instead("terms", 0, terms=terms)))
+    (problem,) = wrong_in(rewritten(story[0], instead("terms", 0, terms=terms)))
     assert problem.endswith(f"has something else for terms.{rule} than belongs there")
     with pytest.raises(InvalidInput, match=f"{rule}: "):
         read_terms(terms, "test")
@@ -145,7 +145,7 @@ def test_terms_cannot_change_within_a_slot(tmp_path: Path) -> None:
             return fact._replace(body={**fact.body, "phase": "cooperating", "slots_left": 0})
         return instead("verdict", 1, "b", verdict="kept")(fact)
 
-    (problem,) = audit(rewritten(entries, forge))
+    (problem,) = wrong_in(rewritten(entries, forge))
     assert problem.endswith("changes the terms of a slot that was begun")
 
 
@@ -153,7 +153,7 @@ def test_an_agreement_that_is_kept_from_the_clients_is_found(
     story: tuple[list[Entry], Clients],
 ) -> None:
     none = instead("agreement", 1, exists=False, total=None, reason="not patient enough")
-    (problem,) = audit(rewritten(story[0], none))
+    (problem,) = wrong_in(rewritten(story[0], none))
     assert problem.endswith("says that there is no agreement, but there is one")
 
 
@@ -200,9 +200,9 @@ def test_offers_by_other_terms_than_were_signed_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, terms = tmp_path / "ledger.db", terms_of(**signed)
-    (found,) = audit(offering(path, monkeypatch, terms, terms_of(**solved)))
+    (found,) = wrong_in(offering(path, monkeypatch, terms, terms_of(**solved)))
     assert found.endswith(problem)
-    assert audit(offering(tmp_path / "honest.db", monkeypatch, terms, terms)) == []
+    assert wrong_in(offering(tmp_path / "honest.db", monkeypatch, terms, terms)) == []
 
 
 @settings(max_examples=15, deadline=None)
@@ -238,7 +238,7 @@ def test_an_honest_server_is_never_accused(
     with TemporaryDirectory() as folder, ledger_at(Path(folder, "ledger.db")) as ledger:
         run(Coordinator(terms, ledger, START_MODEL), clients, 1)
         entries = list(ledger.entries())
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
     for copy in clients.copies.values():
         assert contradictions(entries, copy.written) == []
     (agreement,) = (entry.body for entry in entries if entry.kind == "agreement")
@@ -265,7 +265,7 @@ def test_a_cut_within_what_is_written_at_once_is_found(tmp_path: Path) -> None:
         entries = list(ledger.entries())
     assert {"fault", "absence", "offer", "round"} <= {entry.kind for entry in entries}
     for end in range(1, len(entries) + 1):
-        assert (audit(entries[:end]) == []) == (end in whole), entries[end - 1]
+        assert (wrong_in(entries[:end]) == []) == (end in whole), entries[end - 1]
 
 
 def test_a_model_that_changes_without_an_average_is_found(tmp_path: Path) -> None:
@@ -277,8 +277,8 @@ def test_a_model_that_changes_without_an_average_is_found(tmp_path: Path) -> Non
     with ledger_at(tmp_path / "ledger.db") as ledger:
         run(Coordinator(TERMS, ledger, START_MODEL), nobody_trains, 1)
         entries = list(ledger.entries())
-    assert audit(entries) == []
-    (problem,) = audit(rewritten(entries, instead("round", 1, model=GENESIS)))
+    assert wrong_in(entries) == []
+    (problem,) = wrong_in(rewritten(entries, instead("round", 1, model=GENESIS)))
     assert problem.endswith("has another model, though nothing was averaged")
 
 
@@ -293,7 +293,7 @@ def test_faults_of_unknown_nodes_have_no_consequences(tmp_path: Path) -> None:
         run(Coordinator(TERMS, ledger, START_MODEL), and_a_stranger, 2)
         entries = list(ledger.entries())
     assert sum(entry.kind == "fault" for entry in entries) >= 5
-    assert audit(entries) == []
+    assert wrong_in(entries) == []
 
 
 def test_the_model_beside_the_ledger(story: tuple[list[Entry], Clients]) -> None:

@@ -1,8 +1,8 @@
-"""Auditing a ledger: is what it says what its own reports and contributions lead to?
+"""Verifying a ledger: is what it says what its own reports and contributions lead to?
 
-A chain can be intact and still say something false, if its writer does. So an audit works out again
-whatever the server worked out: it certifies each agreement from the clients' reports, and compares
-what was played, every rank, every verdict, every phase. Clients' copies are the last witnesses.
+A chain can be intact and still say something false, if its writer does. So verifying means to work
+out again whatever the server worked out: it certifies each agreement from the clients' reports, and
+compares what was played, every rank, every verdict, every phase. Clients' copies are the last witnesses.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Chain, Checkpoint, Entry, Fact, Head
 from fedaccord.ledger.lines import Reading
 from fedaccord.protocol import facts, notes
-from fedaccord.protocol.auditor import NONSENSE, Auditor, in_brief
 from fedaccord.protocol.copies import EMPTY, CopyComparison, compare_copies, contradictions_of_many
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.state import State
+from fedaccord.protocol.verifier import NONSENSE, Verifier, in_brief
 
 What = Literal["the server's ledger", "a client's copy", "part of a ledger", "an empty ledger"]
 
@@ -30,7 +30,7 @@ class Findings:
     """What is wrong, in words; none if everything follows."""
 
 
-def audit(entries: Iterable[Entry]) -> list[str]:
+def wrong_in(entries: Iterable[Entry]) -> list[str]:
     """What is wrong with a server's ledger, in words; nothing if everything follows."""
     return look_over(entries).problems
 
@@ -48,7 +48,7 @@ def look_over_end(
     Entries before the number `last_slot` are read, but not recomputed.
     """
     server = _Server(models, believed=last_slot)
-    return _go_through(entries, server), server.auditor.state
+    return _go_through(entries, server), server.verifier.state
 
 
 def look_over_copy(entries: Iterable[Entry]) -> Findings:
@@ -95,7 +95,7 @@ class _Server:
     """Reads a server's ledger, and looks for the models that are stored with it."""
 
     def __init__(self, models: Sequence[Checkpoint] | None, believed: int) -> None:
-        self.auditor = Auditor()
+        self.verifier = Verifier()
         self._believed = believed
         self._models = models
         self._slots = {model.number: model.slot for model in models or ()}
@@ -110,8 +110,8 @@ class _Server:
     def look_at(self, number: int, fact: Fact) -> str | None:
         record = facts.read_fact(fact)
         if number < self._believed:
-            self.auditor.state.apply(record)
-        elif (problem := self.auditor.look_at(record)) is not None:
+            self.verifier.state.apply(record)
+        elif (problem := self.verifier.look_at(record)) is not None:
             return problem
         if number in self._digests and self._is_named(number, fact):
             self._named.add(number)
@@ -123,12 +123,12 @@ class _Server:
         The model of a decision to go back is the one that the next slot begins with.
         """
         made = fact.slot + 1 if fact.kind == "decision" else fact.slot
-        latest = self.auditor.state.model
+        latest = self.verifier.state.model
         return self._slots[number] == made and self._digests[number] == latest
 
     def end(self) -> str | None:
         try:
-            if (problem := self.auditor.end()) is not None:
+            if (problem := self.verifier.end()) is not None:
                 return f"it {problem}"
         except NONSENSE as error:
             return f"its end makes no sense: {in_brief(error)}"
@@ -140,7 +140,7 @@ class _Server:
             return "the model stored with it cannot be read"
         if self._named != self._digests.keys():
             return "the model stored with it is not the one that it names"
-        latest = self.auditor.state.model
+        latest = self.verifier.state.model
         if latest is not None and latest not in self._digests.values():
             return "the model that it names is not stored with it"
         return None

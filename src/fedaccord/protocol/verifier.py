@@ -67,7 +67,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-class Auditor:
+class Verifier:
     """Knows what the ledger says so far, and what must come next."""
 
     def __init__(self) -> None:
