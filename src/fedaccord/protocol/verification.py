@@ -2,7 +2,8 @@
 
 A chain can be intact and still say something false, if its writer does. So verifying means to work
 out again whatever the server worked out: it certifies each agreement from the clients' reports, and
-compares what was played, every rank, every verdict, every phase. Clients' copies are the last witnesses.
+compares what was played, every rank, every verdict, every phase. Clients' copies are the last
+witnesses.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
