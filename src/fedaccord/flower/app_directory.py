@@ -202,6 +202,7 @@ def terms_text(terms: Terms) -> str:
     given = terms.model_dump(mode="json")
     training, law, public = given.pop("training"), given.pop("law", None), given.pop("public", {})
     given.pop("reports", None)
+    keys = given.pop("keys", None)
     lines = ["# What everyone in the consortium has signed. Nothing in here is secret.", ""]
     for key, value in given.items():
         if key == "agreement":
@@ -213,6 +214,8 @@ def terms_text(terms: Terms) -> str:
     for name, numbers in public.items():
         lines += ["", f"[public.{_toml(name)}]"]
         lines += [_line(key, value) for key, value in numbers.items()]
+    if keys is not None:
+        lines += _key_lines(keys)
     return "\n".join(lines) + "\n"
 
 
@@ -232,6 +235,16 @@ _ABOUT_REPORTS = {
 _TELLS = """\
 # Whether the server also learns the discount factor, and can take it into account in its offer.
 tell_discount_factor = """
+
+
+def _key_lines(keys: dict[str, Any]) -> list[str]:
+    """Everybody's public key, and how keys were replaced."""
+    lines = ["", "# With these, anyone can check who said what.", "[keys]"]
+    lines.append(_line("server", keys.pop("server")))
+    for table, values in keys.items():
+        lines += ["", f"[keys.{table}]"]
+        lines += [f"{_toml(name)} = {_toml(value)}" for name, value in values.items()]
+    return lines
 
 
 def _law_lines(law: dict[str, Any]) -> list[str]:

@@ -186,6 +186,7 @@ def _lines(terms: Terms) -> dict[str, Any]:
         for name, numbers in rules.pop("public", {}).items()
         for key, value in numbers.items()
     }
+    public |= {f"keys.{table}": value for table, value in rules.pop("keys", {}).items()}
     parts = law.pop("terms", ())
     law |= {"terms": len(parts)}
     numbers = {

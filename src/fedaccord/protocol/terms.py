@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -28,10 +27,10 @@ from fedaccord.agreement.punishment import (
     Reversion,
     Suspension,
 )
-from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.game.law import Law
+from fedaccord.protocol.keys import ClientName, Keys
 from fedaccord.protocol.law import LawTerms
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_STEPS, Count
 from fedaccord.protocol.mistakes import mistakes_in
@@ -54,7 +53,6 @@ CAN_BE_GAMED = (
 """What people should know who are offered something that was computed from reports."""
 FOR_EVER = "for ever"
 """How files spell a punishment without an end, which is None elsewhere."""
-ClientName = Annotated[str, AfterValidator(normalised)]
 
 
 # --- Every tolerance of the protocol (docs/decisions/0005) ---------------------------------
@@ -169,6 +167,8 @@ class Terms(BaseModel):
     """How the loss falls with the total. If it is left out: the paper's law."""
     public: dict[ClientName, PublicNumbers] | None = None
     """Without reports: what everyone knows of each client."""
+    keys: Keys | None = None
+    """Everybody's public key. If they are left out, nobody signs anything."""
 
     @model_validator(mode="before")
     @classmethod
@@ -192,7 +192,7 @@ class Terms(BaseModel):
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
             raise _refused("clients", "a name must be printable and not empty")
-        for field in ("law", "public", "clock_steps"):  # there is one way to leave them out
+        for field in ("law", "public", "clock_steps", "keys"):  # there is one way to leave them out
             if getattr(self, field) is None and field in self.model_fields_set:
                 what = "a whole number" if field == "clock_steps" else "a table"
                 raise _refused(field, f"must be {what}, got None")
@@ -201,6 +201,8 @@ class Terms(BaseModel):
         if self.quorum > len(self.clients):
             too_many = f"{self.quorum} of {len(self.clients)} clients is too many"
             raise _refused("quorum", too_many)
+        if self.keys is not None and self.keys.clients.keys() != set(self.clients):
+            raise _refused("keys.clients", "must have a key for each client, and for nobody else")
         for field in ("model_keeps", "fees_saved"):
             if getattr(self, field) and self.punishment == "reversion":
                 raise _refused(field, "is for suspension, but the punishment is reversion")
@@ -275,6 +277,8 @@ class Terms(BaseModel):
                 name: {key: value for key, value in numbers.items() if value is not None}
                 for name, numbers in rules["public"].items()
             }
+        if self.keys is not None and not self.keys.rotations:
+            del rules["keys"]["rotations"]
         return rules
 
     @property
@@ -332,7 +336,7 @@ class Terms(BaseModel):
         return hashlib.sha256(rules.encode()).hexdigest()
 
 
-_LEFT_OUT = {"reports": "ratio", "clock_steps": None, "law": None, "public": None}
+_LEFT_OUT = {"reports": "ratio", "clock_steps": None, "law": None, "public": None, "keys": None}
 """Fields that are not written if they have this value."""
 
 

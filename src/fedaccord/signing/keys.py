@@ -88,6 +88,24 @@ def load_key(path: Path) -> Key:
     return _of(key)
 
 
+_P = 2**255 - 19
+_ORDER_8 = (
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+)
+_WEAK = {0, 1, _P - 1, _P, _P + 1} | {
+    int.from_bytes(bytes.fromhex(point), "little") for point in _ORDER_8
+}
+"""The y coordinates of the points whose order divides 8. With one of them as a public key, a
+signature is valid for other texts, too, and its owner could deny what it signed."""
+
+
+def is_weak(public: str) -> bool:
+    """Whether a public key is one for which signatures prove nothing."""
+    point = bytes.fromhex(public.removeprefix(KIND))
+    return int.from_bytes(point, "little") % 2**255 in _WEAK
+
+
 def is_signed(public: str, signature: str, content: bytes) -> bool:
     """Whether whoever has the private half of this key signed exactly these bytes."""
     if re.match(SIGNATURE, signature) is None or len(signature) != 128:
