@@ -16,7 +16,7 @@ from benchmarks.row import Row
 from fedaccord.game.law import Law
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.standing import Standing, own_equilibrium
 from fedaccord.protocol.terms import Terms, read_terms

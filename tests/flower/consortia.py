@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,11 +13,12 @@ import numpy as np
 from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.ledger.store import Ledger, open_ledger
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, read_terms
+from fedaccord.signing.keys import Key, key_from_seed
 
 NOON = "2025-01-01T12:00:00+00:00"
 TRAINING = {"shape": [2], "classes": 2}
@@ -38,6 +40,22 @@ def terms_of(names: Sequence[str] = ("a", "b", "c", "d", "e"), **changes: Any) -
         "training": TRAINING,
     }
     return read_terms(given | changes, "test")
+
+
+def key_of(party: str) -> Key:
+    """A party's private key, the same in every test."""
+    return key_from_seed(sha256(party.encode()).digest())
+
+
+def keys_of(names: Sequence[str]) -> dict[str, Any]:
+    """The public keys of the server and of these clients, for terms."""
+    clients = {name: key_of(name).public for name in names}
+    return {"server": key_of("the server").public, "clients": clients}
+
+
+def server_key(terms: Terms | None) -> Key | None:
+    """The server's private key, if the terms have keys."""
+    return key_of("the server") if terms is None or terms.keys else None
 
 
 def privates_of(names: Sequence[str] = ("a", "b", "c", "d", "e"), **changes: Any) -> list[Private]:
@@ -96,7 +114,13 @@ class Clients:
             for private in privates
         }
         self.participants = {
-            private.name: Participant(private, terms, self.copies[private.name], nudge)
+            private.name: Participant(
+                private,
+                terms,
+                self.copies[private.name],
+                nudge,
+                key=key_of(private.name) if terms.keys else None,
+            )
             for private in privates
         }
         self.away: set[str] = set()

@@ -10,13 +10,25 @@ from pydantic import ConfigDict
 
 from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Content, Refusal, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import Content, Refusal
 from fedaccord.protocol.terms import Terms
-from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
+from tests.flower.consortia import (
+    NOON,
+    START_MODEL,
+    Clients,
+    keys_of,
+    ledger_at,
+    privates_of,
+    run,
+    server_key,
+    terms_of,
+)
 
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES)
 SUSPENDING = terms_of(NAMES, punishment="suspension")
+SIGNED = terms_of(NAMES, keys=keys_of(NAMES))
 
 
 def told(
@@ -38,7 +50,7 @@ def told(
         return given
 
     with ledger_at(path) as ledger:
-        run(Coordinator(terms, ledger, START_MODEL), replies, slots)
+        run(Coordinator(terms, ledger, START_MODEL, server_key(terms)), replies, slots)
         return list(ledger.entries()), clients
 
 

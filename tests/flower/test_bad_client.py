@@ -27,8 +27,9 @@ from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
-from fedaccord.protocol.messages import Ask, AskedReport, Reply
+from fedaccord.protocol.messages import AskedReport
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.verification import wrong_in

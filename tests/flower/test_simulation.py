@@ -20,7 +20,7 @@ from fedaccord.flower.simulation import simulate, slips_in, terms_for, terms_of
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.lines import load_entries
 from fedaccord.numbers import FloatArray
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.repeated import DeviateOnce, play

@@ -25,8 +25,9 @@ from fedaccord.flower.server_app import _reply
 from fedaccord.flower.wire import Unreadable
 from fedaccord.ledger.chain import START
 from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.guards import read_update, take_replies
-from fedaccord.protocol.messages import Ask, AskedTraining, Reply
+from fedaccord.protocol.messages import AskedTraining
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, verdicts
 from tests.flower.grids import NAMES, TERMS, grid_of, slots_on

@@ -7,7 +7,7 @@ from typing import Any
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import compare_copies, contradictions
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over
 from tests.flower.consortia import (

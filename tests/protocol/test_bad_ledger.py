@@ -24,7 +24,7 @@ from fedaccord.ledger.chain import START, Entry, Fact, broken_links, extend
 from fedaccord.ledger.lines import load_entries, read, to_line
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import digest, from_bytes, to_bytes
 from fedaccord.protocol.reasons import Reason, reason_of
 from fedaccord.protocol.verification import look_over_copy, wrong_in

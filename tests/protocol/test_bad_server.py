@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from fedaccord.ledger.chain import GENESIS, Entry
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.verification import wrong_in

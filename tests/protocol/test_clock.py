@@ -22,7 +22,8 @@ from fedaccord.protocol.clock import goes_on
 from fedaccord.protocol.conclusions import due
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import FORMAT, Ask, AskedClock, Refusal, Reply, part
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import FORMAT, AskedClock, Refusal, part
 from fedaccord.protocol.notes import Settlement, Tier
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.questions import open_question

@@ -10,7 +10,7 @@ import pytest
 from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, extend
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import Ask
+from fedaccord.protocol.envelopes import Ask
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import average
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 

@@ -14,7 +14,7 @@ import pytest
 from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.store import Moment
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms

@@ -17,8 +17,9 @@ from fedaccord.game.law import Law
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.law import MOST_TERMS, LawTerms, law_in_terms
-from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.standing import own_equilibrium, standings_of
 from fedaccord.protocol.terms import Terms, load_terms

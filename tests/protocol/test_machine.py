@@ -24,7 +24,7 @@ from fedaccord.ledger.chain import Entry, broken_links
 from fedaccord.ledger.store import Moment
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, terms_of
 

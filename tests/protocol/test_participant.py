@@ -48,7 +48,7 @@ REPORT: dict[str, Any] = {"phase": "cooperating", "suspended": {}, "returned": [
 
 
 def client(look: Any = None) -> Participant:
-    return Participant(privates_of(NAMES)[2], TERMS, Notebook(), nudge, look)
+    return Participant(privates_of(NAMES)[2], TERMS, Notebook(), nudge, look=look)
 
 
 def ask(

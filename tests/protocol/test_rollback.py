@@ -13,7 +13,8 @@ from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.verification import look_over, wrong_in
 from tests.flower.consortia import (

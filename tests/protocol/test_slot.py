@@ -12,7 +12,8 @@ import pytest
 import fedaccord as fa
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import average, to_bytes
 from tests.flower.consortia import (
     START_MODEL,

@@ -10,7 +10,8 @@ import pytest
 from fedaccord.protocol import conclusions
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import compare_copies, contradictions
-from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (

@@ -17,7 +17,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import Ask, Refusal, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import wrong_in

@@ -16,7 +16,8 @@ from fedaccord.ledger.store import Moment
 from fedaccord.protocol import conclusions as steps
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
-from fedaccord.protocol.messages import FORMAT, Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.messages import FORMAT
 from fedaccord.protocol.parameters import to_bytes
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, read_terms

@@ -16,7 +16,7 @@ from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.access import server_place
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.messages import Ask, Reply
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
 from fedaccord.protocol.state import State

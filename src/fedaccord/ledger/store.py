@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from fedaccord.atomic import create_private
 from fedaccord.errors import LISTED_PROBLEMS, FedaccordError
 from fedaccord.ledger.access import LedgerInUse, lock, resolved
-from fedaccord.ledger.chain import START, Checkpoint, Entry, Fact, extend
+from fedaccord.ledger.chain import START, Checkpoint, Entry, Fact, Head, extend
 from fedaccord.ledger.schema import CHECKPOINTS, ENTRIES, check_ours, check_revision, upgrade
 
 Clock = Callable[[], str]
@@ -55,11 +55,18 @@ class Ledger:
         self._at = "" if last is None else str(last.at)
 
     def append(
-        self, facts: Sequence[Fact], model: bytes | None = None, *, slot: int = 0, keep: int = 0
+        self,
+        facts: Sequence[Fact],
+        model: bytes | None = None,
+        *,
+        slot: int = 0,
+        keep: int = 0,
+        seal: Callable[[Head], Fact] | None = None,
     ) -> list[Entry]:
         """Write facts, with the model that the last of them names; all or nothing.
 
         The model replaces that of the same slot, and the models of `keep` slots before it are kept.
+        `seal` makes a last fact about the chain up to there.
         """
         if self._unlock is None:
             raise FedaccordError(f"{self.name}: is open for reading only")
@@ -67,11 +74,14 @@ class Ledger:
             return []
         at = max(self._clock(), self._at)  # if the clock was set back, the last time is used again
         entries = list(extend(self.head, facts, at))
+        end = entries[-1].head
+        if seal is not None:
+            entries += extend(end, [seal(end)], at)
         self._watch("before")
         with _told(self.name), self._connection.begin():
             self._connection.execute(ENTRIES.insert(), [entry._asdict() for entry in entries])
             if model is not None:
-                self._replace_model(Checkpoint(entries[-1].number, slot, model), keep)
+                self._replace_model(Checkpoint(end.number, slot, model), keep)
             self._watch("within")
         self.head, self._at = entries[-1].head, at
         self._watch("after")

@@ -9,31 +9,52 @@ at once. So it can be stopped at any moment, and one created from the same ledge
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.ledger.chain import Checkpoint
+from fedaccord.ledger.chain import Checkpoint, Fact, Head
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
 from fedaccord.protocol.conclusions import due, equilibrium_of
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.guards import take_round
-from fedaccord.protocol.messages import FORMAT, Ask, Motion, Reply, check_reason
+from fedaccord.protocol.messages import (
+    FORMAT,
+    Content,
+    Motion,
+    PresenceAnswer,
+    ReportAnswer,
+    Stage,
+    check_reason,
+)
 from fedaccord.protocol.parameters import Arrays, digest, from_bytes, to_bytes
 from fedaccord.protocol.questions import open_question
+from fedaccord.protocol.receiving import read_late, read_signed
+from fedaccord.protocol.roster import Signer
 from fedaccord.protocol.rounds import enough_to_average, most_of
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over_end
+from fedaccord.signing.keys import Key
 
 
 class Coordinator:
     """Runs slots, question by question."""
 
-    def __init__(self, terms: Terms | None, ledger: Ledger, start: Arrays | None = None) -> None:
+    def __init__(
+        self,
+        terms: Terms | None,
+        ledger: Ledger,
+        start: Arrays | None = None,
+        key: Key | None = None,
+    ) -> None:
         """Continue where the ledger ends; if it is empty, begin with the model `start`.
 
-        Without terms, those of the ledger stay in force.
+        Without terms, those of the ledger stay in force. `key` is the server's, if the terms have
+        keys.
         """
         self.ledger = ledger
+        self._key = key
         stored = ledger.checkpoints()
         self.state = self._read(stored)
         if self.state.model is not None:
@@ -42,8 +63,25 @@ class Coordinator:
             self.model = start
         else:
             raise FedaccordError(f"{ledger.name}: has no entries yet")
+        self._check_key(terms or self.state.rules)
         if terms is not None:
             self._agree_on(terms)
+
+    def _check_key(self, terms: Terms) -> None:
+        """Refuse to sign with another key than everybody expects."""
+        if terms.keys is None:
+            return
+        if self._key is None:
+            raise InvalidInput("the terms have keys, so the server needs its own to sign")
+        if self._key.public != terms.keys.server:
+            raise InvalidInput(
+                f"the server's key is {self._key.public}, but the terms have {terms.keys.server}"
+            )
+
+    @property
+    def _signer(self) -> Signer | None:
+        roster, key = self.state.roster, self._key
+        return None if roster is None or key is None else Signer(roster, key)
 
     def next_ask(self, last_slot: int) -> Ask | None:
         """What to ask next; None when the slot `last_slot` is settled and all clients were told."""
@@ -54,7 +92,8 @@ class Coordinator:
             self._write([facts.Slot(slot=state.settled + 1, phase=state.next_phase[0])])
         stage, slot, turn, contents = open_question(state)
         model = self.model if stage in ("train", "tier", "settle") else None
-        return Ask(stage, slot, turn, self.ledger.head, contents, model)
+        received = dict(state.received)
+        return Ask(stage, slot, turn, self.ledger.head, contents, model, received, self._signer)
 
     def take(self, ask: Ask, replies: Sequence[Reply]) -> None:
         """Take the replies to a question, and everything that follows from them."""
@@ -118,32 +157,40 @@ class Coordinator:
 
     # --- What was answered -----------------------------------------------------------------
 
-    def _reader(self, ask: Ask) -> Callable[[str, Reply], facts.ClientFact]:
-        """Reads a client's reply to this question into the fact that is written about it."""
-        slot, turn = ask.slot, ask.turn
+    def _reader(self, ask: Ask) -> Callable[[str, Reply], list[facts.ClientFact]]:
+        """Reads a client's reply to this question into what is written about it."""
         expected = self._equilibrium(ask) if ask.stage == "rank" else {}
 
-        def read(name: str, reply: Reply) -> facts.ClientFact:
-            match ask.stage:
-                case "report" if self.state.rules.reports == "none":
-                    return facts.Presence(slot=slot, client=name)
-                case "report":
-                    report = guards.read_report(reply.body)
-                    return facts.Report(slot=slot, client=name, **dict(report))
-                case "rank":
-                    samples = self.state.current.here[name]
-                    rank = dict(guards.read_rank(reply.body, expected[name], samples))
-                    return facts.Rank(slot=slot, client=name, **dict(ask.contents[name]), **rank)
-                case "clock":
-                    clock = guards.read_clock(reply.body)
-                    return facts.Stay(slot=slot, client=name, turn=turn, **dict(clock))
-                case "offer":
-                    answer = guards.read_answer(reply.body)
-                    return facts.Answer(slot=slot, client=name, turn=turn, **dict(answer))
-            consent = guards.read_consent(reply.body)
-            return facts.Consent(slot=slot, client=name, turn=turn, **dict(consent))
+        def read(name: str, reply: Reply) -> list[facts.ClientFact]:
+            body = reply.body
+            if ask.stage == "report":
+                return self._opened(ask, name, body)
+            about: dict[str, Any] = {"slot": ask.slot, "client": name}
+            if ask.stage == "rank":
+                about |= dict(ask.contents[name])
+                samples = self.state.current.here[name]
+                answer: Content = guards.read_rank(body, expected[name], samples)
+            else:
+                about["turn"] = ask.turn
+                answer = _READ[ask.stage](body)
+            signed = read_signed(ask, name, body, answer.body)
+            return [_FORM[ask.stage](**about, **dict(answer), signed=signed)]
 
         return read
+
+    def _opened(self, ask: Ask, name: str, body: Mapping[str, Any]) -> list[facts.ClientFact]:
+        """What a client says when a slot begins, and its earlier answers that were not taken."""
+        reports = self.state.rules.reports != "none"
+        report = guards.read_report(body) if reports else PresenceAnswer()
+        late = read_late(ask, name, body)
+        signed = read_signed(ask, name, body, report.body)
+        about: dict[str, Any] = {
+            **{"slot": ask.slot, "client": name, "signed": signed},
+            "late": [one.signed.statement for one in late] or None,
+        }
+        if isinstance(report, ReportAnswer):
+            return [facts.Report(**about, **dict(report)), *late]
+        return [facts.Presence(**about), *late]
 
     def _equilibrium(self, ask: Ask) -> dict[str, float]:
         """The equilibrium contribution of each client that is asked for it."""
@@ -163,18 +210,26 @@ class Coordinator:
             total=over.total,
             model=digest(over.model),
         )
-        self._write([*self._in_order(ask, over.contributions, over.faults), end], over.model)
+        found = {name: [one] for name, one in over.contributions.items()}
+        self._write([*self._in_order(ask, found, over.faults), end], over.model)
 
     def _take_receipts(self, ask: Ask, replies: Sequence[Reply]) -> None:
-        good, faults = guards.take_replies(ask, replies, lambda name, _: name)
-        told = [name for name in ask.contents if name in good]
+        good, faults = guards.take_replies(
+            ask, replies, lambda name, reply: read_signed(ask, name, reply.body, {})
+        )
+        signed = {name: good[name] for name in ask.contents if name in good}
+        receipts = {name: one for name, one in signed.items() if one is not None}
+        about: dict[str, Any] = {"clients": list(signed), "receipts": receipts or None}
         if ask.stage == "tier":
-            self._write([*faults, facts.Handed(slot=ask.slot, turn=ask.turn, clients=told)])
+            self._write([*faults, facts.Handed(slot=ask.slot, turn=ask.turn, **about)])
         else:
-            self._write([*faults, facts.Told(slot=ask.slot, clients=told)])
+            self._write([*faults, facts.Told(slot=ask.slot, **about)])
 
     def _in_order(
-        self, ask: Ask, found: Mapping[str, facts.ClientFact], faults: list[facts.Fault]
+        self,
+        ask: Ask,
+        found: Mapping[str, Sequence[facts.ClientFact]],
+        faults: list[facts.Fault],
     ) -> list[facts.TypedFact]:
         """Client by client in the order of the terms, so that a ledger is reproducible.
 
@@ -185,7 +240,7 @@ class Coordinator:
         for name in ask.contents:
             result += [fault for fault in faults if fault.client == name]
             absence = facts.Absence(slot=ask.slot, client=name, stage=ask.stage, turn=ask.turn)
-            result.append(found.get(name, absence))
+            result += found.get(name, [absence])
         rest = [fault for fault in faults if fault.client not in ask.contents]
         return result + sorted(rest, key=_node_or_client)
 
@@ -205,9 +260,21 @@ class Coordinator:
             slot = self.state.settled + 1  # it is what the next slot begins with
         stored = None if model is None else to_bytes(model)
         entries = [record.fact for record in written]
-        self.ledger.append(entries, stored, slot=slot, keep=self.state.rules.models_kept)
+        kept = self.state.rules.models_kept
+        self.ledger.append(entries, stored, slot=slot, keep=kept, seal=self._seal(slot))
         if model is not None:
             self.model = model
+
+    def _seal(self, slot: int) -> Callable[[Head], Fact] | None:
+        """Signs the ledger up to an entry, if the server signs."""
+        if (signer := self._signer) is None:
+            return None
+
+        def seal(head: Head) -> Fact:
+            signature = signer.roster.seal(slot, head).sign(signer.key)
+            return facts.Seal(slot=slot, signature=signature).fact
+
+        return seal
 
     def _read(self, stored: list[Checkpoint]) -> State:
         """What the ledger says; nothing is added to one that was changed or lacks its model."""
@@ -248,6 +315,20 @@ class Coordinator:
                     self.ledger.name,
                 )
             self._write([facts.Terms(slot=self.state.settled, format=FORMAT, terms=terms)])
+
+
+_READ: dict[Stage, Callable[[Mapping[str, Any]], Content]] = {
+    "clock": guards.read_clock,
+    "offer": guards.read_answer,
+    "consent": guards.read_consent,
+}
+_FORM: dict[Stage, type[facts.Said]] = {
+    "rank": facts.Rank,
+    "clock": facts.Stay,
+    "offer": facts.Answer,
+    "consent": facts.Consent,
+}
+"""What a client's answer becomes in the ledger."""
 
 
 def _goes_back(decision: facts.Decision) -> bool:

@@ -23,6 +23,7 @@ from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol import terms as rules
+from fedaccord.protocol.keys import Signature
 from fedaccord.protocol.limits import Count
 from fedaccord.protocol.messages import (
     FORMAT,
@@ -32,6 +33,7 @@ from fedaccord.protocol.messages import (
     ConsentAnswer,
     Content,
     Digest,
+    LateAnswer,
     Line,
     Motion,
     OfferAnswer,
@@ -82,6 +84,37 @@ class ClientFact(TypedFact):
     client: str
 
 
+class Signed(Content):
+    """That an author signed what is written beside it."""
+
+    statement: Digest
+    """Of the statement and its signature together; the author's next one names it."""
+    signature: Signature
+
+
+class Said(ClientFact):
+    """Something that a client said, signed by it if the terms have its key."""
+
+    signed: Signed | None = None
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The client's own words; what else stands in the entry is the server's."""
+        return {key: getattr(self, key) for key in SAID[self.kind]}
+
+
+SAID = {
+    "report": ("ratio", "samples", "discount_factor", "fees"),
+    "presence": (),
+    "rank": ("contribution",),
+    "stay": ("stays",),
+    "answer": ("accepts",),
+    "contribution": ("samples", "update"),
+    "consent": ("agrees",),
+}
+"""What a client says itself, in each kind of entry."""
+
+
 class Terms(TypedFact):
     """The terms, from this slot on."""
 
@@ -109,25 +142,40 @@ class Slot(TypedFact):
     phase: Phase
 
 
-class Report(ClientFact, ReportAnswer):
+class Report(Said, ReportAnswer):
     """What a client reported."""
 
     kind = "report"
+    late: list[Digest] | None = None
+    """Its earlier answers that the server did not take, which follow."""
 
 
-class Presence(ClientFact):
+class Presence(Said):
     """A client is there; what it has is in the terms."""
 
     kind = "presence"
+    late: list[Digest] | None = None
+    """As in a report."""
 
 
-class Rank(ClientFact, Placed, RankAnswer):
+class Late(ClientFact):
+    """An answer that a client signed in an earlier slot, and that the server did not take then.
+
+    Whether it came in time cannot be decided. But it cannot be said that there was none.
+    """
+
+    kind = "late"
+    answers: LateAnswer
+    signed: Signed
+
+
+class Rank(Said, Placed, RankAnswer):
     """A client's place, and the equilibrium contribution that follows from it."""
 
     kind = "rank"
 
 
-class Stay(ClientFact, ClockAnswer):
+class Stay(Said, ClockAnswer):
     """Whether a client goes on to the next share of a clock."""
 
     kind = "stay"
@@ -166,7 +214,7 @@ class Offer(ClientFact):
     contribution: Samples
 
 
-class Answer(ClientFact, OfferAnswer):
+class Answer(Said, OfferAnswer):
     """A client's answer to its offer."""
 
     kind = "answer"
@@ -182,7 +230,7 @@ class Basis(TypedFact):
     contributions: dict[str, Samples]
 
 
-class Contribution(ClientFact, TrainingAnswer):
+class Contribution(Said, TrainingAnswer):
     """What a client trained on in a round, and the digest and the norm of its update."""
 
     kind = "contribution"
@@ -207,6 +255,8 @@ class Handed(TypedFact):
     kind = "handed"
     turn: Count
     clients: list[str]
+    receipts: dict[str, Signed] | None = None
+    """What each of them signed, with the digest of the model that it received."""
 
 
 class Absence(ClientFact):
@@ -258,6 +308,8 @@ class Told(TypedFact):
 
     kind = "told"
     clients: list[str]
+    receipts: dict[str, Signed] | None = None
+    """What each of them signed, with the digest of the model that it received."""
 
 
 class Proposal(TypedFact, Motion):
@@ -268,7 +320,7 @@ class Proposal(TypedFact, Motion):
     reason: Line
 
 
-class Consent(ClientFact, ConsentAnswer):
+class Consent(Said, ConsentAnswer):
     """A client's answer to a proposal."""
 
     kind = "consent"
@@ -283,10 +335,17 @@ class Decision(TypedFact, Motion):
     accepted: bool
 
 
+class Seal(TypedFact):
+    """The server's signature on its ledger up to the entry before this."""
+
+    kind = "seal"
+    signature: Signature
+
+
 FORMS: dict[str, type[TypedFact]] = {
     form.kind: form
     for form in (
-        *(Terms, Model, Slot, Report, Presence, Rank, Stay, Clock, Absence, Fault),
+        *(Terms, Model, Slot, Report, Presence, Rank, Stay, Clock, Absence, Fault, Late, Seal),
         *(Agreement, Offer, Answer, Basis),
         *(Contribution, Round, Handed, Verdict, Settlement, Told, Proposal, Consent, Decision),
     )

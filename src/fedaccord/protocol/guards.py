@@ -20,18 +20,18 @@ import numpy as np
 
 from fedaccord.numbers import FloatArray
 from fedaccord.protocol import facts
+from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import (
-    Ask,
     ClockAnswer,
     ConsentAnswer,
     OfferAnswer,
     RankAnswer,
-    Reply,
     ReportAnswer,
 )
 from fedaccord.protocol.parameters import Arrays, average, digest, distance, unlike
 from fedaccord.protocol.reasons import Reason
+from fedaccord.protocol.receiving import ReplyRefused, read_signed
 from fedaccord.protocol.terms import SAME_EQUILIBRIUM, Terms, TrainingTerms
 
 PROBLEMS = {
@@ -41,10 +41,6 @@ PROBLEMS = {
 """What a client may say instead of an answer. It gives no details, which might reveal too much."""
 
 Read = TypeVar("Read")
-
-
-class ReplyRefused(Exception):
-    """Why a reply is refused."""
 
 
 def take_replies(
@@ -160,8 +156,9 @@ def check_report(report: ReportAnswer) -> ReportAnswer:
 
 def read_rank(body: Mapping[str, Any], expected: float, samples: int) -> RankAnswer:
     """The client's own equilibrium contribution."""
-    check_equilibrium(number(body, "contribution"), expected, samples)
-    return RankAnswer(contribution=expected)
+    contribution = number(body, "contribution")
+    check_equilibrium(contribution, expected, samples)
+    return RankAnswer(contribution=contribution)
 
 
 def check_equilibrium(contribution: float, expected: float, samples: int) -> None:
@@ -200,10 +197,19 @@ class Update(NamedTuple):
     """None: it trained on nothing."""
     norm: float = 0.0
     """How far it moved the model."""
+    digest: str | None = None
+    """Of the parameters."""
+    signed: facts.Signed | None = None
 
 
-def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
-    """How many samples a client trained on, and the parameters if it trained."""
+def read_update(ask: Ask, name: str, reply: Reply, samples: int, model: Arrays) -> Update:
+    """How many samples a client trained on, and the parameters if it trained; all signed."""
+    update = _read_update(reply, samples, model)
+    answer = {"samples": update.samples, "update": update.digest}
+    return update._replace(signed=read_signed(ask, name, reply.body, answer))
+
+
+def _read_update(reply: Reply, samples: int, model: Arrays) -> Update:
     count = whole(reply.body, "samples", samples)
     if count == 0:
         return Update(0)
@@ -217,7 +223,7 @@ def read_update(reply: Reply, samples: int, model: Arrays) -> Update:
     norm = distance(parameters, model)
     if not isfinite(norm):
         raise ReplyRefused(Reason.ENDLESS_UPDATE)
-    return Update(count, parameters, norm)
+    return Update(count, parameters, norm, digest(parameters))
 
 
 FACTOR = 30.0
@@ -304,7 +310,7 @@ def take_round(
 ) -> RoundResult:
     """Average what came back of a model, if `needed` clients replied."""
     read, faults = take_replies(
-        ask, replies, lambda name, reply: read_update(reply, samples[name], model)
+        ask, replies, lambda name, reply: read_update(ask, name, reply, samples[name], model)
     )
     good, too_long = _within_bounds(ask, read, terms)
     ordered = [good[name] for name in ask.contents if name in good]
@@ -326,7 +332,8 @@ def _contribution(ask: Ask, name: str, update: Update) -> facts.Contribution:
         turn=ask.turn,
         samples=update.samples,
         norm=update.norm,
-        update=None if update.parameters is None else digest(update.parameters),
+        update=update.digest,
+        signed=update.signed,
     )
 
 

@@ -1,7 +1,8 @@
 """What a client remembers of suspensions: nobody is out, or back, without a reason."""
 
 from fedaccord.protocol import notes
-from fedaccord.protocol.messages import AskedReport, Place, Refusal, Suspended
+from fedaccord.protocol.envelopes import Place
+from fedaccord.protocol.messages import AskedReport, Refusal, Suspended
 from fedaccord.protocol.terms import Terms
 
 

@@ -1,19 +1,14 @@
 """What the server asks and what clients answer, as records: every field has a form and a range.
 
 Either side may be wrong, or lie. So both are read into these records, and what does not fit is
-refused. `Ask` and `Reply` are the envelopes in which the records travel.
+refused. They travel in the envelopes of `envelopes`.
 """
 
-import hmac
-import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import (
     Annotated,
     Any,
     ClassVar,
     Literal,
-    NamedTuple,
     Self,
     TypeAlias,
     TypeVar,
@@ -25,18 +20,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     model_validator,
 )
 
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.ledger.chain import Head
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_SAMPLES, Count
-from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.standing import Standing
-from fedaccord.protocol.terms import AgreementKind, Terms
-from fedaccord.signing.canonical import canonical
+from fedaccord.protocol.terms import AgreementKind
 
 FORMAT = 3
 """The version of everything below, of the facts in a ledger and of the notes in a copy."""
@@ -291,16 +282,6 @@ Asked: TypeAlias = (
     | AskedSettlement
     | AskedConsent
 )
-_FORMS: dict[str, type[Asked]] = {
-    "report": AskedReport,
-    "rank": AskedRank,
-    "clock": AskedClock,
-    "offer": AskedOffer,
-    "tier": AskedTier,
-    "settle": AskedSettlement,
-    "consent": AskedConsent,
-}
-_BASES: dict[str, type[Asked]] = {"agreement": AskedTraining, "equilibrium": AskedEquilibrium}
 
 
 # --- What a client answers -----------------------------------------------------------------
@@ -344,6 +325,22 @@ class TrainingAnswer(Content):
     samples: Samples
 
 
+class LateAnswer(Content):
+    """(1) An earlier answer of the client's that the server did not take, as it was signed."""
+
+    terms: Digest
+    slot: SlotNumber
+    stage: Stage
+    turn: Turn
+    ledger: ShownHead
+    previous: Digest
+    said: dict[str, Any]
+
+
+MOST_LATE = 20
+"""How many such answers a client sends along: the latest."""
+
+
 class Receipt(Content):
     """(4, 5) That it took note, or the model."""
 
@@ -352,134 +349,6 @@ class ConsentAnswer(Content):
     """Whether it agrees."""
 
     agrees: bool
-
-
-# --- Envelopes -----------------------------------------------------------------------------
-
-
-class Place(Content):
-    """Which question it is."""
-
-    format: int
-    stage: Stage
-    slot: Annotated[int, Field(ge=1, le=LAST_SLOT)]
-    turn: Turn
-    token: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    ledger: ShownHead
-
-    @property
-    def head(self) -> Head:
-        """The head of the server's ledger when it asked."""
-        return Head(*self.ledger)
-
-
-class Question(NamedTuple):
-    """A question as a client reads it."""
-
-    place: Place
-    content: Asked
-
-
-@dataclass(frozen=True)
-class Ask:
-    """A question that the server puts to some clients at once."""
-
-    stage: Stage
-    slot: int
-    turn: int
-    head: Head
-    """The head of the server's ledger; clients keep it."""
-    contents: Mapping[str, Asked]
-    """What each client is told."""
-    parameters: Arrays | None = None
-    """The model, when it is trained or handed out."""
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    """Secret, so that nobody can compute another client's token."""
-
-    def token(self, client: str) -> str:
-        """Tells this question to this client from all others; a reply must repeat it."""
-        content = canonical([self.stage, self.slot, self.turn, *self.head, client])
-        return hmac.digest(self.secret, content.encode(), "sha256").hex()[:32]
-
-    def sends_model(self, client: str) -> bool:
-        """Whether the model goes to this client: it is told the digest of what it is sent."""
-        told = getattr(self.contents[client], "model", None)
-        return self.parameters is not None and told is not None
-
-    def body(self, client: str) -> dict[str, Any]:
-        """The complete body of the message to a client."""
-        place = Place(
-            format=FORMAT,
-            stage=self.stage,
-            slot=self.slot,
-            turn=self.turn,
-            token=self.token(client),
-            ledger=self.head,
-        )
-        return place.body | self.contents[client].body
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came back from a node, not examined yet."""
-
-    node: int
-    client: str | None
-    """Whose node it is; None: nobody knows."""
-    body: Any = None
-    parameters: Mapping[str, Any] | None = field(default=None, repr=False)
-    problem: str | None = None
-    """What is wrong with the message as such, so that there is nothing to examine."""
-
-
-def read_question(asked: Mapping[str, Any], terms: Terms) -> Question:
-    """The question in a body; a refusal names the field that is wrong, but not its content."""
-    form = _form_of(asked.get("stage"), asked.get("basis"), terms)
-    if asked.get("format") != FORMAT:
-        raise Refusal(f"the server does not use format {FORMAT} of the protocol, as this client")
-    about = Place.model_fields.keys()
-    try:
-        place = Place.model_validate({key: asked[key] for key in about if key in asked})
-        content = form.model_validate({k: v for k, v in asked.items() if k not in about})
-    except ValidationError as error:
-        raise _wrong(error.errors(include_input=False)[0]["loc"]) from None
-    for key in ("deviated", "absent", "returned"):
-        names = getattr(content, key, [])
-        if len(set(names)) < len(names) or not set(names) <= set(terms.clients):
-            raise _wrong((key,))
-    if isinstance(content, AskedReport | AskedSettlement):
-        _check_out(content.suspended, place.slot, terms)
-    if isinstance(content, AskedConsent) and content.returns not in (None, *terms.clients):
-        raise _wrong(("returns",))
-    return Question(place, content)
-
-
-def _check_out(suspended: Out, slot: int, terms: Terms) -> None:
-    """Refuse suspensions that do not follow from the terms."""
-    for name, one in suspended.items():
-        if name not in terms.clients or not 1 <= one.slipped_in <= slot:
-            raise _wrong(("suspended",))
-        if one.slots_left != terms.still("suspension", one.slots_left):
-            raise Refusal("the server suspends a client for longer than the terms say")
-
-
-def _form_of(stage: Any, basis: Any, terms: Terms) -> type[Asked]:
-    if stage == "offer" and terms.reports == "none":
-        return AskedPosted
-    if stage == "train":
-        form = _BASES.get(basis) if isinstance(basis, str) else None
-        if form is None:
-            raise Refusal("only an agreement or the equilibrium can be played")
-        return form
-    form = _FORMS.get(stage) if isinstance(stage, str) else None
-    if form is None:
-        raise Refusal("this is not a question of the protocol")
-    return form
-
-
-def _wrong(place: tuple[int | str, ...]) -> Refusal:
-    name = ".".join(map(str, place))[:40] or "content"
-    return Refusal(f"the question's {name!r} is missing, or not what it should be")
 
 
 def check_reason(reason: str) -> str:

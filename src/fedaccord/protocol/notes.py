@@ -15,6 +15,7 @@ from pydantic import Field
 from fedaccord.ledger.chain import START, Entry, Fact, Head, extend
 from fedaccord.ledger.store import open_ledger, wall_clock
 from fedaccord.protocol.facts import ClientFact, WrongForm, check_format, read_as
+from fedaccord.protocol.keys import PublicKey, Signature
 from fedaccord.protocol.limits import Count
 from fedaccord.protocol.messages import (
     FORMAT,
@@ -133,11 +134,33 @@ class Consent(Note, AskedConsent, ConsentAnswer):
     kind = "consent"
 
 
+class Signed(Note):
+    """A question as the server signed it, and the answer as the client did: their evidence."""
+
+    kind = "signed"
+    stage: Stage
+    terms: Digest
+    """The digest of the terms that both follow."""
+    keys: tuple[PublicKey, PublicKey] = Field(strict=False)
+    """The server's and the client's public keys."""
+    token: str
+    received: Digest
+    """The last statement of the client that the server said it has."""
+    asks: dict[str, Any]
+    question_signature: Signature
+    previous: Digest
+    """What the client names as its statement before this one."""
+    said: dict[str, Any]
+    statement: Digest
+    """The digest of the client's statement with its signature."""
+    signature: Signature
+
+
 FORMS: dict[str, type[Note]] = {
     form.kind: form
     for form in (
         *(Report, Presence, Rank, Stay, Offer, Posted, Answer),
-        *(Contribution, Tier, Settlement, Consent),
+        *(Contribution, Tier, Settlement, Consent, Signed),
     )
 }
 STAGE_OF: dict[str, Stage] = {
@@ -223,6 +246,11 @@ class Copy:
         for each in range(slot, 1 + (last.slot if last is not None else 0)):
             for entry in self._kept.entries(slot=each, kind=form.kind):
                 yield _read(form, entry)
+
+    def signed_back(self, slot: int) -> Iterator[Signed]:
+        """What was signed in a slot and those before it, the latest first."""
+        for each in range(slot, 0, -1):
+            yield from reversed(self.all(Signed, each))
 
     def newest(self) -> Note | None:
         """The latest note."""

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from fedaccord.errors import InvalidInput
 from fedaccord.protocol import notes
 from fedaccord.protocol.acceptance import accepts_offer, accepts_posted, follows_terms
 from fedaccord.protocol.clock import check_step, goes_on, steps_of
+from fedaccord.protocol.envelopes import Place, read_question
 from fedaccord.protocol.limits import MOST
 from fedaccord.protocol.memory import SuspensionMemory
 from fedaccord.protocol.messages import (
@@ -24,7 +26,6 @@ from fedaccord.protocol.messages import (
     ConsentAnswer,
     Content,
     OfferAnswer,
-    Place,
     Placed,
     PresenceAnswer,
     RankAnswer,
@@ -33,12 +34,14 @@ from fedaccord.protocol.messages import (
     ReportAnswer,
     TrainingAnswer,
     part,
-    read_question,
 )
+from fedaccord.protocol.own_statements import OwnStatements
 from fedaccord.protocol.parameters import Arrays, digest, distance
 from fedaccord.protocol.private import Private
+from fedaccord.protocol.roster import Roster, Signer
 from fedaccord.protocol.standing import can_follow, own_equilibrium
 from fedaccord.protocol.terms import Terms
+from fedaccord.signing.keys import Key
 
 
 class Trainer(Protocol):
@@ -67,11 +70,14 @@ class Participant:
         terms: Terms,
         copy: notes.Kept,
         train: Trainer,
+        *,
         look: Look | None = None,
+        key: Key | None = None,
     ) -> None:
         """`copy` is where it keeps its notes, `train` does the training.
 
         `look` is called before each report: a client that could not train does not report, either.
+        `key` is its private key, if the terms have keys.
         """
         self.private = private
         self.terms = terms
@@ -79,12 +85,16 @@ class Participant:
         self._notes = notes.Copy(copy)
         self._train = train
         self._look = look
+        signer = _signer(private.name, terms, key)
+        self._statements = signer and OwnStatements(private.name, signer, self._notes)
 
     def answer(
         self, asked: Mapping[str, Any], parameters: Arrays | None
     ) -> tuple[dict[str, Any], Arrays | None]:
         """The reply to a question of the server's, with parameters after a round of training."""
         place, content = read_question(asked, self.terms)
+        if self._statements is not None:
+            self._statements.check(place, content)
         self._check_place(place)
         # to train under an agreement it must have accepted an offer, and it was not out then
         if not isinstance(content, AskedTraining | AskedTier | AskedSettlement | AskedConsent):
@@ -107,7 +117,12 @@ class Participant:
             case AskedConsent():
                 answer = self._consent(place, content)
         about = {"stage": place.stage, "slot": place.slot, "turn": place.turn, "token": place.token}
-        return about | answer.body, trained
+        said = answer.body
+        if self._statements is None:
+            return about | said, trained
+        if place.stage == "train":
+            said = said | {"update": None if trained is None else digest(trained)}
+        return about | answer.body | self._statements.sign(place, content, said), trained
 
     def _check_place(self, place: Place) -> None:
         """Whether there is such a turn, in the newest slot, and the server's ledger continues."""
@@ -403,6 +418,18 @@ class Participant:
             "turn": place.turn,
             "ledger": place.ledger,
         }
+
+
+def _signer(name: str, terms: Terms, key: Key | None) -> Signer | None:
+    """Signs for a client, with the key that everybody knows to be its own."""
+    roster = Roster.of(terms)
+    if roster is None:
+        return None
+    if key is None:
+        raise InvalidInput("the terms have keys, so the client needs its own to sign", field="key")
+    if key.public != (known := roster.keys.clients[name]):
+        raise InvalidInput(f"is {key.public}, but the terms have {known}", field="key")
+    return Signer(roster, key)
 
 
 def _check_follows(place: Place, newest: notes.Note) -> None:

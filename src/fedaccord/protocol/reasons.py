@@ -41,6 +41,8 @@ class Reason(StrEnum):
     OTHER_PLACE = "is for another {place}"
     REPLAYED = "is replayed: it answers another question"
     DUPLICATE = "is a duplicate"
+    NOT_SIGNED = "is not signed by this client, or not as an answer to this question"
+    NOT_LATE = "brings earlier answers that are not its own"
     REFUSES = "says that it refuses the question"
     FAILED = "says that it failed"
     WENT_WRONG = "says that something went wrong"

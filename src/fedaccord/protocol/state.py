@@ -8,6 +8,7 @@ from typing import Any
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol import facts
 from fedaccord.protocol.messages import BasisName, Out, Phase, Suspended
+from fedaccord.protocol.roster import Roster
 from fedaccord.protocol.terms import Terms
 
 
@@ -104,6 +105,10 @@ class State:
     def __init__(self) -> None:
         """Know nothing yet."""
         self.terms: Terms | None = None
+        self.roster: Roster | None = None
+        """Who signs; None: nobody does."""
+        self.received: dict[str, str] = {}
+        """The digest of the last statement of each client that the server has."""
         self.untried = False
         """Whether the terms are new, and no slot was begun under them yet."""
         self.slot: Slot | None = None
@@ -129,6 +134,16 @@ class State:
     def apply(self, fact: facts.TypedFact) -> None:
         """Take note of one more fact."""
         _NOTE[type(fact)](self, fact)
+        if self.roster is not None:
+            self._keep_signed(fact)
+
+    def _keep_signed(self, fact: facts.TypedFact) -> None:
+        if fact.kind in facts.SAID and isinstance(fact, facts.Said):
+            if fact.signed is not None:
+                self.received[fact.client] = fact.signed.statement
+        elif isinstance(fact, facts.Handed | facts.Told):
+            receipts = (fact.receipts or {}).items()
+            self.received |= {name: signed.statement for name, signed in receipts}
 
     @property
     def rules(self) -> Terms:
@@ -166,7 +181,12 @@ def _terms(state: State, fact: facts.Terms) -> None:
     Otherwise a server could end a punishment by terms that nobody ever sees.
     """
     state.untried = state.slot is not None
-    state.terms = fact.terms
+    before, state.terms, state.roster = state.roster, fact.terms, Roster.of(fact.terms)
+    old = {} if before is None else before.keys.clients
+    new = {} if state.roster is None else state.roster.keys.clients
+    # whoever has a new key begins a new line of statements
+    known = state.received.items()
+    state.received = {name: last for name, last in known if old.get(name) == new.get(name)}
 
 
 def _model(state: State, fact: facts.Model) -> None:
@@ -314,7 +334,7 @@ def _pending(state: State) -> Pending:
 
 
 def _nothing(state: State, fact: facts.TypedFact) -> None:
-    """A fault or a verdict changes nothing that the settlement does not."""
+    """Changes nothing, or nothing that the settlement does not."""
 
 
 _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
@@ -328,6 +348,8 @@ _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Clock: _clock,
     facts.Absence: _absence,
     facts.Fault: _nothing,
+    facts.Late: _nothing,
+    facts.Seal: _nothing,
     facts.Agreement: _agreement,
     facts.Offer: _offer,
     facts.Answer: _answer,

@@ -58,8 +58,8 @@ def look_over_copy(entries: Iterable[Entry]) -> Findings:
 
 
 class _Reader(Protocol):
-    def look_at(self, number: int, fact: Fact) -> str | None:
-        """What is wrong with one more fact, if anything."""
+    def look_at(self, before: Head, fact: Fact) -> str | None:
+        """What is wrong with the fact that follows this end of the chain, if anything."""
         ...
 
     def end(self) -> str | None:
@@ -71,9 +71,9 @@ def _go_through(entries: Iterable[Entry], reader: _Reader) -> Findings:
     """Follow the chain to its end, and read what is in it for as long as it makes sense."""
     chain, wrong = Chain(), None
     for entry in entries:
-        fact = chain.follow(entry)
+        before, fact = chain.head, chain.follow(entry)
         if fact is not None and wrong is None and chain.whole:
-            wrong = _wrong(reader, entry.number, fact)  # what comes after it follows from it
+            wrong = _wrong(reader, before, fact)  # what comes after it follows from it
     if chain.length == 0:
         return Findings(chain, [EMPTY])
     if chain.whole and wrong is None:
@@ -81,10 +81,10 @@ def _go_through(entries: Iterable[Entry], reader: _Reader) -> Findings:
     return Findings(chain, chain.problems or ([] if wrong is None else [wrong]))
 
 
-def _wrong(reader: _Reader, number: int, fact: Fact) -> str | None:
-    about = f"entry {number} ({fact.kind} of slot {fact.slot})"
+def _wrong(reader: _Reader, before: Head, fact: Fact) -> str | None:
+    about = f"entry {before.number + 1} ({fact.kind} of slot {fact.slot})"
     try:
-        problem = reader.look_at(number, fact)
+        problem = reader.look_at(before, fact)
     except facts.WrongForm as wrong:
         return f"{about} {wrong}"
     except NONSENSE as error:
@@ -108,11 +108,11 @@ class _Server:
         except FedaccordError:
             self._unreadable = True
 
-    def look_at(self, number: int, fact: Fact) -> str | None:
-        record = facts.read_fact(fact)
+    def look_at(self, before: Head, fact: Fact) -> str | None:
+        record, number = facts.read_fact(fact), before.number + 1
         if number < self._believed:
             self.verifier.state.apply(record)
-        elif (problem := self.verifier.look_at(record)) is not None:
+        elif (problem := self.verifier.look_at(record, before)) is not None:
             return problem
         if number in self._digests and self._is_named(number, fact):
             self._named.add(number)
@@ -155,7 +155,7 @@ class _Client:
         self._slot = 0
         self._shown = Head(0, "")
 
-    def look_at(self, number: int, fact: Fact) -> str | None:  # noqa: ARG002  as all readers
+    def look_at(self, before: Head, fact: Fact) -> str | None:  # noqa: ARG002  as all readers
         note = notes.read_note(fact)
         if self._name not in (None, note.client):
             return "is about another client"

@@ -8,6 +8,7 @@ from math import isclose
 from typing import Any
 
 from fedaccord.errors import FedaccordError
+from fedaccord.ledger.chain import START, Head
 from fedaccord.protocol import facts
 from fedaccord.protocol.conclusions import (
     Facts,
@@ -15,19 +16,16 @@ from fedaccord.protocol.conclusions import (
     equilibrium_of,
     find_offers,
 )
-from fedaccord.protocol.guards import (
-    Length,
-    ReplyRefused,
-    check_equilibrium,
-    check_report,
-    largest_norms,
-)
-from fedaccord.protocol.messages import LONGEST_REASON, AskedRank, Stage, part
+from fedaccord.protocol.guards import Length, check_equilibrium, check_report, largest_norms
+from fedaccord.protocol.messages import LONGEST_REASON, Asked, AskedRank, Stage, part
 from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
 from fedaccord.protocol.questions import Contents, OpenQuestion, open_question, told_settlement
 from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
+from fedaccord.protocol.receiving import ReplyRefused
+from fedaccord.protocol.roster import At, Roster
 from fedaccord.protocol.rounds import enough_to_average, handed_to, hands_out, most_of
+from fedaccord.protocol.signatures import Signatures
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms
@@ -70,9 +68,18 @@ def same(one: Any, other: Any) -> bool:
 class Verifier:
     """Knows what the ledger says so far, and what must come next."""
 
-    def __init__(self) -> None:
-        """Before the first entry."""
+    def __init__(self, *, every_signature: bool = False) -> None:
+        """Before the first entry; signatures are checked as `Signatures` has it."""
         self.state = State()
+        self.signatures = Signatures(every_signature)
+        self.before = START
+        """The end of the ledger before this entry."""
+        self.asked_at = At(0, "", 0, START)
+        """When the question was asked."""
+        self.late: list[str] = []
+        """Earlier answers of a client that must follow, by their digests."""
+        self.unsealed = False
+        """Whether the server has not yet signed the latest entries."""
         self.expected: Facts = []
         """What follows without asking anyone."""
         self.question: OpenQuestion | None = None
@@ -88,14 +95,23 @@ class Verifier:
         self.claimed_total: int | None = None
         """The total of the agreement, as the server says."""
 
-    def look_at(self, fact: facts.TypedFact) -> str | None:
-        """What is wrong with one more fact, if anything."""
-        if not self.expected and self.question is None and self.state.terms is not None:
+    def look_at(self, fact: facts.TypedFact, before: Head = START) -> str | None:
+        """What is wrong with one more fact, if anything; `before` it the ledger ended there."""
+        self.before = before
+        if self._complete and self.state.terms is not None:
             self.expected = due(self.state, _public_part)
         # asked of the kind first: isinstance is slow where a pydantic class does not match
+        if fact.kind == "seal" and isinstance(fact, facts.Seal):
+            return self._sealed(fact)
         if fact.kind == "fault" and isinstance(fact, facts.Fault):
+            self.unsealed = True
+            self.signatures.claim(before.number + 1, fact)
             return self._remark(fact)
-        self.answered = None
+        if self._must_be_sealed:
+            return "comes before the server signed what was before it"
+        self.unsealed, self.answered = True, None
+        if fact.kind == "late" or self.late:
+            return self._came_late(fact)
         problem = self._conclusion(fact) if self.expected else self._event(fact)
         if problem is None:
             self.state.apply(fact)
@@ -104,6 +120,36 @@ class Verifier:
                 return self._unproved()
         return problem
 
+    @property
+    def _complete(self) -> bool:
+        """Whether everything that belongs to the latest event is there."""
+        return not self.expected and self.question is None and not self.late
+
+    @property
+    def _must_be_sealed(self) -> bool:
+        signs = self.state.roster is not None and self.state.model is not None
+        return signs and self.unsealed and self._complete
+
+    def _sealed(self, fact: facts.Seal) -> str | None:
+        """What is wrong with the server's signature on everything before it."""
+        if not self._complete or not self.unsealed or self.state.model is None:
+            return "signs nothing new, or something that is not complete"
+        number = 0 if self.state.slot is None else self.state.current.number
+        if fact.slot != number:
+            return "is of another slot"
+        self.unsealed, self.answered = False, None
+        return self.signatures.seal(self.state.roster, fact, self.before)
+
+    def _came_late(self, fact: facts.TypedFact) -> str | None:
+        """What is wrong with an answer that the server did not take when it was given."""
+        if not isinstance(fact, facts.Late) or fact.signed.statement != next(iter(self.late), None):
+            return (
+                "is where an earlier answer of a client should be, or is one that it did not send"
+            )
+        del self.late[0]
+        self.state.apply(fact)
+        return self.signatures.late(self.state.roster, fact)
+
     def end(self) -> str | None:
         """What is wrong with an end here: all that follows from one answer is written at once."""
         if missing := self.expected or due(self.state, _public_part):
@@ -111,6 +157,10 @@ class Verifier:
         if self.question is not None:
             stage, slot, *_ = self.question
             return f"ends in the middle of the answers to {stage} of slot {slot}"
+        if self.late or self._must_be_sealed:
+            return "ends without the server's signature"
+        if (problem := self.signatures.end()) is not None:
+            return problem
         return None if self.state.model is not None else "ends before the model to begin with"
 
     @property
@@ -193,8 +243,9 @@ class Verifier:
             return self._reply(fact)
         match fact:
             case facts.Terms():
-                between = state.between_slots and fact.slot == state.settled
-                return None if between else "changes the terms of a slot that was begun"
+                if not state.between_slots or fact.slot != state.settled:
+                    return "changes the terms of a slot that was begun"
+                return self.signatures.terms(state.roster, Roster.of(fact.terms))
             case facts.Model():
                 first = state.slot is None and state.model is None and fact.slot == 0
                 return None if first else "replaces the model"
@@ -281,7 +332,10 @@ class Verifier:
         told = set(fact.clients)
         if fact.clients != [name for name in names if name in told]:
             return "names strangers, or somebody twice"
-        return None
+        if self.state.roster is None:
+            return None if fact.receipts is None else "has receipts, but the terms have no keys"
+        question = self.question or self._ask(open_question(self.state))
+        return self.signatures.receipts(self.state, fact, question.contents, self.asked_at)
 
     def _reply(self, fact: facts.TypedFact) -> str | None:
         """What is wrong with what a client answered, or with its absence."""
@@ -299,9 +353,19 @@ class Verifier:
             return "does not fit what was refused of this client"
         self.heard[name] = fact
         try:
-            return self._content(fact, question.contents)
+            problem = self._content(fact, question.contents)
         except ReplyRefused as fault:
             return f"has content that our server refuses: {fault}"
+        return problem or self._unsigned(fact, question.contents[name])
+
+    def _unsigned(self, fact: facts.TypedFact, content: Asked) -> str | None:
+        """Whether a client did not sign what it is said to have answered to this."""
+        if isinstance(fact, facts.Absence):
+            self.signatures.claim(self.before.number + 1, fact)
+        elif isinstance(fact, facts.Said):
+            self.late = list(getattr(fact, "late", None) or [])
+            return self.signatures.answer(self.state, fact, content, self.asked_at)
+        return None
 
     def _fits_refusals(self, name: str, *, absent: bool) -> bool:
         """A client that replied too often is present, unless its update was too long."""
@@ -311,6 +375,7 @@ class Verifier:
 
     def _ask(self, question: OpenQuestion) -> OpenQuestion:
         self.question, self.heard, self.too_long, self.refused = question, {}, {}, set()
+        self.asked_at = At(question.slot, question.stage, question.turn, self.before)
         return question
 
     def _content(self, fact: facts.TypedFact, contents: Contents) -> str | None:
