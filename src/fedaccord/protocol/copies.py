@@ -7,13 +7,14 @@ one of their clients, whatever its own ledger says.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from fedaccord.ledger.chain import Entry
 from fedaccord.protocol import facts, notes
+from fedaccord.protocol.evidence import Proof, SignedStatement, answer_in, question_in
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
 from fedaccord.protocol.verifier import ANSWERS, NONSENSE, in_brief, same
@@ -25,14 +26,6 @@ EMPTY = "it has no entries"
 _Place: TypeAlias = tuple[str, int, str | None, int]
 """What an entry is about (kind, slot, client, turn): no client says two things in one place."""
 
-_SAID = {
-    "report": ("ratio", "samples", "discount_factor", "fees"),
-    "stay": ("stays",),
-    "answer": ("accepts",),
-    "contribution": ("samples", "update"),
-    "consent": ("agrees",),
-}
-"""What a client says itself, which both write down."""
 _TOLD = (
     *("report", "presence", "rank", "stay", "offer", "posted"),
     *("contribution", "tier", "settlement", "consent"),
@@ -56,6 +49,22 @@ def contradictions_of_many(
     server: Iterable[Entry], copies: Iterable[Iterable[Entry]]
 ) -> list[list[str]]:
     """The same for several copies, in one pass over the server's ledger."""
+    return [one.problems for one in compare_with_server(server, copies)]
+
+
+class Compared(NamedTuple):
+    """What comparing one copy with the server's ledger gave."""
+
+    problems: list[str]
+    undecided: list[str]
+    """What nobody can decide, in words."""
+    proofs: list[Proof]
+
+
+def compare_with_server(
+    server: Iterable[Entry], copies: Iterable[Iterable[Entry]]
+) -> list[Compared]:
+    """Compare each copy with the server's ledger, in one pass over that."""
     witnesses = [_Witness(copy) for copy in copies]
     if not witnesses:
         return []
@@ -69,7 +78,9 @@ def contradictions_of_many(
             break
         for witness in witnesses:
             witness.look_at(last, fact, state)
-    return [witness.end() if nonsense is None else [nonsense] for witness in witnesses]
+    if nonsense is not None:
+        return [Compared([nonsense], [], [])] * len(witnesses)
+    return [Compared(one.end(), one.undecided, one.proofs) for one in witnesses]
 
 
 class _Noted(NamedTuple):
@@ -94,6 +105,14 @@ class _Witness:
         self._shown: dict[int, list[_Noted]] = defaultdict(list)
         """By the number of the server's entry that the client was shown."""
         self._said: dict[_Place, list[_Noted]] = defaultdict(list)
+        self._signed: dict[_Place, notes.Signed] = {}
+        """The evidence, by the stage in the place of the kind."""
+        self._taken: dict[str, notes.Signed] = {}
+        """The same, by the client's statement that the server says in it that it has."""
+        self._signs = False
+        """Whether the server signed the ledger so far."""
+        self.proofs: list[Proof] = []
+        self.undecided: list[str] = []
         self._clients: set[str] = set()
         try:
             for entry in copy:
@@ -110,6 +129,10 @@ class _Witness:
 
     def _take(self, entry: Entry) -> None:
         noted = _Noted(entry.number, note := notes.read_note(entry.fact))
+        if isinstance(note, notes.Signed):
+            self._signed[_place(note)] = note
+            self._taken.setdefault(note.received, note)
+            return
         self._shown[note.head.number].append(noted)
         self._said[note.kind, note.slot, note.client, note.turn].append(noted)
         self._clients.add(note.client)
@@ -118,6 +141,7 @@ class _Witness:
         """Compare with one more entry of the server's; `state` is what it knows after it."""
         if self._nonsense is not None:
             return
+        self._signs = state.roster is not None
         try:
             if last.number in self._shown:
                 self._look_at_shown(last, state)
@@ -130,7 +154,7 @@ class _Witness:
         if self._nonsense is not None:
             return [self._nonsense]
         unseen = [
-            f"{noted}: entry {number} of the server's ledger was another one then"
+            self._blame(noted, f"entry {number} of the server's ledger was another one then")
             for number, shown in self._shown.items()
             for noted in shown
         ]
@@ -143,33 +167,94 @@ class _Witness:
             if noted.note.head.digest != last.digest:
                 others.append(noted)
             elif not _follows(noted.note, state):
-                self._misled.append(f"{noted}: the server told something else than its ledger says")
+                self._misled.append(
+                    self._blame(noted, "the server told something else than its ledger says")
+                )
         if others:
             self._shown[last.number] = others
 
+    def _blame(self, noted: _Noted, problem: str) -> str:
+        """What the server did, if its own signature proves it; else that nothing proves it."""
+        if not self._signs:
+            return f"{noted}: {problem}"
+        if _place(noted.note) in self._signed:
+            return f"{noted}: {problem}, and the server's signature proves it"
+        return f"{noted}: has no signature of the server, so it does not prove that {problem}"
+
     def _look_at_said(self, number: int, fact: facts.TypedFact) -> None:
         """What the server claims to have been told by the client, or to have told it."""
-        places: list[_Place] = []
-        if isinstance(fact, facts.Told):
-            names = [name for name in fact.clients if name in self._clients]
-            places = [("settlement", fact.slot, name, 0) for name in names]
-        elif isinstance(fact, facts.Handed):
-            names = [name for name in fact.clients if name in self._clients]
-            places = [("tier", fact.slot, name, fact.turn) for name in names]
-        elif fact.kind in ANSWERS and fact.whom in self._clients:  # a client notes it first
-            places = [(fact.kind, fact.slot, fact.whom, getattr(fact, "turn", 0))]
-        for place in places:
+        about = f"entry {number} ({fact.kind} of slot {fact.slot})"
+        if isinstance(fact, facts.Absence) and fact.client in self._clients:
+            self._look_at_absence(about, fact)
+        for place in _places(fact, self._clients):
             if place not in self._said:
-                about = f"entry {number} ({fact.kind} of slot {fact.slot})"
-                self._invented.append(f"{place[2]} knows nothing of the server's {about}")
+                lacks = "lacks" if self._signs else "knows nothing of the server's"
+                who = f"{place[2]}'s copy" if self._signs else place[2]
+                signed = f", which {place[2]} signed" if self._signs else ""
+                self._invented.append(f"{who} {lacks} {about}{signed}")
             for noted in self._said.get(place, ()):
                 if _misquoted(fact, noted.note):
-                    self._misquoted.append(f"{noted}: the server wrote down something else")
+                    self._misquoted.append(self._contradicted(noted, about, fact))
+
+    def _contradicted(self, noted: _Noted, about: str, fact: facts.TypedFact) -> str:
+        """Who is wrong if an answer is another one in the ledger than in the copy.
+
+        A ledger that is signed has the client's signature on the answer.
+        """
+        if not self._signs:
+            return f"{noted}: the server wrote down something else"
+        problem = f"{noted}: {noted.note.client} signed something else, which is {about}"
+        if (other := self._other_answer(fact)) is not None:
+            self.proofs.append(Proof(problem, *other))
+        return problem
+
+    def _other_answer(
+        self, fact: facts.TypedFact
+    ) -> tuple[SignedStatement, SignedStatement] | None:
+        """Two answers of the client to one question: in its copy, and in the ledger."""
+        stage = notes.STAGE_OF[fact.kind]
+        note = self._signed.get((stage, fact.slot, fact.whom, getattr(fact, "turn", 0)))
+        if note is None or not isinstance(fact, facts.Said) or fact.signed is None:
+            return None
+        own = answer_in(note)
+        answer = {key: value for key, value in fact.said.items() if value is not None}
+        said = own.statement._replace(body={**note.said, "answer": answer})
+        other = SignedStatement(said, fact.signed.signature, own.key)
+        return (own, other) if other.is_right else None
+
+    def _look_at_absence(self, about: str, fact: facts.Absence) -> None:
+        """Whether the client signed an answer where the ledger says that it was absent."""
+        signed = self._signed.get((fact.stage, fact.slot, fact.client, fact.turn))
+        if signed is None:
+            return
+        receipt = self._taken.get(signed.statement)
+        if receipt is not None:
+            self._invented.append(
+                f"{about} says that {fact.client} was absent, but the server signed a receipt for "
+                f"its answer ({receipt.stage} of slot {receipt.slot})"
+            )
+        else:
+            self.undecided.append(
+                f"{about} says that {fact.client} was absent, and {fact.client} signed an answer: "
+                "whether it came in time cannot be decided"
+            )
+
+
+def _places(fact: facts.TypedFact, clients: set[str]) -> list[_Place]:
+    """Where clients should have noted what a server wrote down."""
+    if isinstance(fact, facts.Told):
+        return [("settlement", fact.slot, name, 0) for name in fact.clients if name in clients]
+    if isinstance(fact, facts.Handed):
+        return [("tier", fact.slot, name, fact.turn) for name in fact.clients if name in clients]
+    if fact.kind in ANSWERS and fact.whom in clients:  # a client notes it first
+        return [(fact.kind, fact.slot, fact.whom, getattr(fact, "turn", 0))]
+    return []
 
 
 def _misquoted(fact: facts.TypedFact, note: notes.Note) -> bool:
     """Whether the server wrote down something else than the client said."""
-    return any(getattr(fact, key) != getattr(note, key) for key in _SAID.get(fact.kind, ()))
+    said = facts.SAID.get(fact.kind, ())
+    return any(getattr(fact, key) != getattr(note, key) for key in said if hasattr(note, key))
 
 
 def _follows(note: notes.Note, state: State) -> bool:
@@ -259,30 +344,63 @@ class CopyComparison:
     shown: int = 0
     """Of how many entries of the server's ledger two clients or more were shown the digest."""
     contradictions: list[str] = field(default_factory=list)
+    proofs: list[Proof] = field(default_factory=list)
+    """Pairs of statements of the server's which show that it lied."""
 
 
-def compare_copies(copies: Iterable[Iterable[Entry]]) -> CopyComparison:
-    """Where clients' copies contradict one another; each of them must be intact by itself."""
+def compare_copies(copies: Collection[Iterable[Entry]]) -> CopyComparison:
+    """Where clients' copies contradict one another; each of them must be intact by itself.
+
+    They are read twice if there is something to prove.
+    """
     by_question: dict[tuple[str, int, int], _Alike] = {}
     by_shown: dict[int, _Alike] = {}
     questions, shown = set[tuple[str, int, int]](), set[int]()
-    found: dict[str, None] = {}  # in order, each once
+    found: dict[str, _Both] = {}  # in order, each once
     for entry in chain.from_iterable(copies):
         noted = _Noted(entry.number, note := notes.read_note(entry.fact))
+        if isinstance(note, notes.Signed):
+            continue
         number, digest = note.head
 
         alike = _Alike(noted, {f"digest of entry {number} of the server's ledger": digest})
         first = by_shown.setdefault(number, alike)
         if first.noted.note.client != note.client:
             shown.add(number)
-            found |= dict.fromkeys(_differences(first, alike))
+            found |= dict.fromkeys(_differences(first, alike), (first.noted, noted))
 
         alike = _Alike(noted, _told_alike(note) | {_LENGTH: number})
         first = by_question.setdefault((note.kind, note.slot, note.turn), alike)
         if first.noted.note.client != note.client:
             questions.add((notes.STAGE_OF[note.kind], note.slot, note.turn))
-            found |= dict.fromkeys(_differences(first, alike))
-    return CopyComparison(len(questions), len(shown), list(found))
+            found |= dict.fromkeys(_differences(first, alike), (first.noted, noted))
+    proofs = _proofs(copies, found) if found else []
+    return CopyComparison(len(questions), len(shown), list(found), proofs)
+
+
+_Both: TypeAlias = tuple[_Noted, _Noted]
+
+
+def _proofs(copies: Collection[Iterable[Entry]], found: dict[str, _Both]) -> list[Proof]:
+    """For each contradiction the two questions as the server signed them, if it did."""
+    wanted = {_place(noted.note) for both in found.values() for noted in both}
+    signed: dict[_Place, notes.Signed] = {}
+    for entry in chain.from_iterable(copies):
+        note = notes.read_note(entry.fact)
+        if isinstance(note, notes.Signed) and _place(note) in wanted:
+            signed.setdefault(_place(note), note)
+    proofs = []
+    for problem, (one, other) in found.items():
+        pair = [signed.get(_place(noted.note)) for noted in (one, other)]
+        if pair[0] is not None and pair[1] is not None:
+            proofs.append(Proof(problem, question_in(pair[0]), question_in(pair[1])))
+    return proofs
+
+
+def _place(note: notes.Note) -> _Place:
+    """The question in which something was noted."""
+    stage = note.stage if isinstance(note, notes.Signed) else notes.STAGE_OF[note.kind]
+    return stage, note.slot, note.client, note.turn
 
 
 _LENGTH = "number of entries in the server's ledger"

@@ -139,6 +139,7 @@ class Signed(Note):
 
     kind = "signed"
     stage: Stage
+    consortium: str
     terms: Digest
     """The digest of the terms that both follow."""
     keys: tuple[PublicKey, PublicKey] = Field(strict=False)

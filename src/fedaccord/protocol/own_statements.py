@@ -54,6 +54,7 @@ class OwnStatements:
             turn=place.turn,
             ledger=place.ledger,
             stage=place.stage,
+            consortium=roster.consortium,
             terms=roster.terms,
             keys=(roster.keys.server, key.public),
             token=place.token,

@@ -6,16 +6,24 @@ compares what was played, every rank, every verdict, every phase. Clients' copie
 witnesses.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Chain, Checkpoint, Entry, Fact, Head
 from fedaccord.ledger.lines import Reading
-from fedaccord.protocol import facts, notes
-from fedaccord.protocol.copies import EMPTY, CopyComparison, compare_copies, contradictions_of_many
+from fedaccord.protocol import evidence, facts, notes
+from fedaccord.protocol.copies import (
+    EMPTY,
+    Compared,
+    CopyComparison,
+    compare_copies,
+    compare_with_server,
+)
+from fedaccord.protocol.evidence import Proof
 from fedaccord.protocol.parameters import digest, from_bytes
+from fedaccord.protocol.signatures import Signatures
 from fedaccord.protocol.state import State
 from fedaccord.protocol.verifier import NONSENSE, Verifier, in_brief
 
@@ -29,6 +37,7 @@ class Findings:
     chain: Chain
     problems: list[str]
     """What is wrong, in words; none if everything follows."""
+    signatures: Signatures
 
 
 def wrong_in(entries: Iterable[Entry]) -> list[str]:
@@ -36,9 +45,15 @@ def wrong_in(entries: Iterable[Entry]) -> list[str]:
     return look_over(entries).problems
 
 
-def look_over(entries: Iterable[Entry], models: Sequence[Checkpoint] | None = None) -> Findings:
+def look_over(
+    entries: Iterable[Entry],
+    models: Sequence[Checkpoint] | None = None,
+    *,
+    every_signature: bool = False,
+) -> Findings:
     """Work out again what a server's ledger says, and check the models stored with it if given."""
-    return _go_through(entries, _Server(models, believed=0))
+    verifier = Verifier(every_signature=every_signature)
+    return _go_through(entries, _Server(models, believed=0, verifier=verifier))
 
 
 def look_over_end(
@@ -48,7 +63,7 @@ def look_over_end(
 
     Entries before the number `last_slot` are read, but not recomputed.
     """
-    server = _Server(models, believed=last_slot)
+    server = _Server(models, believed=last_slot, verifier=Verifier())
     return _go_through(entries, server), server.verifier.state
 
 
@@ -58,6 +73,8 @@ def look_over_copy(entries: Iterable[Entry]) -> Findings:
 
 
 class _Reader(Protocol):
+    signatures: Signatures
+
     def look_at(self, before: Head, fact: Fact) -> str | None:
         """What is wrong with the fact that follows this end of the chain, if anything."""
         ...
@@ -75,10 +92,11 @@ def _go_through(entries: Iterable[Entry], reader: _Reader) -> Findings:
         if fact is not None and wrong is None and chain.whole:
             wrong = _wrong(reader, before, fact)  # what comes after it follows from it
     if chain.length == 0:
-        return Findings(chain, [EMPTY])
+        return Findings(chain, [EMPTY], reader.signatures)
     if chain.whole and wrong is None:
         wrong = reader.end()
-    return Findings(chain, chain.problems or ([] if wrong is None else [wrong]))
+    problems = chain.problems or ([] if wrong is None else [wrong])
+    return Findings(chain, problems, reader.signatures)
 
 
 def _wrong(reader: _Reader, before: Head, fact: Fact) -> str | None:
@@ -95,8 +113,10 @@ def _wrong(reader: _Reader, before: Head, fact: Fact) -> str | None:
 class _Server:
     """Reads a server's ledger, and looks for the models that are stored with it."""
 
-    def __init__(self, models: Sequence[Checkpoint] | None, believed: int) -> None:
-        self.verifier = Verifier()
+    def __init__(
+        self, models: Sequence[Checkpoint] | None, believed: int, verifier: Verifier
+    ) -> None:
+        self.verifier, self.signatures = verifier, verifier.signatures
         self._believed = believed
         self._models = models
         self._slots = {model.number: model.slot for model in models or ()}
@@ -151,9 +171,12 @@ class _Client:
     """Reads a client's copy: all of it is about one client, and the server's ledger only grows."""
 
     def __init__(self) -> None:
+        self.signatures = Signatures()
         self._name: str | None = None
         self._slot = 0
         self._shown = Head(0, "")
+        self._told: dict[tuple[str, int], notes.Note] = {}
+        """What it wrote down in this slot, by stage and turn."""
 
     def look_at(self, before: Head, fact: Fact) -> str | None:  # noqa: ARG002  as all readers
         note = notes.read_note(fact)
@@ -163,6 +186,16 @@ class _Client:
             return "goes back to an older slot, or to a server's ledger that was shorter"
         if note.head.number == self._shown.number and note.head != self._shown:
             return "has another end of the server's ledger than the entry before it"
+        if note.slot != self._slot:
+            self._told = {}
+        if isinstance(note, notes.Signed):
+            told = self._told.get((note.stage, note.turn))
+            if (flaw := evidence.flaw_in(note, told)) is not None:
+                self.signatures.wrong += 1
+                return flaw
+            self.signatures.checked += 2
+        elif note.kind != "answer":
+            self._told[notes.STAGE_OF[note.kind], note.turn] = note
         self._name, self._slot, self._shown = note.client, note.slot, note.head
         return None
 
@@ -180,15 +213,25 @@ class Verification:
     what: What
     chain: Chain
     problems: list[str]
+    signatures: Signatures
+    undecided: list[str]
+    """What nobody can decide, in words."""
+    proofs: list[Proof]
+    """Of who said two things that cannot both be true."""
 
 
-def verify(ledger: Reading, copies: Mapping[str, Reading] | None = None) -> Verification:
+def verify(
+    ledger: Reading,
+    copies: Mapping[str, Reading] | None = None,
+    *,
+    every_signature: bool = False,
+) -> Verification:
     """What a ledger is, and everything that is wrong with it; `copies` have names to be shown."""
     is_copy = _is_copy(ledger)
     if is_copy:
         findings = look_over_copy(ledger.entries())
     else:
-        findings = look_over(ledger.entries(), ledger.models)
+        findings = look_over(ledger.entries(), ledger.models, every_signature=every_signature)
     chain, problems = findings.chain, findings.problems
     what: What = "a client's copy" if is_copy else "the server's ledger"
     if chain.length == 0:
@@ -199,10 +242,13 @@ def verify(ledger: Reading, copies: Mapping[str, Reading] | None = None) -> Veri
             f"{chain.head.number - chain.length} entries are missing, as in an extract for one "
             "client; only a complete ledger can be verified"
         ]
-    problems = ledger.damage() + problems
-    for name, wrong in _disagreements(ledger, chain, copies or {}).items():
-        problems += [f"{name}: {problem}" for problem in wrong]
-    return Verification(what, chain, problems)
+    problems, undecided = ledger.damage() + problems, list(findings.signatures.undecided)
+    proofs: list[Proof] = []
+    for name, found in _disagreements(ledger, chain, copies or {}).items():
+        problems += [f"{name}: {problem}" for problem in found.problems]
+        undecided += [f"{name}: {one}" for one in found.undecided]
+        proofs += found.proofs
+    return Verification(what, chain, problems, findings.signatures, undecided, proofs)
 
 
 def _is_copy(ledger: Reading) -> bool:
@@ -213,15 +259,16 @@ def _is_copy(ledger: Reading) -> bool:
 
 def _disagreements(
     ledger: Reading, chain: Chain, copies: Mapping[str, Reading]
-) -> dict[str, list[str]]:
+) -> dict[str, Compared]:
     """What is wrong with each copy, or where it and the ledger disagree."""
-    wrong = {name: wrong_copy(copy) for name, copy in copies.items()}
-    intact = [name for name, problems in wrong.items() if not problems]
+    wrong = {name: Compared(wrong_copy(copy), [], []) for name, copy in copies.items()}
+    intact = [name for name, found in wrong.items() if not found.problems]
     if chain.length == 0 or not chain.whole:
-        compared = [["cannot be compared with a ledger that is not intact"]] * len(intact)
+        broken = Compared(["cannot be compared with a ledger that is not intact"], [], [])
+        compared = [broken] * len(intact)
     else:
         entries = (copies[name].entries() for name in intact)
-        compared = contradictions_of_many(ledger.entries(), entries)
+        compared = compare_with_server(ledger.entries(), entries)
     return wrong | dict(zip(intact, compared, strict=True))
 
 
@@ -245,6 +292,16 @@ class ComparedCopies:
     problems: list[str]
 
 
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of a copy, which can be read several times."""
+
+    copy: Reading
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self.copy.entries()
+
+
 def compare(copies: Mapping[str, Reading]) -> ComparedCopies:
     """Compare the intact copies; `copies` have names to be shown."""
     wrong = {name: wrong_copy(copy) for name, copy in copies.items()}
@@ -256,6 +313,6 @@ def compare(copies: Mapping[str, Reading]) -> ComparedCopies:
             both = f"{first[client]} and {name}"
             raise InvalidInput(f"{both} are copies of the same client, {client}")
         first[client] = name
-    comparison = compare_copies(copy.entries() for copy in intact.values())
+    comparison = compare_copies([_Entries(copy) for copy in intact.values()])
     problems = [f"{name}: {problem}" for name, found in wrong.items() for problem in found]
     return ComparedCopies(clients, comparison, problems + comparison.contradictions)
