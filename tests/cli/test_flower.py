@@ -360,7 +360,7 @@ def test_invalid_hosts_are_rejected(three: Run) -> None:
         assert result.exit_code == 2
         assert f"--host: {host!r} is neither a name nor an address" in result.stderr
     assert three("flower", "keys", "app", "--host", "x", "--days", "9999").exit_code == 2
-    assert not Path("app/keys").exists()
+    assert [path.name for path in Path("app/keys").iterdir()] == ["signing.key"]
 
 
 @pytest.mark.parametrize("host", ["server", "my_server", "a-1.b.example", "127.0.0.1", "::1"])
@@ -377,7 +377,7 @@ def test_keys_that_cannot_be_written(three: Run) -> None:
         2,
         "Error: app/keys/ca.pem: is a directory, but should be a file\n",
     )
-    assert [path.name for path in Path("app/keys").iterdir()] == ["ca.pem"]
+    assert sorted(path.name for path in Path("app/keys").iterdir()) == ["ca.pem", "signing.key"]
     shutil.rmtree("app/keys")
     Path("app/keys").write_text("mine")
     result = three("flower", "keys", "app", "--host", "server")

@@ -28,6 +28,7 @@ from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.terms import load_terms, read_terms
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.signing.canonical import canonical
+from fedaccord.signing.keys import load_key
 from tests.flower.consortia import (
     ledger_at,
     privates_of,
@@ -47,14 +48,15 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
         "test",
     )
     home = tmp_path / "app"
-    write_app(home, terms, privates_of(NAMES), load_dataset("breast-cancer"))
+    terms = write_app(home, terms, privates_of(NAMES), load_dataset("breast-cancer"))
     file = home / "clients" / "b" / "client.toml"
     file.write_text(file.read_text() + "\n[slips]\n1 = 0\n")
     app = app_of_files(home / "fedaccord_app" / "terms.toml")
     files = [str(home / "clients" / name / "client.toml") for name in NAMES]
     grid = InProcessGrid(app, [{"client-file": file} for file in files])
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        coordinator = Coordinator(terms, ledger, first_model(terms))
+        key = load_key(home / "keys" / "signing.key")
+        coordinator = Coordinator(terms, ledger, first_model(terms), key)
         run_slots(grid, coordinator, 2)
         assert verdicts(ledger, 1) == {"a": "kept", "b": "deviation", "c": "kept"}
         assert set(verdicts(ledger, 2).values()) == {"kept"}
@@ -70,7 +72,7 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
 def clients_of(home: Path, change: dict[str, Any] | None = None) -> InProcessGrid:
     """An app whose clients have files; then the server changes its terms."""
     terms = read_terms(TERMS.model_dump(mode="json") | {"training": TRAINING}, "test")
-    write_app(home, terms, privates_of(NAMES), load_dataset("breast-cancer"))
+    terms = write_app(home, terms, privates_of(NAMES), load_dataset("breast-cancer"))
     (home / "fedaccord_app" / "terms.toml").write_text(
         terms_text(read_terms(terms.model_dump(mode="json") | (change or {}), "test"))
     )
@@ -82,7 +84,8 @@ def clients_of(home: Path, change: dict[str, Any] | None = None) -> InProcessGri
 def slot_of(home: Path, grid: InProcessGrid) -> dict[str, str]:
     terms = load_terms(home / "fedaccord_app" / "terms.toml")
     with ledger_at(home / "ledger.db") as ledger:
-        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 1)
+        key = load_key(home / "keys" / "signing.key")
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms), key), 1)
         return verdicts(ledger, 1)
 
 
@@ -235,7 +238,8 @@ def test_files_are_read_once_a_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     grid = clients_of(home)
     terms = load_terms(home / "fedaccord_app" / "terms.toml")
     with ledger_at(home / "ledger.db") as ledger:
-        coordinator = Coordinator(terms, ledger, first_model(terms))
+        key = load_key(home / "keys" / "signing.key")
+        coordinator = Coordinator(terms, ledger, first_model(terms), key)
         run_slots(grid, coordinator, 1)  # asks for names, too
         found = reads(monkeypatch)
         run_slots(grid, coordinator, 3)
@@ -261,7 +265,8 @@ def test_changes_during_a_slot_count_from_the_next_one(
     grid = clients_of(home)
     terms = load_terms(home / "fedaccord_app" / "terms.toml")
     with ledger_at(home / "ledger.db") as ledger:
-        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 2)
+        key = load_key(home / "keys" / "signing.key")
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms), key), 2)
         reported = {
             entry.slot: entry.body["samples"]
             for entry in ledger.entries(kind="report")

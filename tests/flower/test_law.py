@@ -23,6 +23,7 @@ from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.terms import load_terms, read_terms
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.repeated.strategies import DeviateOnce
+from fedaccord.signing.keys import load_key
 from fedaccord.training.course import Course
 from fedaccord.training.task import Model, find_task
 from tests.flower.consortia import ledger_at, verdicts
@@ -111,7 +112,8 @@ def test_clients_by_their_files(tmp_path: Path) -> None:
     files = [str(home / "clients" / name / "client.toml") for name in "abcde"]
     grid = InProcessGrid(app, [{"client-file": file} for file in files])
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 1)
+        key = load_key(home / "keys" / "signing.key")
+        run_slots(grid, Coordinator(terms, ledger, first_model(terms), key), 1)
         assert verdicts(ledger, 1) == {n: "deviation" if n == "d" else "kept" for n in "abcde"}
     server = load_entries(str(tmp_path / "ledger.db"))
     assert wrong_in(server) == []

@@ -20,6 +20,7 @@ from fedaccord.flower.server_app import first_model, run_slots
 from fedaccord.flower.wire import unpack
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.parameters import Arrays
+from fedaccord.signing.keys import load_key
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -71,7 +72,7 @@ def test_no_message_has_a_valuation_a_cost_or_a_sample(
     terms = terms_of(answer_seconds=0.01, training={"shape": [8, 8], "classes": 10})
     privates = privates_of(communication_cost=0.123456789)
     privates[0] = replace(privates[0], discount_factor=0.0123456789)
-    write_app(tmp_path / "app", terms, privates, load_dataset("digits"))
+    terms = write_app(tmp_path / "app", terms, privates, load_dataset("digits"))
     file = tmp_path / "app" / "clients" / "e" / "client.toml"
     file.write_text(file.read_text() + "\n[slips]\n1 = 3\n")
     train = LocalTraining.__call__
@@ -86,7 +87,16 @@ def test_no_message_has_a_valuation_a_cost_or_a_sample(
     files = [str(tmp_path / "app" / "clients" / name / "client.toml") for name in terms.clients]
     grid = Listening(app, [{"client-file": file} for file in files])
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        run_slots(grid, Coordinator(terms, ledger, first_model(terms)), 3)
+        run_slots(
+            grid,
+            Coordinator(
+                terms,
+                ledger,
+                first_model(terms),
+                load_key(tmp_path / "app" / "keys" / "signing.key"),
+            ),
+            3,
+        )
         assert {"refused", "deviation"} < set(verdicts(ledger, 1).values())
         reasons = {entry.body["reason"] for entry in ledger.entries(slot=3, kind="fault")}
         assert reasons == {"says that it failed"}

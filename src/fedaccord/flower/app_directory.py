@@ -26,9 +26,11 @@ from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
+from fedaccord.protocol.keys import Keys
 from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import FOR_EVER, Terms
+from fedaccord.signing.keys import new_key, write_key
 
 Slips = Mapping[str, Mapping[int, int]]
 """What some clients contribute in some slots instead of what they are asked for."""
@@ -112,27 +114,35 @@ def privates_of(consortium: Consortium, slips: Slips | None = None) -> list[Priv
 
 def write_app(
     directory: Path, terms: Terms, privates: list[Private], dataset: Dataset | None = None
-) -> None:
-    """Write the directory, whole or not at all.
+) -> Terms:
+    """Write the directory, whole or not at all; the terms in it have everybody's public key.
 
     With a dataset, each client gets as many of its examples as it has samples, for a rehearsal.
     """
     _check_free(directory)
     check_names(terms.clients)
     folders = folder_names(terms.clients)
+    server, keys = new_key(), {name: new_key() for name in terms.clients}
+    public = Keys(server=server.public, clients={name: key.public for name, key in keys.items()})
+    terms = terms.model_copy(update={"keys": public})
     try:
         parent = directory.resolve().parent
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".", dir=parent) as folder:
             made = Path(folder) / "app"
             _write_shared(made, terms, folders, directory)
+            (made / "keys").mkdir(mode=0o700)
+            write_key(made / "keys" / "signing.key", server)
             for private in privates:
-                _write_client(made / "clients" / folders[private.name], private, terms)
+                folder_of = made / "clients" / folders[private.name]
+                _write_client(folder_of, private, terms)
+                write_key(folder_of / "signing.key", keys[private.name])
             if dataset is not None:
                 _write_data(made / "clients", folders, privates, dataset)
             _put(made, directory)
     except OSError as error:
         raise FedaccordError(f"{directory}: cannot be written: {error.strerror or error}") from None
+    return terms
 
 
 def _check_free(directory: Path) -> None:
@@ -274,7 +284,9 @@ discount_factor = {private.discount_factor!r}
 # Paths are relative to this file. The terms are the ones that this client signed: it takes part
 # under no others. The data is a directory with {private.name}.npz (or .csv) and
 # test.npz. The ledger is this client's own copy. The model of each slot is stored under "model".
+# With its key this client signs what it says: whoever has the key can speak for it.
 terms = "terms.toml"
+key = "signing.key"
 data = "data"
 ledger = "ledger.db"
 model = "model.npz"

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedaccord.atomic import write_whole
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
+from fedaccord.protocol.keys import ClientName
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import LAST_SLOT
 from fedaccord.protocol.mistakes import mistakes_in
@@ -23,7 +24,8 @@ from fedaccord.protocol.notes import CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.private import Private
-from fedaccord.protocol.terms import ClientName, Terms, load_terms
+from fedaccord.protocol.terms import Terms, load_terms
+from fedaccord.signing.keys import load_key
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition
@@ -60,6 +62,8 @@ class ClientFile(BaseModel):
     tell_discount_factor: bool = False
     terms: str = "terms.toml"
     """The terms that this client signed; the app must have the same."""
+    key: str = "signing.key"
+    """The private key with which this client signs, if the terms have keys."""
     data: str = "data"
     ledger: str = "ledger.db"
     model: str | None = None
@@ -157,20 +161,27 @@ class FileClient:
         if file.name not in terms.clients:
             raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(self.path))
         copy, training = CopyFile(folder / file.ledger, _PATIENCE), _Training(file, folder, terms)
-        return file, Participant(
-            file.private, terms, copy, training, look=lambda: training.examples
-        )
+        key = None if terms.keys is None else load_key(folder / file.key)
+        try:
+            return file, Participant(
+                file.private, terms, copy, training, look=lambda: training.examples, key=key
+            )
+        except InvalidInput as error:
+            raise InvalidInput([one.inside(str(self.path)) for one in error.problems]) from None
 
 
 def _check_signed(path: Path, terms: Terms) -> None:
     """Compare the signed terms with those of the app, which comes from the server."""
-    signed, given = _lines(load_terms(path)), _lines(terms)
+    known = load_terms(path)
+    signed, given = _lines(known), _lines(terms)
     if others := [
         f"{key}: {value} was signed, but the server's app has {given[key]}"
         for key, value in signed.items()
         if value != given.get(key, value)
     ]:
         raise InvalidInput(others, str(path))
+    if known.digest != terms.digest:
+        raise InvalidInput("other terms were signed than the server's app has", str(path))
 
 
 def _lines(terms: Terms) -> dict[str, Any]:
@@ -186,7 +197,9 @@ def _lines(terms: Terms) -> dict[str, Any]:
         for name, numbers in rules.pop("public", {}).items()
         for key, value in numbers.items()
     }
-    public |= {f"keys.{table}": value for table, value in rules.pop("keys", {}).items()}
+    keys = rules.pop("keys", {})
+    public |= {"keys": "given" if keys else "none"}
+    public |= {f"keys.{table}": value for table, value in keys.items()}
     parts = law.pop("terms", ())
     law |= {"terms": len(parts)}
     numbers = {

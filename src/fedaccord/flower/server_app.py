@@ -1,6 +1,7 @@
 """The server as a Flower app: puts the coordinator's questions to the clients' nodes."""
 
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import CAN_BE_GAMED, Terms, load_terms
+from fedaccord.signing.keys import Key, load_key
 
 LOG = logging.getLogger("flwr")
 """Flower's own logger: its messages are in the stream of `flwr run`."""
@@ -39,6 +41,8 @@ _KINDS = {
     "consent": "query.consent",
 }
 """The type of Flower's message for each stage."""
+KEY_VARIABLE = "FEDACCORD_SIGNING_KEY"
+"""The environment may say where the server's key is."""
 _PAUSE = 1.0
 """Seconds between two looks for new nodes."""
 
@@ -55,11 +59,18 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
     @app.main()  # type: ignore[untyped-decorator,unused-ignore]
     def main(grid: Grid, context: Context) -> None:
         terms = load_terms(terms_file)
+        key = None if terms.keys is None else _signing_key(context)
         with open_ledger(server_place(str(context.run_config["ledger"]))) as ledger:
-            coordinator = Coordinator(terms, ledger, (start or first_model)(terms))
+            coordinator = Coordinator(terms, ledger, (start or first_model)(terms), key)
             run_slots(grid, coordinator, int(context.run_config["last-slot"]), _log)
 
     return app
+
+
+def _signing_key(context: Context) -> Key:
+    """The key with which the server signs; its path is in the configuration of the run."""
+    configured = context.run_config.get("signing-key", "keys/signing.key")
+    return load_key(Path(os.environ.get(KEY_VARIABLE) or str(configured)))
 
 
 def run_slots(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fedaccord.ledger.chain import Head
+from fedaccord.numbers import count
 from fedaccord.protocol import facts
 from fedaccord.protocol.keys import Change, change_of_key
 from fedaccord.protocol.messages import Asked
@@ -24,6 +25,7 @@ SERVER = None
 """The author of what no client said."""
 
 
+_CLAIMS = {"absence": "absence", "fault": "rejection"}
 _REMEMBERED = 100_000
 """Absences that can still be disputed; a client disputes its latest ones when it is back."""
 
@@ -54,6 +56,26 @@ class Signatures:
     _latest: dict[str | None, Latest] = field(default_factory=dict, repr=False)
     _absent: dict[tuple[str, int, str, int], int] = field(default_factory=dict, repr=False)
     """The latest absences: the number of the entry, by client, slot, stage and turn."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many statements are signed, not signed, or signed wrongly."""
+        return {"checked": self.checked, "missing": self.missing, "wrong": self.wrong}
+
+    def in_words(self) -> list[str]:
+        """What was found, as sentences."""
+        said = []
+        if self.checked:
+            said.append(f"{self.checked:,} statements are signed by their authors.")
+        if self.missing:
+            said.append(f"{self.missing:,} statements are not signed: the terms had no keys.")
+        if self.checked and self.unproved:
+            claims = " and ".join(count(n, _CLAIMS[kind]) for kind, n in self.unproved.items())
+            said.append(
+                f"On the server's word alone: {claims}. Each costs a client no more than a slot "
+                "without a model."
+            )
+        return said
 
     def answer(self, state: State, fact: facts.Said, content: Asked, at: At) -> str | None:
         """What is wrong with the signature on what a client said."""

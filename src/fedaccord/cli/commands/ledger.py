@@ -14,9 +14,13 @@ from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fedaccord.ledger.chain import Entry
     from fedaccord.ledger.lines import Reading
     from fedaccord.protocol.coordinator import Coordinator
+    from fedaccord.protocol.evidence import Proof
+    from fedaccord.signing.keys import Key
 
 
 ledger = typer.Typer(
@@ -91,6 +95,24 @@ def show(
             typer.echo(f"Note: {CAN_BE_GAMED}.", err=True)
 
 
+ProofsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--proofs",
+        metavar="FILE.json",
+        help="Write the pairs of signed statements that convict somebody.",
+    ),
+]
+
+
+def _write_proofs(path: Path | None, proofs: "Sequence[Proof]") -> None:
+    from fedaccord.atomic import write_whole
+
+    if path is not None:
+        text = json_for_people({"proofs": [proof.to_dict() for proof in proofs]})
+        write_whole(path, f"{text}\n".encode())
+
+
 @ledger.command()
 def verify(
     place: LedgerArgument,
@@ -99,6 +121,15 @@ def verify(
         list[str] | None,
         typer.Option("--against", metavar="COPY", help="A client's copy. Repeatable."),
     ] = None,
+    every_signature: Annotated[
+        bool,
+        typer.Option(
+            "--every-signature",
+            help="Check each signature, not only the latest of everyone, which vouches for those "
+            "before it.",
+        ),
+    ] = False,
+    proofs: ProofsOption = None,
     output_format: FormatOption = "text",
 ) -> None:
     """Verify that a ledger was not changed, and that its conclusions follow from its entries.
@@ -108,7 +139,8 @@ def verify(
     was said to a clock; every rank, verdict and phase must follow from what was reported and
     contributed, and the model stored with it must be the one that it names. With
     --against, the ledger and the client's copy must agree, and the server's past must be the one
-    that the client was shown.
+    that the client was shown. If the terms have keys, everyone must have signed what the ledger
+    says that they said; what rests on the server's word alone is counted.
 
     The exit code is 0 if everything is in order, and 1 if not.
     """
@@ -118,7 +150,8 @@ def verify(
     with working("Verifying"), ExitStack() as stack:
         found = stack.enter_context(_reading(place))
         copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
-        result = verification.verify(found, copies)
+        result = verification.verify(found, copies, every_signature=every_signature)
+    _write_proofs(proofs, result.proofs)
     chain, problems = result.chain, result.problems
     head = chain.head.digest if chain.length else None
     if output_format == "json":
@@ -128,6 +161,10 @@ def verify(
             "slots": chain.slots,
             "holds": not problems,
             "problems": problems,
+            "signatures": result.signatures.counts,
+            "unproved": result.signatures.unproved,
+            "undecided": result.undecided,
+            "proofs": [proof.to_dict() for proof in result.proofs],
         }
         typer.echo(json_for_people(record))
     else:
@@ -141,8 +178,10 @@ def verify(
             )
             if found.models is not None:
                 in_order.append("The model stored with it is the one that it names.")
+        in_order += result.signatures.in_words()
         in_order += [f"{copy} agrees with it." for copy in copies]
-        for line in [f"Wrong: {problem}." for problem in problems] or in_order:
+        lines = [f"Wrong: {problem}." for problem in problems] or in_order
+        for line in [*lines, *(f"Undecided: {one}." for one in result.undecided)]:
             typer.echo(escaped(line))
     if problems:
         raise typer.Exit(1)
@@ -152,13 +191,15 @@ def verify(
 def compare(
     copies: Annotated[list[str], typer.Argument(metavar="COPY...", hidden=True)],
     *,
+    proofs: ProofsOption = None,
     output_format: FormatOption = "text",
 ) -> None:
     """Compare clients' copies with one another: were they told the same story?
 
     No server is needed. The copies reveal a server that shows two clients different ledgers, or
     tells them different things about what concerns everyone, such as an agreement's total, who
-    deviated, the next phase or the model.
+    deviated, the next phase or the model. If the server signed both, the two statements prove it
+    to anyone.
 
     The exit code is 0 if they agree, and 1 if they do not or one of them was changed.
     """
@@ -173,6 +214,7 @@ def compare(
         found = {_shown(place): stack.enter_context(_reading(place)) for place in copies}
         result = verification.compare(found)
     problems, comparison = result.problems, result.comparison
+    _write_proofs(proofs, comparison.proofs)
     if output_format == "json":
         record = {
             "copies": [{"copy": name, "client": result.clients.get(name)} for name in found],
@@ -180,6 +222,7 @@ def compare(
             "shown": comparison.shown,
             "holds": not problems,
             "problems": problems,
+            "proofs": [proof.to_dict() for proof in comparison.proofs],
             "unseen": UNSEEN,
         }
         typer.echo(json_for_people(record))
@@ -192,6 +235,8 @@ def compare(
             typer.echo(escaped(f"Wrong: {problem}."))
         if len(problems) > LISTED_PROBLEMS:
             typer.echo(f"And {len(problems) - LISTED_PROBLEMS:,} more.")
+        if proved := sum(proof.holds for proof in comparison.proofs):
+            typer.echo(f"Two statements that the server signed prove it in {proved} cases.")
         if not problems:
             nothing = comparison.questions == 0 and comparison.shown == 0
             typer.echo(
@@ -279,6 +324,26 @@ def _shown(place: str) -> str:
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", help="Why, in one line that is recorded.")
 ]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        show_default=False,
+        help="The server's private key, if the ledger is signed (default: keys/signing.key beside "
+        "the ledger).",
+    ),
+]
+
+
+def _server_key(place: str, key: Path | None) -> "Key | None":
+    """The key with which the server signs what is added to its ledger."""
+    from fedaccord.signing.keys import load_key
+
+    usual = Path(place).parent / "keys" / "signing.key"
+    if key is None and ("://" in place or not usual.is_file()):
+        return None
+    return load_key(key or usual)
 
 
 @ledger.command()
@@ -290,6 +355,7 @@ def rollback(
         typer.Option("--to-slot", help="The slot whose model to go back to; 0: the first model."),
     ] = None,
     reason: ReasonOption = None,
+    key: KeyOption = None,
 ) -> None:
     """Propose to go back to the model that an earlier slot ended with.
 
@@ -299,7 +365,7 @@ def rollback(
     if to_slot is None or reason is None:
         raise InvalidInput("a rollback needs both --to-slot and --reason")
     slot, why = to_slot, reason
-    _propose(place, lambda server: server.propose_rollback(slot, why))
+    _propose(place, key, lambda server: server.propose_rollback(slot, why))
 
 
 @ledger.command()
@@ -308,6 +374,7 @@ def waive(
     client: Annotated[str, typer.Argument(metavar="CLIENT", hidden=True)],
     *,
     reason: ReasonOption = None,
+    key: KeyOption = None,
 ) -> None:
     """Propose to end the suspension of CLIENT early.
 
@@ -318,10 +385,10 @@ def waive(
     if reason is None:
         raise InvalidInput("a waiver needs a --reason")
     name, why = normalised(client), reason
-    _propose(place, lambda server: server.propose_return(name, why))
+    _propose(place, key, lambda server: server.propose_return(name, why))
 
 
-def _propose(place: str, propose: "Callable[[Coordinator], None]") -> None:
+def _propose(place: str, key: Path | None, propose: "Callable[[Coordinator], None]") -> None:
     """Record a proposal, and say what comes next."""
     check_installed("a ledger", "sqlalchemy", "alembic")
     from fedaccord.ledger.store import open_ledger, read_ledger
@@ -330,7 +397,7 @@ def _propose(place: str, propose: "Callable[[Coordinator], None]") -> None:
 
     read_ledger(place).close()  # a proposal does not create a ledger
     with open_ledger(place) as opened:
-        server = Coordinator(None, opened)
+        server = Coordinator(None, opened, key=_server_key(place, key))
         propose(server)
     pending = server.state.pending
     if pending is None:
