@@ -6,6 +6,8 @@
 import resource
 import subprocess
 import sys
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,9 +19,12 @@ from fedaccord.game.law import Law
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask, Reply
-from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.parameters import Arrays, digest
+from fedaccord.protocol.roster import said_to
 from fedaccord.protocol.standing import Standing, own_equilibrium
 from fedaccord.protocol.terms import Terms, read_terms
+from fedaccord.signing.keys import Key, key_from_seed
+from fedaccord.signing.statement import NOTHING
 
 CLIENTS, ENTRIES, SLOTS = 100, 100_000, (3, 67)
 """A few slots of many rounds, and many slots of a few."""
@@ -30,15 +35,16 @@ _BESIDE = 6 * CLIENTS
 
 
 def run() -> list[Row]:
-    return [measure(ENTRIES, slots) for slots in SLOTS]
+    signed = [measure(ENTRIES, slots) for slots in SLOTS]
+    return [*signed, measure(ENTRIES, SLOTS[0], signed=False)]
 
 
-def measure(entries: int, slots: int) -> Row:
+def measure(entries: int, slots: int, *, signed: bool = True) -> Row:
     """Write such a ledger, and verify it in a separate process."""
     rounds = max(1, (entries // slots - _BESIDE) // (CLIENTS + 1))
     with TemporaryDirectory() as folder:
         place = Path(folder, "ledger.db")
-        count = write_ledger(place, rounds, slots)
+        count = write_ledger(place, rounds, slots, signed=signed)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         code = "from benchmarks.verify import verify_and_tell; verify_and_tell()"
         command = [sys.executable, "-c", code, str(place)]
@@ -48,7 +54,8 @@ def measure(entries: int, slots: int) -> Row:
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Row(
         "verify",
-        f"verify a ledger of {CLIENTS} clients, {slots} slots and {rounds} rounds in each",
+        f"verify a ledger of {CLIENTS} clients, {slots} slots and {rounds} rounds in each, "
+        + ("all of it signed" if signed else "nothing in it signed"),
         "–",
         value=count / wall,
         unit="entries/s",
@@ -58,18 +65,25 @@ def measure(entries: int, slots: int) -> Row:
     )
 
 
-def write_ledger(place: Path, rounds: int, slots: int) -> int:
+def write_ledger(place: Path, rounds: int, slots: int, *, signed: bool = True) -> int:
     """Play slots in which everyone keeps to the agreement; returns the number of entries."""
-    terms = _terms(rounds)
+    terms = _terms(rounds, signed=signed)
     with open_ledger(place) as ledger:
-        coordinator = Coordinator(terms, ledger, START)
+        coordinator = Coordinator(terms, ledger, START, _key("the server") if signed else None)
         while (ask := coordinator.next_ask(slots)) is not None:
             coordinator.take(ask, [_reply(name, ask, rounds) for name in ask.contents])
         return ledger.head.number
 
 
-def _terms(rounds: int) -> Terms:
-    given = {
+@cache
+def _key(party: str) -> Key:
+    return key_from_seed(sha256(party.encode()).digest())
+
+
+def _terms(rounds: int, *, signed: bool) -> Terms:
+    clients = {name: _key(name).public for name in SAMPLES}
+    keys = {"keys": {"server": _key("the server").public, "clients": clients}}
+    given = (keys if signed else {}) | {
         "name": "benchmark",
         "clients": list(SAMPLES),
         "rounds": rounds,
@@ -106,7 +120,12 @@ def _reply(name: str, ask: Ask, rounds: int) -> Reply:
             step = np.float32(body["contribution"])
             trained = {key: array + step for key, array in (ask.parameters or {}).items()}
     place = {key: body[key] for key in ("stage", "slot", "turn", "token")}
-    return Reply(1, name, place | content, trained)
+    if ask.signer is None:
+        return Reply(1, name, place | content, trained)
+    answer = content | ({"update": digest(trained)} if trained is not None else {})
+    said, previous = said_to(ask.contents[name], answer), ask.received.get(name, NOTHING)
+    signature = ask.signer.roster.answer(name, ask.at, said, previous).sign(_key(name))
+    return Reply(1, name, place | content | {"signature": signature}, trained)
 
 
 def verify_and_tell() -> None:

@@ -102,6 +102,8 @@ def _json(entry: "Entry") -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
+        if value.keys() == {"statement", "signature"}:  # somebody signed it: one of them will do
+            return _short(value["signature"])
         return " ".join(f"{key}={_short(inner)}" for key, inner in value.items())
     if isinstance(value, list):
         return " ".join(_short(inner) for inner in value) or "nobody"
@@ -110,4 +112,4 @@ def _short(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     text = str(value)
-    return text[:12] + "..." if len(text) == 64 and text.isalnum() else text
+    return text[:12] + "..." if len(text) in (64, 128) and text.isalnum() else text

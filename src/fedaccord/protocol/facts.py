@@ -175,6 +175,14 @@ class Rank(Said, Placed, RankAnswer):
     kind = "rank"
 
 
+def late_in(fact: Said) -> list[str] | None:
+    """Earlier answers that a client sent along with this."""
+    # asked of the kind first: isinstance is slow where a pydantic class does not match
+    if fact.kind in ("report", "presence") and isinstance(fact, Report | Presence):
+        return fact.late
+    return None
+
+
 class Stay(Said, ClockAnswer):
     """Whether a client goes on to the next share of a clock."""
 

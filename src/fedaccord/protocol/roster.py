@@ -70,7 +70,8 @@ def said_to(
     the digests of earlier answers that the server did not take.
     """
     said: dict[str, Any] = {"question": digest_of(content.body)}
-    if (model := getattr(content, "model", None)) is not None:
+    model = getattr(content, "model", None) if "model" in type(content).model_fields else None
+    if model is not None:
         said["model"] = model
     if late:
         said["late"] = list(late)

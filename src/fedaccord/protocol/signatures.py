@@ -79,7 +79,7 @@ class Signatures:
 
     def answer(self, state: State, fact: facts.Said, content: Asked, at: At) -> str | None:
         """What is wrong with the signature on what a client said."""
-        late = getattr(fact, "late", None)
+        late = facts.late_in(fact)
         return self._signed(state, fact.client, at, said_to(content, fact.said, late), fact.signed)
 
     def receipts(
@@ -87,7 +87,7 @@ class Signatures:
     ) -> str | None:
         """What is wrong with the signatures of those who took note of something."""
         receipts = fact.receipts or {}
-        if state.roster is not None and list(receipts) != fact.clients:
+        if state.roster is not None and receipts.keys() != set(fact.clients):
             return "names clients that signed no receipt, or receipts of others"
         for name in fact.clients:
             said = said_to(contents[name], {})

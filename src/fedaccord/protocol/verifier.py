@@ -360,10 +360,10 @@ class Verifier:
 
     def _unsigned(self, fact: facts.TypedFact, content: Asked) -> str | None:
         """Whether a client did not sign what it is said to have answered to this."""
-        if isinstance(fact, facts.Absence):
+        if fact.kind == "absence" and isinstance(fact, facts.Absence):
             self.signatures.claim(self.before.number + 1, fact)
         elif isinstance(fact, facts.Said):
-            self.late = list(getattr(fact, "late", None) or [])
+            self.late = list(facts.late_in(fact) or [])
             return self.signatures.answer(self.state, fact, content, self.asked_at)
         return None
 
