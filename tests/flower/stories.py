@@ -12,11 +12,13 @@ from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.messages import Content, Refusal
+from fedaccord.protocol.roster import Roster
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import (
     NOON,
     START_MODEL,
     Clients,
+    key_of,
     keys_of,
     ledger_at,
     privates_of,
@@ -63,6 +65,25 @@ def rewritten(
         forged = forge(entry.fact)
         facts += forged if isinstance(forged, list) else [forged] if forged else []
     return list(extend(START, facts, NOON))
+
+
+def resealed(
+    entries: list[Entry],
+    forge: Callable[[Fact], Fact | list[Fact] | None],
+    terms: Terms = SIGNED,
+) -> list[Entry]:
+    """The same by a server that signs what it forged: it has its own key, and nobody else's."""
+    roster, made, head = Roster.of(terms), list[Entry](), START
+    assert roster is not None
+    for entry in entries:
+        forged = forge(entry.fact)
+        for fact in forged if isinstance(forged, list) else [forged] if forged else []:
+            if fact.kind == "seal":
+                signature = roster.seal(fact.slot, head).sign(key_of("the server"))
+                fact = fact._replace(body={"signature": signature})  # noqa: PLW2901
+            made += extend(head, [fact], NOON)
+            head = made[-1].head
+    return made
 
 
 class Anything(Content):
