@@ -1,7 +1,7 @@
 """Small consortia in one process: terms, clients, a model of a few numbers."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -107,8 +107,13 @@ class Clients:
     """All clients in one process: they answer at once."""
 
     def __init__(
-        self, terms: Terms, privates: Sequence[Private], folder: Path | None = None
+        self,
+        terms: Terms,
+        privates: Sequence[Private],
+        folder: Path | None = None,
+        keys: Mapping[str, Key] | None = None,
     ) -> None:
+        """`keys` are those that differ from the ones of all tests."""
         self.copies = {
             private.name: Notebook(folder and folder / f"{private.name}.jsonl")
             for private in privates
@@ -119,11 +124,16 @@ class Clients:
                 terms,
                 self.copies[private.name],
                 nudge,
-                key=key_of(private.name) if terms.keys else None,
+                key=(keys or {}).get(private.name, key_of(private.name)) if terms.keys else None,
             )
             for private in privates
         }
         self.away: set[str] = set()
+
+    def join(self, copies: Mapping[str, Notebook]) -> None:
+        """Go on with the copies of clients that were there before."""
+        for name, notebook in copies.items():
+            self.copies[name].written += notebook.written
 
     def reply(self, name: str, ask: Ask) -> Reply:
         model = ask.parameters if ask.sends_model(name) else None

@@ -161,7 +161,7 @@ def with_signature(signature: str, statement: str | None = None) -> Callable[[Fa
             "signature": signature,
             "statement": statement or fact.body["signed"]["statement"],
         }
-        return fact._replace(body=fact.body | {"signed": signed})
+        return fact._replace(body={**fact.body, "signed": signed})
 
     return change
 

@@ -29,7 +29,7 @@ class OwnStatements:
         server = self._signer.roster.keys.server
         if signature is None or not statement.is_signed(server, signature):
             raise Refusal("the question is not signed by the server whose key is in the terms")
-        self._untaken(place)
+        self._check_own(place.received, place.slot)
 
     def sign(self, place: Place, content: Content, answer: dict[str, Any]) -> dict[str, Any]:
         """What goes along with an answer: its signature, and earlier answers if need be."""
@@ -68,22 +68,37 @@ class OwnStatements:
         )
         self._notes.write(note)
 
-    def _untaken(self, place: Place) -> list[notes.Signed]:
-        """Its statements that the server has not got, by its own account; the latest first."""
-        found: list[notes.Signed] = []
-        for note in self._notes.signed_back(place.slot):
-            if note.statement == place.received:
-                return found
-            if note.keys[1] != self._signer.key.public:
-                break
-            same_place = (note.slot, note.stage, note.turn) == place.at[:3]
-            if not same_place and all(note.statement != one.statement for one in found):
-                found.append(note)
-        if place.received != NOTHING:
+    def _check_own(self, received: str, slot: int) -> None:
+        """Refuse to vouch for a statement that this client never made."""
+        own = (note for note in self._notes.signed_back(slot) if self._is_current(note))
+        if received != NOTHING and all(note.statement != received for note in own):
             raise Refusal(
                 "the server names a statement of this client that is not in its copy; without that "
                 "copy it needs a new key, in new terms"
             )
+
+    def _is_current(self, note: notes.Signed) -> bool:
+        return note.keys[1] == self._signer.key.public
+
+    def _untaken(self, place: Place) -> list[notes.Signed]:
+        """Its statements that the server did not take, by its own account; the latest first.
+
+        Each statement that the server has names the one before it. Those from before the last
+        report that it has were sent along with that report.
+        """
+        taken, places, found = place.received, {place.at[:3]}, list[notes.Signed]()
+        for note in self._notes.signed_back(place.slot):
+            at = (note.slot, note.stage, note.turn)
+            if not self._is_current(note):
+                break
+            if note.statement == taken:
+                if note.stage == "report":
+                    break
+                taken = note.previous
+                places.add(at)
+            elif at not in places:
+                places.add(at)
+                found.append(note)
         return found
 
     def _late(self, note: notes.Signed) -> "_Late":
