@@ -50,7 +50,7 @@ def copied(entries: list[Entry], forge: Callable[[Fact], Fact | None]) -> list[E
 
 
 def changed(kind: str, **content: Any) -> Callable[[Fact], Fact]:
-    return lambda f: f._replace(body=f.body | content) if f.kind == kind else f
+    return lambda f: f._replace(body={**f.body, **content}) if f.kind == kind else f
 
 
 # --- Clients that rewrite their copies -------------------------------------------------------
@@ -82,7 +82,7 @@ def without_evidence(fact: Fact) -> Fact | None:
     if fact.kind == "signed":
         return None
     slipped = fact.kind == "settlement" and fact.slot == 1
-    return fact._replace(body=fact.body | {"verdict": "kept"}) if slipped else fact
+    return fact._replace(body={**fact.body, "verdict": "kept"}) if slipped else fact
 
 
 @lie(
@@ -135,7 +135,7 @@ def test_two_answers_to_one_question_convict_a_client(signed: Story) -> None:
     def forge(fact: Fact) -> Fact:
         """In its copy b has signed that it refused."""
         if fact.kind == "answer":
-            return fact._replace(body=fact.body | {"accepts": False})
+            return fact._replace(body={**fact.body, "accepts": False})
         if fact.kind != "signed" or fact.body["stage"] != "offer":
             return fact
         note = notes.read_note(fact)
@@ -143,9 +143,8 @@ def test_two_answers_to_one_question_convict_a_client(signed: Story) -> None:
         note = note.model_copy(update={"said": {**note.said, "answer": {"accepts": False}}})
         signature = answer_in(note).statement.sign(key_of("b"))
         digest_of_it = answer_in(note).statement.digest(signature)
-        return fact._replace(
-            body=fact.body | {"said": note.said, "signature": signature, "statement": digest_of_it}
-        )
+        own = {"said": note.said, "signature": signature, "statement": digest_of_it}
+        return fact._replace(body={**fact.body, **own})
 
     copy = copied(clients.copies["b"].written, forge)
     assert look_over_copy(copy).problems == []

@@ -134,10 +134,10 @@ def test_an_unsigned_ledger_goes_on_signed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "told"), [(None, "needs its own"), ("a", "but the terms have")])
 def test_a_party_needs_the_key_in_the_terms(key: str | None, told: str, tmp_path: Path) -> None:
     with ledger_at(tmp_path / "ledger.db") as ledger, pytest.raises(InvalidInput, match=told):
-        Coordinator(SIGNED, ledger, START_MODEL, key and key_of(key))
+        Coordinator(SIGNED, ledger, START_MODEL, key_of(key) if key else None)
     private = privates_of(NAMES)[1]
     with pytest.raises(InvalidInput, match=told):
-        Participant(private, SIGNED, Notebook(), nudge, key=key and key_of(key))
+        Participant(private, SIGNED, Notebook(), nudge, key=key_of(key) if key else None)
 
 
 # --- A server that writes down something else ------------------------------------------------

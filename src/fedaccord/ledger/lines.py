@@ -23,13 +23,16 @@ class Reading:
     """Those stored with it; None: it is a file of lines, which has none."""
     damage: Callable[[], list[str]]
     """What is wrong with the database."""
+    length: Callable[[], int]
+    """About how many entries there are, to show progress."""
 
 
 @contextmanager
 def read(place: str) -> Iterator[Reading]:
     """The ledger in a database, by its path or URL, or in a file of lines."""
     if place.endswith(SUFFIX):
-        yield Reading(lambda: from_lines(Path(place)), models=None, damage=list)
+        path = Path(place)
+        yield Reading(lambda: from_lines(path), None, list, lambda: _lines_in(path))
         return
     with read_ledger(place) as ledger:
         yield _now(ledger)
@@ -40,7 +43,15 @@ def _now(ledger: Ledger) -> Reading:
     models = ledger.checkpoints()
     if models:  # one that came after the last entry brought entries with it
         end = max(end, models[-1].number)
-    return Reading(lambda: ledger.entries(last=end), models, ledger.damage)
+    return Reading(lambda: ledger.entries(last=end), models, ledger.damage, lambda: end)
+
+
+def _lines_in(path: Path) -> int:
+    try:
+        with path.open("rb") as file:
+            return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+    except OSError:  # whoever reads it says so
+        return 0
 
 
 def load_entries(place: str) -> list[Entry]:

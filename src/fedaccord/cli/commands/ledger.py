@@ -1,21 +1,21 @@
 """`fedaccord ledger`: show, verify, compare and export ledgers, and propose what takes consent."""
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedaccord.checks import check_installed, normalised
-from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.cli.console import counting, escaped, json_for_people, working
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fedaccord.ledger.chain import Entry
     from fedaccord.ledger.lines import Reading
     from fedaccord.protocol.coordinator import Coordinator
@@ -105,12 +105,32 @@ ProofsOption = Annotated[
 ]
 
 
-def _write_proofs(path: Path | None, proofs: "Sequence[Proof]") -> None:
-    from fedaccord.atomic import write_whole
+@contextmanager
+def _watched(ledger: "Reading", passes: int) -> "Iterator[Reading]":
+    """The same ledger, with a progress bar while it is read that many times."""
+    done = 0
 
+    def entries() -> "Iterator[Entry]":
+        nonlocal done
+        for entry in ledger.entries():
+            yield entry
+            done += 1
+            if done % _SHOWN_EVERY == 0:
+                progress(done, "Verifying")
+
+    steps = passes * ledger.length() if sys.stderr.isatty() else 0
+    with counting("Verifying", steps) as progress:
+        yield replace(ledger, entries=entries)
+
+
+_SHOWN_EVERY = 1_000
+"""Entries between two looks at the progress bar."""
+
+
+def _write_proofs(path: Path | None, proofs: "Sequence[Proof]") -> None:
     if path is not None:
         text = json_for_people({"proofs": [proof.to_dict() for proof in proofs]})
-        write_whole(path, f"{text}\n".encode())
+        write_file(path, f"{text}\n")
 
 
 @ledger.command()
@@ -147,10 +167,13 @@ def verify(
     from fedaccord.numbers import count
     from fedaccord.protocol import verification
 
-    with working("Verifying"), ExitStack() as stack:
+    if proofs is not None:
+        check_writable(proofs, inputs=[Path(place)])
+    with ExitStack() as stack:
         found = stack.enter_context(_reading(place))
         copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
-        result = verification.verify(found, copies, every_signature=every_signature)
+        watched = stack.enter_context(_watched(found, passes=2 if copies else 1))
+        result = verification.verify(watched, copies, every_signature=every_signature)
     _write_proofs(proofs, result.proofs)
     chain, problems = result.chain, result.problems
     head = chain.head.digest if chain.length else None
@@ -210,6 +233,8 @@ def compare(
         raise InvalidInput("there is nothing to compare: name two copies or more")
     if len(set(copies)) < len(copies):
         raise InvalidInput("the same copy is named twice")
+    if proofs is not None:
+        check_writable(proofs, inputs=[Path(copy) for copy in copies])
     with working("Comparing"), ExitStack() as stack:
         found = {_shown(place): stack.enter_context(_reading(place)) for place in copies}
         result = verification.compare(found)
