@@ -16,7 +16,7 @@ from fedaccord.protocol.copies import compare_copies, contradictions
 from fedaccord.protocol.verification import look_over_copy, wrong_in
 from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON
-from tests.flower.stories import SUSPENDING, TERMS, told
+from tests.flower.stories import SIGNED, SUSPENDING, TERMS, told
 from tests.protocol.postings import unreported
 from tests.protocol.test_bad_ledger import command, content, with_text
 
@@ -49,7 +49,7 @@ KEPT: list[tuple[int, dict[str, Any]]] = [
 IN_TIERS = unreported("serial clock", ("a", "b", "c"), clock_steps=4)
 
 
-@pytest.fixture(scope="module", params=[TERMS, SUSPENDING, IN_TIERS], ids=lambda it: it.agreement)
+@pytest.fixture(scope="module", params=[TERMS, SUSPENDING, IN_TIERS, SIGNED], ids=lambda it: it.agreement)
 def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A slot in which b slips and the next one, with a's and c's copies."""
     folder = tmp_path_factory.mktemp("ledger")
