@@ -49,7 +49,10 @@ KEPT: list[tuple[int, dict[str, Any]]] = [
 IN_TIERS = unreported("serial clock", ("a", "b", "c"), clock_steps=4)
 
 
-@pytest.fixture(scope="module", params=[TERMS, SUSPENDING, IN_TIERS, SIGNED], ids=lambda it: it.agreement)
+KINDS = [TERMS, SUSPENDING, IN_TIERS, SIGNED]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda it: it.agreement)
 def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A slot in which b slips and the next one, with a's and c's copies."""
     folder = tmp_path_factory.mktemp("ledger")
