@@ -107,7 +107,9 @@ def test_no_bytes_of_a_reply_stop_the_server(tmp_path: Path) -> None:
         found: dict[int, Any] = {}
         exchange._look(found, 1, pull, "", 0.0)
         reply = _reply(1, "b", found[1], most=len(START_MODEL))
-        _, faults = take_replies(ask, [reply], lambda _, r: read_update(r, 50, START_MODEL))
+        _, faults = take_replies(
+            ask, [reply], lambda name, r: read_update(ask, name, r, 50, START_MODEL)
+        )
         json.dumps([fault.body for fault in faults])
         outcomes["unreadable" if isinstance(found[1], Unreadable) else "readable"] += 1
     assert min(outcomes.values()) > MUTANTS // 20, outcomes
