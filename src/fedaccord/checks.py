@@ -185,7 +185,6 @@ _EXTRAS = {
     "flwr": ("Flower", "flower"),
     "sqlalchemy": ("SQLAlchemy", "flower"),
     "alembic": ("Alembic", "flower"),
-    "cryptography": ("cryptography", "flower"),
     "pyod": ("PyOD", "detection"),
     "openpyxl": ("openpyxl", "spreadsheets"),
 }

@@ -30,6 +30,7 @@ COMMANDS = {
     "misreport": "Find out who gains by lying, and what is left when everyone does",
     "detect": "Measure how well detectors find free riders by their updates",
     "reproduce": "Recompute the paper's figures and check its claims",
+    "agreement": "Write an agreement as a file, sign it, and verify it",
     "flower": "Run the slots across machines, on Flower",
     "ledger": "Show, verify, compare and export the ledger",
 }

@@ -7,6 +7,7 @@ from fedaccord.agreement.punishment import Punishment
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
+from fedaccord.numbers import FloatArray
 
 UnreportedKind = Literal["individual", "uniform", "everything", "clock", "serial clock"]
 """How amounts are found without reports. The first two are computed once, and posted."""
@@ -19,12 +20,16 @@ def public_terms(
     punishment: Punishment | Literal["suspension"] = "suspension",
     objective: Objective | None = None,
     margin: float = 0.0,
+    reveal: bool = False,
 ) -> dict[str, Any]:
     """The rules by which nobody reports, with everything that they say of each client.
 
     Posted amounts are those of the agreement that holds for every combination of numbers within
     the consortium's ranges. Of these, the terms have the lowest ratio and discount factor, from
     which anyone can prove the amounts. All other kinds need nothing but the data sizes.
+
+    Numbers that are exact would be revealed, which is refused unless `reveal` says that they are
+    shared anyway.
 
     >>> from fedaccord.game.paper import paper_consortium
     >>> rules = public_terms(paper_consortium().within(0.3))
@@ -35,7 +40,7 @@ def public_terms(
     sizes = {name: {"samples": samples} for name, samples in counted}
     if kind in ("everything", "clock", "serial clock"):
         return {"reports": "none", "agreement": kind, "public": sizes}
-    if consortium.ranges is None:
+    if consortium.ranges is None and not reveal:
         raise InvalidInput(
             "the numbers are exact, and posted amounts would reveal them: give ranges",
             field="reports",
@@ -54,7 +59,7 @@ def public_terms(
         consortium.names,
         agreement.profile.tolist(),
         consortium.ratio_range[0].tolist(),
-        consortium.ranges.discount_factor[0].tolist(),
+        _lowest_discount_factor(consortium).tolist(),
         strict=True,
     )
     public = {
@@ -67,6 +72,11 @@ def public_terms(
         for name, amount, ratio, delta in posted
     }
     return {"reports": "none", "agreement": "posted", "public": public}
+
+
+def _lowest_discount_factor(consortium: Consortium) -> FloatArray:
+    ranges = consortium.ranges
+    return consortium.discount_factor if ranges is None else ranges.discount_factor[0]
 
 
 def _sizes(consortium: Consortium) -> list[int]:

@@ -11,7 +11,7 @@ from fedaccord.game.ranges import RANGED
 from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.terms import CLOCKS, FROM_REPORTS, Terms
 from fedaccord.record import jsonable
-from fedaccord.signed.document import FORMAT, Numbers, RangesOfNumbers
+from fedaccord.signed.document import FORMAT, Numbers, RangesOfNumbers, Signatures
 from fedaccord.signed.file import AgreementFile, read_agreement_file
 from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join, shell_text
 from fedaccord.signed.page import render_main
@@ -69,8 +69,9 @@ def _file_of(terms: Terms, said: dict[str, Any]) -> bytes:
     shell = shell_text()
     page = {"main": digest_of_main(main), "shell": digest_of_text(shell)}
     agreement = canonical(said | {"page": page})
-    unsigned = {"agreement": digest_of_text(agreement), "clients": {}, "server": None}
-    parts = Parts(main, canonical(rules), agreement, canonical(unsigned))
+    unsigned = Signatures(agreement=digest_of_text(agreement), clients={}, server=None)
+    signatures = canonical(unsigned.model_dump(mode="json"))
+    parts = Parts(main, canonical(rules), agreement, signatures)
     if any("<" in part for part in parts[1:]):
         raise InvalidInput("names and texts in an agreement file must not contain '<'")
     return join(shell, parts)

@@ -68,7 +68,7 @@ def _template() -> "Template":
         trim_blocks=True,
         keep_trailing_newline=True,
         finalize=escaped,
-        autoescape=False,  # noqa: S701  every value is escaped, by `finalize`
+        autoescape=False,  # `finalize` escapes every value
     )
     return filling.from_string(text)
 

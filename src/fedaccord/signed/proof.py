@@ -1,4 +1,4 @@
-"""From the numbers in an agreement file to the certificate, when it is made and when it is verified.
+"""From the numbers in an agreement file to its certificate, to make the file and to verify it.
 
 The proof rests on what is in the file and on nothing else: the shared rules and the law of the loss
 in the terms, the clients' numbers and ranges, and the amounts.
@@ -28,7 +28,7 @@ FITTED = "The law of the loss was fitted to measurements, and the proof is for t
 def consortium_in(
     terms: Terms, numbers: Numbers, ranges: RangesOfNumbers | None, *, less: float = 0.0
 ) -> Consortium:
-    """The consortium that a file describes, with clients less patient by a margin if one is given."""
+    """The consortium that a file describes, perhaps with clients less patient by a margin."""
     clients = numbers.clients
     if tuple(one.name for one in clients) != terms.clients:
         raise InvalidInput("must be those of the clients in the terms", field="numbers.clients")
@@ -58,7 +58,7 @@ def _lower(patience: npt.ArrayLike, less: float) -> FloatArray:
 
 
 def posted_numbers(terms: Terms) -> Numbers:
-    """The numbers that posted terms are proved with: the lowest ones, and a cost of 1 per sample."""
+    """The numbers that posted terms are proved with: the lowest, and a cost of 1 per sample."""
     if terms.agreement != "posted" or terms.public is None:
         raise InvalidInput("without the clients' numbers only posted amounts can be proved")
     return Numbers.model_validate(

@@ -73,6 +73,8 @@ def _in_seals(file: AgreementFile) -> Iterator[str]:
 
 def _in_page(file: AgreementFile) -> Iterator[str]:
     """What a reader sees must follow from what is signed."""
+    if file.document.page.main != digest_of_main(file.parts.main):
+        return  # it was changed afterwards
     try:
         made = render_main(json.loads(file.parts.terms), json.loads(file.parts.agreement))
     except (ValueError, KeyError, OverflowError):  # tables that do not fit together

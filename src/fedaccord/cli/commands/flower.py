@@ -230,10 +230,7 @@ def keys(
     The server's files go into DIR/keys. Each client's directory gets a node key, and the
     certificate that identifies the server. A client that already has a node key keeps it.
     """
-    from fedaccord.checks import check_installed
     from fedaccord.errors import InvalidInput
-
-    check_installed("making keys", "cryptography")
     from fedaccord.flower.keys import copy_certificate, make_certificates, make_node_key
 
     if not (directory / "fedaccord_app" / "terms.toml").is_file():
@@ -262,9 +259,6 @@ def key(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
 ) -> None:
     """Create a node key in FILE, at the client; only the public half has to leave it."""
-    from fedaccord.checks import check_installed
-
-    check_installed("making keys", "cryptography")
     from fedaccord.flower.keys import make_node_key
 
     public = make_node_key(file)

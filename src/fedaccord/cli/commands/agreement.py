@@ -1,0 +1,420 @@
+"""`fedaccord agreement`: an agreement as a file that all members sign, and anyone can verify."""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.cli.options import (
+    AgreementOption,
+    FileArgument,
+    FormatOption,
+    MarginOption,
+    NobodyWorseOption,
+    ObjectiveOption,
+    PunishmentOptions,
+    WithinOption,
+    from_one,
+    html_only,
+    margin_or_usual,
+    with_option_groups,
+    with_ranges_within,
+)
+from fedaccord.cli.outputs import check_writable, write_file
+from fedaccord.errors import FedaccordError, InvalidInput
+
+if TYPE_CHECKING:
+    from fedaccord.game.consortium import Consortium
+    from fedaccord.protocol.terms import Terms
+    from fedaccord.signed.file import AgreementFile, Party
+    from fedaccord.signed.verification import Verification
+
+agreement = typer.Typer(
+    help="Write an agreement as a file, sign it, and verify it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+SignedFileArgument = Annotated[Path, typer.Argument(metavar="FILE.html", hidden=True)]
+
+
+@agreement.command()
+def key(file: Annotated[Path, typer.Argument(metavar="NEWFILE", hidden=True)]) -> None:
+    """Make a key to sign with, and print the public half of it.
+
+    NEWFILE is the private key: it stays where it is, and nobody else may read it. The public key
+    goes to whoever writes the terms, over a channel on which the others know that it is yours.
+    """
+    from fedaccord.signing.keys import new_key, write_key
+
+    made = new_key()
+    write_key(file, made)
+    typer.echo(f"Wrote {file}, which stays here. The public key, for the terms:", err=True)
+    typer.echo(made.public)
+
+
+@agreement.command()
+@with_option_groups
+def export(
+    file: FileArgument = None,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE.html", callback=html_only, help="The file to write."),
+    ] = None,
+    terms: Annotated[
+        Path | None,
+        typer.Option(
+            "--terms",
+            metavar="TERMS.toml",
+            help="The terms to sign, as an app on Flower has them, instead of the options below.",
+        ),
+    ] = None,
+    member_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="NAME=KEY",
+            help="The public key of a member, unless the terms have it. Repeat for each member.",
+        ),
+    ] = None,
+    server_key: Annotated[
+        str | None,
+        typer.Option("--server-key", metavar="KEY", help="The public key of the server."),
+    ] = None,
+    without_numbers: Annotated[
+        bool,
+        typer.Option(
+            "--without-numbers",
+            help="Show only the lowest ratios and discount factors, from ranges, not FILE's "
+            "numbers.",
+        ),
+    ] = False,
+    within: WithinOption = None,
+    kind: AgreementOption = "individual",
+    objective: ObjectiveOption = None,
+    margin: MarginOption = None,
+    nobody_worse: NobodyWorseOption = False,
+    punishment: PunishmentOptions,
+    shape: Annotated[
+        str | None,
+        typer.Option("--shape", metavar="A,B,...", help="Shape of one example to train on."),
+    ] = None,
+    classes: Annotated[
+        int | None,
+        typer.Option("--classes", callback=from_one, help="Number of labels."),
+    ] = None,
+) -> None:
+    """Write an agreement as one file: a page to read, with everything in it that proves it.
+
+    FILE describes the consortium, in TOML. The page shows ALL numbers of ALL members in it
+    (valuations, costs, data sizes, discount factors and their ranges), to everyone who gets the
+    page; --without-numbers shows only the lowest that each may have. Without FILE, --terms must
+    post the amounts, and the page shows what the terms show.
+
+    The amounts are whole samples. Nobody has signed the file yet: see `fedaccord agreement sign`.
+    """
+    from fedaccord import __version__
+    from fedaccord.signed.drafting import draft_agreement
+
+    if out is None:
+        raise InvalidInput("--out: is missing; name the file to write, such as agreement.html")
+    if out.exists():
+        raise FedaccordError(f"{out}: exists already; agreements are not overwritten")
+    check_writable(out, inputs=[file, terms])
+    rules: dict[str, Any] = {
+        "kind": kind if kind != "individual" else None,
+        "objective": objective and objective.replace("-", " "),
+        "margin": margin,
+        "nobody_worse": nobody_worse or None,
+        "punishment": punishment if punishment.given else None,
+        "shape": shape,
+        "classes": classes,
+    }
+    consortium = _consortium(file, within or [])
+    roster = _roster(member_key or [], server_key)
+    if terms is not None:
+        agreed = _terms_in(terms, roster, rules)
+    else:
+        usual = {"punishment": punishment, "margin": margin_or_usual(margin, file)}
+        agreed = _terms_for(
+            file, consortium, roster, rules | usual, without_numbers=without_numbers
+        )
+    if without_numbers and terms is not None and consortium is not None:
+        raise InvalidInput("--without-numbers: leave FILE out, since the terms say it all")
+    shown = None if without_numbers else consortium
+    with working("Proving"):
+        made_with = f"fedaccord {__version__}"
+        made = draft_agreement(agreed, shown, made_on=date.today().isoformat(), made_with=made_with)
+    write_file(out, made.content)
+    typer.echo(
+        f"Wrote {out}, which nobody has signed yet. Send it to all {len(agreed.clients)} members "
+        f"and to the server; each signs with: fedaccord agreement sign {out} --key KEYFILE"
+    )
+
+
+def _consortium(file: Path | None, within: list[str]) -> "Consortium | None":
+    if file is None:
+        if within:
+            raise InvalidInput("--within: needs a consortium FILE")
+        return None
+    from fedaccord.files.consortium import load_consortium
+
+    with working("Reading"):
+        return with_ranges_within(load_consortium(file), within)
+
+
+def _roster(given: list[str], server: str | None) -> dict[str, Any] | None:
+    """The public keys of the command line, as the terms have them."""
+    from fedaccord.checks import normalised
+
+    if not given and server is None:
+        return None
+    clients: dict[str, str] = {}
+    for text in given:
+        name, _, public = (part.strip() for part in text.rpartition("="))
+        if normalised(name) in clients:
+            raise InvalidInput(f"--key: {name!r} has two keys")
+        clients[normalised(name)] = public
+    if server is None:
+        raise InvalidInput("--server-key: is missing; the server signs, too")
+    return {"server": server, "clients": clients}
+
+
+def _terms_in(path: Path, roster: dict[str, Any] | None, rules: dict[str, Any]) -> "Terms":
+    """The terms in a file, with the keys of the command line if it has none."""
+    from fedaccord.files.reading import load_toml
+    from fedaccord.protocol.terms import read_terms
+
+    flags = {"kind": "--agreement"}
+    for field, value in rules.items():
+        if value is not None:
+            flag = flags.get(field, f"--{field.replace('_', '-')}")
+            raise InvalidInput(f"{flag}: cannot be combined with --terms, which say it")
+    given = load_toml(path)
+    if "keys" in given and roster is not None:
+        raise InvalidInput(f"--key: {path} has the keys of all parties already")
+    if "keys" not in given and roster is None:
+        raise InvalidInput(f"{path}: has no public keys: add them there, or with --key")
+    return read_terms(given if roster is None else given | {"keys": roster}, str(path))
+
+
+def _terms_for(
+    file: Path | None,
+    consortium: "Consortium | None",
+    roster: dict[str, Any] | None,
+    rules: dict[str, Any],
+    *,
+    without_numbers: bool,
+) -> "Terms":
+    """Terms for the consortium of a file: amounts are posted where that is possible."""
+    from fedaccord.flower.app_directory import shared_terms
+    from fedaccord.flower.public_terms import public_terms
+    from fedaccord.protocol.terms import read_terms, rules_of
+
+    if file is None or consortium is None:
+        raise InvalidInput("name a consortium FILE, or --terms, or both")
+    if roster is None:
+        raise InvalidInput("--key: the public keys of the members are missing")
+    if not rules["shape"] or not rules["classes"]:
+        raise InvalidInput("--shape and --classes: are missing; the terms say what is trained")
+    chosen = rules["punishment"].chosen(file)
+    written: dict[str, Any] = {"margin": rules["margin"]} | rules_of(chosen)
+    if rules["objective"]:
+        written["objective"] = rules["objective"]
+    kind: Any = rules["kind"] or "individual"
+    posted = chosen.kind == "suspension" and not chosen.fees_saved and not rules["nobody_worse"]
+    if posted:
+        written |= public_terms(
+            consortium,
+            kind,
+            punishment=chosen,
+            objective=rules["objective"],
+            margin=rules["margin"],
+            reveal=not without_numbers,
+        )
+    elif without_numbers:
+        raise InvalidInput(
+            "--without-numbers: needs posted amounts, so suspension without --fees-saved and "
+            "--nobody-worse"
+        )
+    else:
+        written |= {"agreement": kind, "nobody_worse": bool(rules["nobody_worse"])}
+    training = {"shape": _numbers(rules["shape"]), "classes": rules["classes"]}
+    given = shared_terms(consortium) | written | {"training": training, "keys": roster}
+    return read_terms(given, str(file))
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--shape: must be whole numbers, as in 28,28, got {text!r}") from None
+
+
+@agreement.command()
+def sign(
+    file: SignedFileArgument,
+    *,
+    key_file: Annotated[
+        Path | None, typer.Option("--key", metavar="KEYFILE", help="Your private key.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
+) -> None:
+    """Sign an agreement: show what is signed, ask, and add the signature to FILE.html.
+
+    Who signs follows from the key. The file is verified first, and its proof made again; nobody
+    signs a file with anything wrong in it. Send the signed file back, or on to the next member.
+
+    The exit code is 0 if it is signed, and 1 if it is not.
+    """
+    from fedaccord.signed.file import load_agreement_file
+    from fedaccord.signed.signatures import has_signed, party_of, sign_agreement
+    from fedaccord.signed.verification import verify_agreement
+    from fedaccord.signing.keys import load_key
+
+    if key_file is None:
+        raise InvalidInput("--key: is missing; name the file with your private key")
+    private = load_key(key_file)
+    with working("Verifying"):
+        found = load_agreement_file(file)
+        party = party_of(found, private.public)
+        verified = verify_agreement(found)
+    _show(found, party)
+    if verified.problems:
+        _tell(file, verified)
+        typer.echo("Not signed.")
+        raise typer.Exit(1)
+    if has_signed(found, party):
+        typer.echo(escaped(f"{party.name} has signed it already."))
+        return
+    if not (yes or _confirmed(f"Sign all of this as {party.name}?")):
+        typer.echo("Not signed.")
+        raise typer.Exit(1)
+    signed = sign_agreement(found, private)
+    write_file(file, signed.content)
+    _tell(file, verify_agreement(signed))
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(escaped(question))
+    except typer.Abort:
+        raise FedaccordError("nothing was signed: without a terminal, use --yes") from None
+
+
+def _show(file: "AgreementFile", party: "Party") -> None:
+    """What a party is about to sign."""
+    terms, profile = file.terms, file.document.profile
+    lines = [
+        f"Consortium: {terms.name}",
+        f"Digest of the agreement: {file.digest}",
+        f"Digest of the terms: {file.document.terms}",
+        f"Punishment: {terms.after_slip}",
+        "",
+        "Who signs, with which key:",
+        *(f"  {one.name}: {one.key}" for one in file.parties),
+        "",
+        f"In every slot they train on {profile.total:,} samples:",
+    ]
+    for row in profile.clients:
+        saves = "" if row.saving is None else f", and saves {row.saving:,.4g}"
+        saves += f" {file.document.numbers.currency}".rstrip() if saves else ""
+        you = "  (you)" if row.name == party.client else ""
+        lines.append(f"  {row.name}: {row.contribution:,} samples{saves}{you}")
+    for line in [*lines, ""]:
+        typer.echo(escaped(line))
+
+
+@agreement.command()
+def collect(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.html COPY.html...", hidden=True)],
+) -> None:
+    """Add the signatures in copies of an agreement to FILE.html.
+
+    The copies are what members signed and sent back. Each must be the same agreement, and each
+    signature valid, or nothing is changed.
+
+    The exit code is 0 if everybody has signed now, and 1 if somebody has not.
+    """
+    from fedaccord.signed.file import load_agreement_file
+    from fedaccord.signed.signatures import collect_signatures
+    from fedaccord.signed.verification import verify_agreement
+
+    if len(files) < 2:
+        raise InvalidInput("name the file, and the copies that were signed")
+    with working("Verifying"):
+        file, *copies = files
+        found = load_agreement_file(file)
+        for copy in copies:
+            try:
+                found = collect_signatures(found, [load_agreement_file(copy)])
+            except InvalidInput as error:
+                raise InvalidInput(error.problems, error.source or str(copy)) from None
+        verified = verify_agreement(found)
+    if not verified.problems:
+        write_file(file, found.content)
+    _tell(file, verified)
+    if not verified.complete:
+        raise typer.Exit(1)
+
+
+@agreement.command()
+def verify(file: SignedFileArgument, *, output_format: FormatOption = "text") -> None:
+    """Verify an agreement file, with no network: that nothing was changed, who signed, the proof.
+
+    Every digest and signature is checked with the keys in the terms, the text of the page is made
+    again from what is signed, and so is the proof: each member's best slip is searched for anew.
+
+    The exit code is 0 if all of it is right and everybody has signed; 1 if something is wrong, or a
+    signature is missing; 2 if it is not an agreement file.
+    """
+    from fedaccord.signed.file import load_agreement_file
+    from fedaccord.signed.verification import verify_agreement
+
+    with working("Verifying"):
+        found = load_agreement_file(file)
+        verified = verify_agreement(found)
+    if output_format == "json":
+        record = {
+            "agreement": found.digest,
+            "terms": found.document.terms,
+            "verified": not verified.problems,
+            "complete": verified.complete,
+            "signed": verified.signed,
+            "missing": verified.missing,
+            "problems": verified.problems,
+            "notes": verified.notes,
+        }
+        typer.echo(json_for_people(record))
+    else:
+        terms = found.terms
+        about = f"{terms.name}, {len(terms.clients)} members, digest {found.digest[:16]}..."
+        typer.echo(escaped(f"{file}: {about}"))
+        _tell(file, verified)
+    if not verified.complete:
+        raise typer.Exit(1)
+
+
+def _tell(file: Path, found: "Verification") -> None:
+    """What was found out, in sentences."""
+    parties = len(found.signed) + len(found.missing)
+    if found.problems:
+        lines = [f"Wrong: {problem}." for problem in found.problems]
+        lines.append(f"{file}: NOT verified.")
+    elif found.missing:
+        lines = [
+            "Nothing was changed, and the proof holds.",
+            f"Signed by {len(found.signed)} of {parties}. Not signed by: "
+            f"{', '.join(found.missing)}.",
+        ]
+    else:
+        lines = [
+            "Verified: nothing was changed, the proof holds, and all "
+            f"{parties} parties have signed."
+        ]
+    for line in [*lines, *(f"Note: {note}." for note in found.notes)]:
+        typer.echo(escaped(line))
