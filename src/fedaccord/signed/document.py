@@ -27,13 +27,14 @@ def _printable(text: str) -> str:
 
 
 Text = Annotated[str, Field(max_length=2_000), AfterValidator(_printable)]
+"""What people read, on one line."""
 
 
 class ClientNumbers(BaseModel):
     """What the proof assumes of a client."""
 
     model_config = _STRICT
-    name: str
+    name: Text
     valuation: float
     cost_per_sample: float
     samples: float
@@ -71,7 +72,7 @@ class Amount(BaseModel):
     """What a client does, and what it saves by that."""
 
     model_config = _STRICT
-    name: str
+    name: Text
     contribution: int = Field(ge=0)
     """What it trains on in each slot."""
     without: float | None
@@ -95,7 +96,7 @@ class Proof(BaseModel):
     """Why one client keeps to the agreement."""
 
     model_config = _STRICT
-    name: str
+    name: Text
     gain: float
     """What its best slip would save it, once."""
     saving: float | None
@@ -115,7 +116,7 @@ class CertificateSaid(BaseModel):
     over_ranges: bool
     """Whether it was proved for all combinations of numbers within the ranges."""
     smallest_discount_factor: float
-    worst_client: str
+    worst_client: Text
     assumptions: tuple[Text, ...] = Field(strict=False)
     """What is assumed and not proved, in sentences."""
     clients: tuple[Proof, ...] = Field(strict=False)

@@ -10,7 +10,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.ranges import RANGED
 from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.terms import CLOCKS, FROM_REPORTS, Terms
-from fedaccord.record import jsonable
+from fedaccord.record import jsonable, rows_of
 from fedaccord.signed.document import FORMAT, Numbers, RangesOfNumbers, Signatures
 from fedaccord.signed.file import AgreementFile, read_agreement_file
 from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join, shell_text
@@ -123,15 +123,13 @@ def _as_in_terms(terms: Terms, consortium: Consortium) -> Consortium:
 
 
 def _numbers(consortium: Consortium) -> Numbers:
-    fields = (*RANGED, "communication_cost")
-    columns = [getattr(consortium, field).tolist() for field in fields]
-    rows = zip(consortium.names, *columns, strict=True)
+    columns = {field: getattr(consortium, field) for field in (*RANGED, "communication_cost")}
     return Numbers.model_validate(
         {
             "shared": True,
             "currency": consortium.currency,
             "slot": consortium.slot,
-            "clients": [dict(zip(("name", *fields), row, strict=True)) for row in rows],
+            "clients": rows_of({"name": consortium.names} | columns),
         }
     )
 

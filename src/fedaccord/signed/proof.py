@@ -17,8 +17,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.ranges import RANGED, Ranges
 from fedaccord.numbers import FloatArray
-from fedaccord.protocol.terms import Terms
-from fedaccord.record import jsonable
+from fedaccord.protocol.terms import SAME_NUMBER, Terms
+from fedaccord.record import Columns, jsonable, rows_of
 from fedaccord.signed.document import Numbers, RangesOfNumbers
 
 FITTED = "The law of the loss was fitted to measurements, and the proof is for the fitted law."
@@ -109,33 +109,42 @@ def profile_said(certificate: Certificate, *, shared: bool) -> dict[str, Any]:
     clients' own.
     """
     agreement = certificate.agreement
-    names, amounts = agreement.consortium.names, map(int, agreement.profile.tolist())
+    names, amounts = agreement.consortium.names, [int(each) for each in agreement.profile.tolist()]
     without: list[Any] = agreement.equilibrium.profile.tolist()
     saving = jsonable(certificate.cost_equilibrium - certificate.cost_agreement)
     total_without: float | None = float(agreement.equilibrium.profile.sum())
     if not shared:
         without, saving, total_without = [None] * len(names), [None] * len(names), None
-    fields = ("name", "contribution", "without", "saving")
-    rows = zip(names, amounts, without, saving, strict=True)
+    columns = {"name": names, "contribution": amounts, "without": without, "saving": saving}
     return {
         "total": int(agreement.profile.sum()),
         "total_without": total_without,
-        "clients": [dict(zip(fields, row, strict=True)) for row in rows],
+        "clients": rows_of(columns),
     }
 
 
 def certificate_said(certificate: Certificate) -> dict[str, Any]:
-    """What the certificate says, as the file says it."""
-    consortium = certificate.agreement.consortium
-    fields = ("gain", "saving", "threshold", "slack")
-    columns = [jsonable(getattr(certificate, field)) for field in fields]
-    rows = zip(consortium.names, *columns, strict=True)
+    """What the certificate says, as the file says it.
+
+    A client that would rather train on more than agreed has nothing to gain by a slip.
+    """
+    consortium, more = certificate.agreement.consortium, certificate.gives_more
+    threshold = np.where(more, 0.0, certificate.threshold)
+    slack = consortium.discount_factor - threshold
+    worst = int(np.argmax(slack <= slack.min() + SAME_NUMBER))
+    columns: Columns = {
+        "name": consortium.names,
+        "gain": np.where(more, 0.0, certificate.gain),
+        "saving": certificate.saving,
+        "threshold": threshold,
+        "slack": slack,
+    }
     fitted = [FITTED] if consortium.law.kind == "measured" else []
     return {
         "holds": certificate.holds,
         "over_ranges": consortium.ranges is not None,
-        "smallest_discount_factor": certificate.smallest_discount_factor,
-        "worst_client": certificate.worst_client,
+        "smallest_discount_factor": float(threshold.max()),
+        "worst_client": consortium.names[worst],
         "assumptions": [*certificate.assumptions, *fitted],
-        "clients": [dict(zip(("name", *fields), row, strict=True)) for row in rows],
+        "clients": rows_of(columns),
     }

@@ -63,6 +63,8 @@ def _in_seals(file: AgreementFile) -> Iterator[str]:
     names = [table.clients for table in (document.numbers, document.profile, document.certificate)]
     if any(tuple(row.name for row in rows) != file.terms.clients for rows in names):
         yield "its tables have other members than the terms"
+    if document.profile.total != sum(row.contribution for row in document.profile.clients):
+        yield "its total is not the sum of what the members train on"
     for name in file.signatures.clients:
         if name not in file.terms.clients:
             yield f"there is a signature of {name!r}, who is not in the terms"

@@ -93,17 +93,19 @@ _ORDER_8 = (
     "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
     "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
 )
-_WEAK = {0, 1, _P - 1, _P, _P + 1} | {
-    int.from_bytes(bytes.fromhex(point), "little") for point in _ORDER_8
-}
+_WEAK = {0, 1, _P - 1} | {int.from_bytes(bytes.fromhex(point), "little") for point in _ORDER_8}
 """The y coordinates of the points whose order divides 8. With one of them as a public key, a
 signature is valid for other texts, too, and its owner could deny what it signed."""
 
 
 def is_weak(public: str) -> bool:
-    """Whether a public key is one for which signatures prove nothing."""
+    """Whether a public key is one for which signatures prove nothing, or not written as it should.
+
+    A y coordinate of p or more is another way to write a smaller one, which not everyone accepts.
+    """
     point = bytes.fromhex(public.removeprefix(KIND))
-    return int.from_bytes(point, "little") % 2**255 in _WEAK
+    y = int.from_bytes(point, "little") % 2**255
+    return y >= _P or y in _WEAK
 
 
 def is_signed(public: str, signature: str, content: bytes) -> bool:

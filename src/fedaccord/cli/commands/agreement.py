@@ -227,6 +227,11 @@ def _terms_for(
         written["objective"] = rules["objective"]
     kind: Any = rules["kind"] or "individual"
     posted = chosen.kind == "suspension" and not chosen.fees_saved and not rules["nobody_worse"]
+    if without_numbers and consortium.ranges is None:
+        raise InvalidInput(
+            "--without-numbers: the numbers are exact, and posted amounts would reveal them: give "
+            "ranges in the file, or with --within 30%"
+        )
     if posted:
         written |= public_terms(
             consortium,
@@ -234,7 +239,7 @@ def _terms_for(
             punishment=chosen,
             objective=rules["objective"],
             margin=rules["margin"],
-            reveal=not without_numbers,
+            reveal=True,
         )
     elif without_numbers:
         raise InvalidInput(

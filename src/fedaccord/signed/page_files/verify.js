@@ -210,7 +210,7 @@ function statement(role, consortium, terms, client, agreement) {
   return utf8(`fedaccord statement 1\n${canonical(fields)}`);
 }
 
-// What is wrong with the texts of a file, and who signed it: {problems, parties}.
+// What is wrong with the texts of a file, and who signed it: {problems, parties, digest}.
 function check({ main, terms, agreement, signatures }) {
   const problems = [];
   const rules = JSON.parse(terms);
@@ -300,6 +300,7 @@ function checkThisPage() {
         signatures: text("signatures"),
       }),
     );
+    document.title = `${JSON.parse(text("terms")).name}: participation agreement`;
   } catch (error) {
     show({ problems: ["it cannot be read as an agreement"], parties: [], digest: "unknown" });
   }
