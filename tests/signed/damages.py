@@ -101,7 +101,16 @@ def remove_the_servers(content: bytes, random: Random) -> bytes:
 def odd_signature(content: bytes, random: Random) -> bytes:
     shell, main, (terms, agreement, signatures) = parts_as_json(content)
     given = signatures["clients"].get(NAMES[0], "ab" * 64)
-    odd = [given.upper(), given[:-2], given + "00", given + "\n", "", 7, None, given[64:] + given[:64]]
+    odd = [
+        given.upper(),
+        given[:-2],
+        given + "00",
+        given + "\n",
+        "",
+        7,
+        None,
+        given[64:] + given[:64],
+    ]
     signatures["clients"][NAMES[0]] = random.choice(odd)
     return written(shell, main, [terms, agreement, signatures])
 
@@ -162,7 +171,16 @@ def change_keys(content: bytes, random: Random) -> bytes:
     keys = terms["keys"]["clients"]
     weak = "ed25519:" + (1).to_bytes(32, "little").hex()
     too_large = "ed25519:" + (2**255 - 19 + 5).to_bytes(32, "little").hex()
-    odd = [weak, too_large, OTHER_KEYS[0].public, KEYS[3].public, KEYS[1].public, "", "ed25519:zz", 3]
+    odd = [
+        weak,
+        too_large,
+        OTHER_KEYS[0].public,
+        KEYS[3].public,
+        KEYS[1].public,
+        "",
+        "ed25519:zz",
+        3,
+    ]
     if random.random() < 0.3:
         keys[NAMES[0]], keys[NAMES[1]] = keys[NAMES[1]], keys[NAMES[0]]
     else:

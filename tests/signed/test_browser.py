@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fedaccord.signed.signatures import sign_agreement
+from fedaccord.signing.canonical import canonical
 from fedaccord.signing.keys import is_signed, key_from_seed
 from tests.signed.damages import (
     change_the_text,
@@ -154,7 +155,9 @@ def test_digests_are_those_of_hashlib(tmp_path: Path) -> None:
     ]
 
 
-CHECKED = "given.map(([key, signature, message]) => isSigned(...[key, signature, message].map(fromHex)))"
+CHECKED = (
+    "given.map(([key, signature, message]) => isSigned(...[key, signature, message].map(fromHex)))"
+)
 
 
 def test_the_vectors_of_rfc_8032(tmp_path: Path) -> None:
@@ -203,11 +206,9 @@ def test_keys_of_small_order_sign_nothing(tmp_path: Path) -> None:
 
 
 def test_canonical_json_is_that_of_python(tmp_path: Path) -> None:
-    from fedaccord.signing.canonical import canonical
-
     value = {
         "\N{GRINNING FACE}": 1,
-        "\ufb01": [None, True, {"b": "\x00\x1f\x7f\u2028\"\\/\n\r\t\b\f", "a": ""}],
+        "\ufb01": [None, True, {"b": '\x00\x1f\x7f\u2028"\\/\n\r\t\b\f', "a": ""}],
         "é": -5,
     }
     assert computed("canonical(given)", value, tmp_path) == canonical(value)

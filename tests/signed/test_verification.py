@@ -225,13 +225,14 @@ def test_terms_that_cannot_be_signed() -> None:
     exact = consortium()
     with pytest.raises(InvalidInput, match="no public keys"):
         draft_agreement(terms_of().model_copy(update={"keys": None}), exact, **MADE)
+    public = {client.name: {"samples": int(client.samples)} for client in exact}
+    clock = terms_of(agreement="clock", public=public)
     with pytest.raises(InvalidInput, match="a clock finds the amounts when it runs"):
-        public = {client.name: {"samples": int(client.samples)} for client in exact}
-        draft_agreement(terms_of(agreement="clock", public=public), exact, **MADE)
+        draft_agreement(clock, exact, **MADE)
     with pytest.raises(InvalidInput, match="only posted amounts"):
         draft_agreement(terms_of(), None, **MADE)
+    hasty = exact.with_turnover(leaves=0.99)
     with pytest.raises(InvalidInput, match="there is no agreement to sign"):
-        hasty = exact.with_turnover(leaves=0.99)
         draft_agreement(terms_of(hasty, punishment="reversion"), hasty, **MADE)
 
 

@@ -233,14 +233,17 @@ def _terms_for(
             "ranges in the file, or with --within 30%"
         )
     if posted:
-        written |= public_terms(
-            consortium,
-            kind,
-            punishment=chosen,
-            objective=rules["objective"],
-            margin=rules["margin"],
-            reveal=True,
-        )
+        try:
+            written |= public_terms(
+                consortium,
+                kind,
+                punishment=chosen,
+                objective=rules["objective"],
+                margin=rules["margin"],
+                reveal=True,
+            )
+        except InvalidInput as error:
+            raise InvalidInput([one.message for one in error.problems], str(file)) from None
     elif without_numbers:
         raise InvalidInput(
             "--without-numbers: needs posted amounts, so suspension without --fees-saved and "
