@@ -29,6 +29,7 @@ from fedaccord.game.curve import MEASURES
 from fedaccord.game.roles import Role
 from fedaccord.game.rules import RULES
 from fedaccord.protocol.terms import Terms
+from fedaccord.signed.document import Document
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "schemas"
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -52,6 +53,7 @@ def schemas() -> dict[str, Schema]:
         "certify": output("What `fedaccord certify --format json` prints", Certified),
         "misreport": output("What `fedaccord misreport --format json` prints", Misreports),
         "interview": output("What `fedaccord interview --format json` prints", Interview),
+        "agreement-file": output("The agreement in an agreement file", Document),
         "ledger": ledger(),
     }
 

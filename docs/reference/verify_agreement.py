@@ -22,7 +22,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-SHELL = "fcbdfc5bcf2950f75f22a925475bdd47e3d3d5282e8d66a8c162ba892f887430"
+SHELL = "e5e4ba338e075fa1a3940ffa122d29090e087f2af920e1d419bc7882efadbb41"
 MARKS = [
     ("<main>", "</main>"),
     ('<script type="application/json" id="terms">', "</script>"),

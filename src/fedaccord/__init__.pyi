@@ -64,6 +64,8 @@ from .repeated.changing import ChangingMatch as ChangingMatch
 from .repeated.changing import play_changing as play_changing
 from .repeated.match import Match as Match
 from .repeated.match import play as play
+from .signed.file import load_agreement_file as load_agreement_file
+from .signed.verification import verify_agreement as verify_agreement
 from .trials.calibration import Calibration as Calibration
 from .trials.calibration import calibrate as calibrate
 from .trials.trial import Trial as Trial

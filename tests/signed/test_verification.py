@@ -15,7 +15,7 @@ from fedaccord.game.law import Law
 from fedaccord.signed.drafting import draft_agreement
 from fedaccord.signed.file import AgreementFile, read_agreement_file
 from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join
-from fedaccord.signed.page import render_main
+from fedaccord.signed.page import escaped, render_main
 from fedaccord.signed.signatures import collect_signatures, sign_agreement
 from fedaccord.signed.verification import verify_agreement, verify_signatures
 from fedaccord.signing.canonical import canonical
@@ -92,7 +92,11 @@ def forged(file: AgreementFile, *, main: str | None = None, **changed: Any) -> A
     text = render_main(json.loads(file.parts.terms), said) if main is None else main
     said["page"] = said["page"] | {"main": digest_of_main(text)}
     agreement = canonical(said)
-    unsigned = {"agreement": digest_of_text(agreement), "clients": {}, "server": None}
+    unsigned: dict[str, Any] = {
+        "agreement": digest_of_text(agreement),
+        "clients": {},
+        "server": None,
+    }
     parts = Parts(text, file.parts.terms, agreement, canonical(unsigned))
     made = read_agreement_file(join(file.shell, parts))
     for key in KEYS:
@@ -219,6 +223,14 @@ def test_a_file_without_numbers_reveals_none() -> None:
     assert "EUR" not in content
     for number in ("35.0", "52.0", "95.0", "0.05"):
         assert f":{number}," not in content
+
+
+def test_whoever_pays_more_is_named_on_the_page() -> None:
+    worse = [row.name for row in draft("posted").document.profile.clients if (row.saving or 0) < 0]
+
+    assert worse
+    assert f"Not everybody saves by it: {escaped(worse[0])}" in draft("posted").parts.main
+    assert "Not everybody saves by it" not in draft("without numbers").parts.main
 
 
 def test_terms_that_cannot_be_signed() -> None:

@@ -39,6 +39,7 @@ def render_main(terms: dict[str, Any], said: dict[str, Any]) -> str:
         punishment=_punishment(terms),
         proof=_proof(certificate, shared=shared),
         shared=shared,
+        worse=_worse(profile),
         saved=_saved(profile),
         unit=unit,
         required=patience(certificate["smallest_discount_factor"]),
@@ -92,6 +93,15 @@ def _amount(number: float | None) -> str:
 
 def _saved(profile: dict[str, Any]) -> str:
     return _amount(sum(_or_infinite(row["saving"]) for row in profile["clients"]))
+
+
+def _worse(profile: dict[str, Any]) -> str:
+    """Who pays more than without an agreement, if anybody does."""
+    names = [row["name"] for row in profile["clients"] if _or_infinite(row["saving"]) < 0]
+    if not names:
+        return ""
+    pay = "pays" if len(names) == 1 else "pay"
+    return f"Not everybody saves by it: {', '.join(names)} {pay} more than without an agreement."
 
 
 def _most_patient(certificate: dict[str, Any]) -> str:

@@ -328,13 +328,20 @@ def _show(file: "AgreementFile", party: "Party") -> None:
         "",
         f"In every slot they train on {profile.total:,} samples:",
     ]
+    unit = f" {file.document.numbers.currency}".rstrip()
     for row in profile.clients:
-        saves = "" if row.saving is None else f", and saves {row.saving:,.4g}"
-        saves += f" {file.document.numbers.currency}".rstrip() if saves else ""
         you = "  (you)" if row.name == party.client else ""
-        lines.append(f"  {row.name}: {row.contribution:,} samples{saves}{you}")
+        lines.append(f"  {row.name}: {row.contribution:,} samples{_saving(row.saving, unit)}{you}")
     for line in [*lines, ""]:
         typer.echo(escaped(line))
+
+
+def _saving(saving: float | None, unit: str) -> str:
+    if saving is None:
+        return ""
+    if saving < 0:
+        return f", and pays {-saving:,.4g}{unit} MORE than without an agreement"
+    return f", and saves {saving:,.4g}{unit}"
 
 
 @agreement.command()
