@@ -155,7 +155,7 @@ def _note(numbers: dict[str, Any]) -> str:
         unit = numbers["currency"] or "the unit of the valuations"
         said += f"Savings are against what the member pays without an agreement, in {unit}. "
     else:
-        said += "Savings are not known: the members' own numbers are not in this file. "
+        said += "What each saves is not known: the members' own numbers are not in this file. "
     return said + (
         "Patience is a discount factor: what a saving in the next slot is worth to the member now."
     )

@@ -64,7 +64,7 @@ def posted_numbers(terms: Terms) -> Numbers:
     return Numbers.model_validate(
         {
             "shared": False,
-            "currency": "",
+            "currency": "times the cost of a sample",
             "slot": "",
             "clients": [
                 {
