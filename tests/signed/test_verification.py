@@ -14,7 +14,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.game.law import Law
 from fedaccord.signed.drafting import draft_agreement
 from fedaccord.signed.file import AgreementFile, read_agreement_file
-from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join
+from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join, shell_text
 from fedaccord.signed.page import escaped, render_main
 from fedaccord.signed.signatures import collect_signatures, sign_agreement
 from fedaccord.signed.verification import verify_agreement, verify_signatures
@@ -32,7 +32,8 @@ from tests.signed.examples import (
     terms_of,
 )
 
-GOLDEN = Path(__file__).parent / "agreement-1.html"
+GOLDEN = Path(__file__).parent / "agreement-1.json"
+"""The parts of a file that was signed by all; the digest of its shell is among them."""
 MADE = {"made_on": "2026-11-17", "made_with": "fedaccord 0.1.0"}
 
 
@@ -196,7 +197,8 @@ def test_other_words_for_assumptions_are_noted() -> None:
 
 def test_a_file_of_format_1_remains_valid() -> None:
     """If this fails, files that people have signed would be refused: make a new format instead."""
-    found = verify_agreement(read_agreement_file(GOLDEN.read_bytes()))
+    parts = Parts(**json.loads(GOLDEN.read_text("utf-8")))
+    found = verify_agreement(read_agreement_file(join(shell_text(), parts)))
 
     assert found.complete
 

@@ -425,6 +425,21 @@ def flag_of(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
+def read_shape(text: str) -> list[int]:
+    """The shape of an example, as `--shape` has it.
+
+    >>> read_shape("28,28")
+    [28, 28]
+    """
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = [0]
+    if min(numbers) < 1:
+        raise InvalidInput(f"--shape: must be whole numbers, 1 or more, as in 28,28, got {text!r}")
+    return numbers
+
+
 def check_slots(slots: int, consortium: "Consortium") -> None:
     """Refuse more slots than can be recorded."""
     if slots * consortium.size > MOST_CLIENT_SLOTS:

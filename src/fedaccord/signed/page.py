@@ -218,12 +218,13 @@ def _range(low: float, high: float) -> str:
 
 def _rules(terms: dict[str, Any]) -> list[tuple[str, str]]:
     """Every rule of the terms that is not shown elsewhere, with what it is set to."""
-    elsewhere = ("name", "clients", "keys", "public")
-    nested = {key: value for key, value in terms.items() if isinstance(value, dict)}
-    flat = [(key, value) for key, value in terms.items() if key not in (*elsewhere, *nested)]
-    for table in ("training", "law"):
-        flat += [(f"{table} {key}", value) for key, value in nested.get(table, {}).items()]
-    return [(key.replace("_", " "), _setting(key, value)) for key, value in flat]
+    flat = [(key, terms[key]) for key in terms if key not in ("name", "clients", "keys", "public")]
+    rotated = terms["keys"].get("rotations", {})
+    rules = [("keys replaced by their owners", ", ".join(rotated))] if rotated else []
+    for key, value in flat:
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        rules += [(f"{key} {name}".strip(), _setting(name or key, each)) for name, each in inner]
+    return [(name.replace("_", " "), value) for name, value in rules]
 
 
 def _setting(key: str, value: Any) -> str:

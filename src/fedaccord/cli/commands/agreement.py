@@ -1,5 +1,6 @@
 """`fedaccord agreement`: an agreement as a file that all members sign, and anyone can verify."""
 
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,9 +17,11 @@ from fedaccord.cli.options import (
     ObjectiveOption,
     PunishmentOptions,
     WithinOption,
+    flag_of,
     from_one,
     html_only,
     margin_or_usual,
+    read_shape,
     with_option_groups,
     with_ranges_within,
 )
@@ -37,6 +40,24 @@ agreement = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleOptions:
+    """What terms say that are made from a consortium file."""
+
+    agreement: AgreementOption = "individual"
+    objective: ObjectiveOption = None
+    margin: MarginOption = None
+    nobody_worse: NobodyWorseOption = False
+    shape: Annotated[
+        str | None,
+        typer.Option("--shape", metavar="A,B,...", help="Shape of one example to train on."),
+    ] = None
+    classes: Annotated[
+        int | None, typer.Option("--classes", callback=from_one, help="Number of labels.")
+    ] = None
+
 
 SignedFileArgument = Annotated[Path, typer.Argument(metavar="FILE.html", hidden=True)]
 
@@ -94,19 +115,8 @@ def export(
         ),
     ] = False,
     within: WithinOption = None,
-    kind: AgreementOption = "individual",
-    objective: ObjectiveOption = None,
-    margin: MarginOption = None,
-    nobody_worse: NobodyWorseOption = False,
+    rules: RuleOptions,
     punishment: PunishmentOptions,
-    shape: Annotated[
-        str | None,
-        typer.Option("--shape", metavar="A,B,...", help="Shape of one example to train on."),
-    ] = None,
-    classes: Annotated[
-        int | None,
-        typer.Option("--classes", callback=from_one, help="Number of labels."),
-    ] = None,
 ) -> None:
     """Write an agreement as one file: a page to read, with everything in it that proves it.
 
@@ -125,24 +135,16 @@ def export(
     if out.exists():
         raise FedaccordError(f"{out}: exists already; agreements are not overwritten")
     check_writable(out, inputs=[file, terms])
-    rules: dict[str, Any] = {
-        "kind": kind if kind != "individual" else None,
-        "objective": objective and objective.replace("-", " "),
-        "margin": margin,
-        "nobody_worse": nobody_worse or None,
-        "punishment": punishment if punishment.given else None,
-        "shape": shape,
-        "classes": classes,
-    }
     consortium = _consortium(file, within or [])
     roster = _roster(member_key or [], server_key)
     if terms is not None:
-        agreed = _terms_in(terms, roster, rules)
+        _refuse_rules(rules, punishment)
+        agreed = _terms_in(terms, roster)
+    elif file is None or consortium is None:
+        raise InvalidInput("name a consortium FILE, or --terms, or both")
     else:
-        usual = {"punishment": punishment, "margin": margin_or_usual(margin, file)}
-        agreed = _terms_for(
-            file, consortium, roster, rules | usual, without_numbers=without_numbers
-        )
+        given = _terms_for(consortium, rules, punishment, file, without_numbers=without_numbers)
+        agreed = _with_keys(given, roster, file)
     if without_numbers and terms is not None and consortium is not None:
         raise InvalidInput("--without-numbers: leave FILE out, since the terms say it all")
     shown = None if without_numbers else consortium
@@ -184,83 +186,84 @@ def _roster(given: list[str], server: str | None) -> dict[str, Any] | None:
     return {"server": server, "clients": clients}
 
 
-def _terms_in(path: Path, roster: dict[str, Any] | None, rules: dict[str, Any]) -> "Terms":
+def _refuse_rules(rules: RuleOptions, punishment: PunishmentOptions) -> None:
+    """Refuse options about what terms say."""
+    usual = vars(RuleOptions())
+    given = [field for field, value in vars(rules).items() if value != usual[field]]
+    if punishment.given:
+        given.append("punishment")
+    if given:
+        raise InvalidInput(f"{flag_of(given[0])}: cannot be combined with --terms, which say it")
+
+
+def _terms_in(path: Path, roster: dict[str, Any] | None) -> "Terms":
     """The terms in a file, with the keys of the command line if it has none."""
     from fedaccord.files.reading import load_toml
     from fedaccord.protocol.terms import read_terms
 
-    flags = {"kind": "--agreement"}
-    for field, value in rules.items():
-        if value is not None:
-            flag = flags.get(field, f"--{field.replace('_', '-')}")
-            raise InvalidInput(f"{flag}: cannot be combined with --terms, which say it")
     given = load_toml(path)
-    if "keys" in given and roster is not None:
+    if "keys" not in given:
+        return _with_keys(given, roster, path)
+    if roster is not None:
         raise InvalidInput(f"--key: {path} has the keys of all parties already")
-    if "keys" not in given and roster is None:
-        raise InvalidInput(f"{path}: has no public keys: add them there, or with --key")
-    return read_terms(given if roster is None else given | {"keys": roster}, str(path))
+    return read_terms(given, str(path))
+
+
+def _with_keys(given: dict[str, Any], roster: dict[str, Any] | None, source: Path) -> "Terms":
+    from fedaccord.protocol.terms import read_terms
+
+    if roster is None:
+        raise InvalidInput("--key: the public keys of the members are missing")
+    return read_terms(given | {"keys": roster}, str(source))
 
 
 def _terms_for(
-    file: Path | None,
-    consortium: "Consortium | None",
-    roster: dict[str, Any] | None,
-    rules: dict[str, Any],
+    consortium: "Consortium",
+    rules: RuleOptions,
+    punishment: PunishmentOptions,
+    file: Path,
     *,
     without_numbers: bool,
-) -> "Terms":
-    """Terms for the consortium of a file: amounts are posted where that is possible."""
+) -> dict[str, Any]:
+    """Terms for the consortium of a file, without keys; amounts are posted where possible."""
     from fedaccord.flower.app_directory import shared_terms
-    from fedaccord.flower.public_terms import public_terms
-    from fedaccord.protocol.terms import read_terms, rules_of
+    from fedaccord.protocol.terms import rules_of
 
-    if file is None or consortium is None:
-        raise InvalidInput("name a consortium FILE, or --terms, or both")
-    if roster is None:
-        raise InvalidInput("--key: the public keys of the members are missing")
-    if not rules["shape"] or not rules["classes"]:
+    if not rules.shape or not rules.classes:
         raise InvalidInput("--shape and --classes: are missing; the terms say what is trained")
-    chosen = rules["punishment"].chosen(file)
-    written: dict[str, Any] = {"margin": rules["margin"]} | rules_of(chosen)
-    if rules["objective"]:
-        written["objective"] = rules["objective"]
-    kind: Any = rules["kind"] or "individual"
-    posted = chosen.kind == "suspension" and not chosen.fees_saved and not rules["nobody_worse"]
-    if without_numbers and consortium.ranges is None:
-        raise InvalidInput(
-            "--without-numbers: the numbers are exact, and posted amounts would reveal them: give "
-            "ranges in the file, or with --within 30%"
-        )
-    if posted:
-        try:
-            written |= public_terms(
-                consortium,
-                kind,
-                punishment=chosen,
-                objective=rules["objective"],
-                margin=rules["margin"],
-                reveal=True,
-            )
-        except InvalidInput as error:
-            raise InvalidInput([one.message for one in error.problems], str(file)) from None
-    elif without_numbers:
+    chosen = punishment.chosen(file)
+    margin = margin_or_usual(rules.margin, file)
+    written: dict[str, Any] = shared_terms(consortium) | rules_of(chosen) | {"margin": margin}
+    written["training"] = {"shape": read_shape(rules.shape), "classes": rules.classes}
+    objective: Any = rules.objective and rules.objective.replace("-", " ")
+    if objective:
+        written["objective"] = objective
+    posted = chosen.kind == "suspension" and not (chosen.fees_saved or rules.nobody_worse)
+    if without_numbers:
+        _check_ranges(consortium, posted=posted)
+    if not posted:
+        return written | {"agreement": rules.agreement, "nobody_worse": rules.nobody_worse}
+    from fedaccord.flower.public_terms import public_terms
+
+    how: dict[str, Any] = {"punishment": chosen, "objective": objective, "margin": margin}
+    try:
+        return written | public_terms(consortium, rules.agreement, **how, reveal=True)
+    except InvalidInput as error:
+        raise InvalidInput([one.message for one in error.problems], str(file)) from None
+
+
+def _check_ranges(consortium: "Consortium", *, posted: bool) -> None:
+    """Refuse to leave numbers out where they would be needed, or be revealed all the same."""
+    if not posted:
         raise InvalidInput(
             "--without-numbers: needs posted amounts, so suspension without --fees-saved and "
             "--nobody-worse"
         )
-    else:
-        written |= {"agreement": kind, "nobody_worse": bool(rules["nobody_worse"])}
-    training = {"shape": _numbers(rules["shape"]), "classes": rules["classes"]}
-    given = shared_terms(consortium) | written | {"training": training, "keys": roster}
-    return read_terms(given, str(file))
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--shape: must be whole numbers, as in 28,28, got {text!r}") from None
+    if consortium.ranges is None:
+        raise InvalidInput(
+            "--without-numbers: the numbers are exact, and posted amounts would reveal them: give "
+            "ranges in the file, or with --within 30%"
+        )
 
 
 @agreement.command()

@@ -11,6 +11,7 @@ from fedaccord.cli.options import (
     WithinOption,
     from_one,
     margin_or_usual,
+    read_shape,
     with_option_groups,
     with_ranges_within,
 )
@@ -167,7 +168,7 @@ def new(
         )
     training = {
         "task": task,
-        "shape": list(data.shape) if data else _numbers(shape or ""),
+        "shape": list(data.shape) if data else read_shape(shape or ""),
         "classes": data.classes if data else classes,
         "rate": rate,
         "local": "epochs" if batch else "gradient step",
@@ -306,15 +307,3 @@ def _blame(problem: "Problem", places: list[str], file: Path) -> "Problem":
         return problem.inside(str(file))
     flag = problem.field.removeprefix("training.").replace("_", "-")
     return Problem(problem.field, problem.message, f"--{flag}")
-
-
-def _numbers(text: str) -> list[int]:
-    from fedaccord.errors import InvalidInput
-
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = [0]
-    if min(numbers) < 1:
-        raise InvalidInput(f"--shape: must be whole numbers, 1 or more, as in 28,28, got {text!r}")
-    return numbers
