@@ -243,7 +243,7 @@ def test_terms_that_cannot_be_signed() -> None:
     clock = terms_of(agreement="clock", public=public)
     with pytest.raises(InvalidInput, match="a clock finds the amounts when it runs"):
         draft_agreement(clock, exact, **MADE)
-    with pytest.raises(InvalidInput, match="only posted amounts"):
+    with pytest.raises(InvalidInput, match="the terms post no amounts"):
         draft_agreement(terms_of(), None, **MADE)
     hasty = exact.with_turnover(leaves=0.99)
     with pytest.raises(InvalidInput, match="there is no agreement to sign"):

@@ -60,7 +60,7 @@ def _lower(patience: npt.ArrayLike, less: float) -> FloatArray:
 def posted_numbers(terms: Terms) -> Numbers:
     """The numbers that posted terms are proved with: the lowest, and a cost of 1 per sample."""
     if terms.agreement != "posted" or terms.public is None:
-        raise InvalidInput("without the clients' numbers only posted amounts can be proved")
+        raise InvalidInput("the terms post no amounts, so the proof needs the clients' numbers")
     return Numbers.model_validate(
         {
             "shared": False,

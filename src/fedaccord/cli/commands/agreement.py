@@ -118,7 +118,7 @@ def export(
     rules: RuleOptions,
     punishment: PunishmentOptions,
 ) -> None:
-    """Write an agreement as one file: a page to read, with everything in it that proves it.
+    """Write an agreement as one file, to read and to sign.
 
     FILE describes the consortium, in TOML. The page shows ALL numbers of ALL members in it
     (valuations, costs, data sizes, discount factors and their ranges), to everyone who gets the
@@ -275,10 +275,11 @@ def sign(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
 ) -> None:
-    """Sign an agreement: show what is signed, ask, and add the signature to FILE.html.
+    """Sign an agreement.
 
-    Who signs follows from the key. The file is verified first, and its proof made again; nobody
-    signs a file with anything wrong in it. Send the signed file back, or on to the next member.
+    The file is verified first, and its proof made again; if anything is wrong with it, it is not
+    signed. The command then shows what is to be signed, asks, and adds the signature to FILE.html.
+    Who signs follows from the key. Send the file back afterwards, or on to the next member.
 
     The exit code is 0 if it is signed, and 1 if it is not.
     """
@@ -351,10 +352,10 @@ def _saving(saving: float | None, unit: str) -> str:
 def collect(
     files: Annotated[list[Path], typer.Argument(metavar="FILE.html COPY.html...", hidden=True)],
 ) -> None:
-    """Add the signatures in copies of an agreement to FILE.html.
+    """Add the signatures in copies to one file.
 
-    The copies are what members signed and sent back. Each must be the same agreement, and each
-    signature valid, or nothing is changed.
+    Copies are files that members signed and sent back; their signatures are added to FILE.html.
+    Each must be the same agreement, and each signature valid, or nothing is changed.
 
     The exit code is 0 if everybody has signed now, and 1 if somebody has not.
     """
@@ -382,7 +383,7 @@ def collect(
 
 @agreement.command()
 def verify(file: SignedFileArgument, *, output_format: FormatOption = "text") -> None:
-    """Verify an agreement file, with no network: that nothing was changed, who signed, the proof.
+    """Verify an agreement file, with no network.
 
     Every digest and signature is checked with the keys in the terms, the text of the page is made
     again from what is signed, and so is the proof: each member's best slip is searched for anew.
