@@ -1,5 +1,6 @@
 """Small agreement files, and keys that are the same in every run."""
 
+import json
 from functools import cache
 from typing import Any
 
@@ -8,8 +9,11 @@ from fedaccord.flower.public_terms import public_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.terms import Terms, read_terms
 from fedaccord.signed.drafting import draft_agreement
-from fedaccord.signed.file import AgreementFile
+from fedaccord.signed.file import AgreementFile, read_agreement_file
+from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join
+from fedaccord.signed.page import render_main
 from fedaccord.signed.signatures import sign_agreement
+from fedaccord.signing.canonical import canonical
 from fedaccord.signing.keys import Key, key_from_seed
 
 NAMES = ("St. Mary's & Sons", "Zürich", "Nørd \N{GRINNING FACE} > 2")
@@ -26,14 +30,14 @@ OTHER_KEYS = [key_of(number) for number in range(11, 15)]
 """Of another consortium."""
 
 
-def consortium(name: str = "Three") -> Consortium:
+def consortium(name: str = "Three", names: tuple[str, ...] = NAMES) -> Consortium:
     return Consortium(
         valuation=[35.0, 52.0, 95.0],
         cost_per_sample=0.05,
         samples=[120, 150, 200],
         rounds=3,
         discount_factor=[0.8, 0.75, 0.8],
-        names=NAMES,
+        names=names,
         name=name,
         currency="EUR",
         slot="1 month",
@@ -47,7 +51,7 @@ def terms_of(
     parties = keys or KEYS
     roster = {
         "server": parties[-1].public,
-        "clients": {name: key.public for name, key in zip(NAMES, parties, strict=False)},
+        "clients": {name: key.public for name, key in zip(described.names, parties, strict=False)},
     }
     given = shared_terms(described) | {"training": {"shape": [2], "classes": 2}, "keys": roster}
     return read_terms(given | {"margin": 0.01} | rules, "test")
@@ -83,3 +87,24 @@ def signed(kind: str = "posted", other: bool = False) -> AgreementFile:
     for key in OTHER_KEYS if other else KEYS:
         file = sign_agreement(file, key)
     return file
+
+
+def forged(file: AgreementFile, *, main: str | None = None, **changed: Any) -> AgreementFile:
+    """The file with other contents, all digests made anew, signed by everybody.
+
+    The text is made anew, too, unless it is given.
+    """
+    said = json.loads(file.parts.agreement) | changed
+    text = render_main(json.loads(file.parts.terms), said) if main is None else main
+    said["page"] = said["page"] | {"main": digest_of_main(text)}
+    agreement = canonical(said)
+    unsigned: dict[str, Any] = {
+        "agreement": digest_of_text(agreement),
+        "clients": {},
+        "server": None,
+    }
+    parts = Parts(text, file.parts.terms, agreement, canonical(unsigned))
+    made = read_agreement_file(join(file.shell, parts))
+    for key in KEYS:
+        made = sign_agreement(made, key)
+    return made

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from fedaccord.signed.drafting import draft_agreement
 from fedaccord.signed.signatures import sign_agreement
 from fedaccord.signing.canonical import canonical
 from fedaccord.signing.keys import is_signed, key_from_seed
@@ -24,7 +25,7 @@ from tests.signed.damages import (
     sign_as_nobody,
     swap_signatures,
 )
-from tests.signed.examples import KEYS, KINDS, draft, signed
+from tests.signed.examples import KEYS, KINDS, consortium, draft, posted_terms, signed
 from tests.signed.rfc8032 import VECTORS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -72,6 +73,27 @@ def test_a_complete_file_is_verified(kind: str, tmp_path: Path) -> None:
     assert look == "holds"
     assert "Verified: signed by every member and by the server." in said
     assert signed(kind).digest in said
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ('Q"uote', "Ap'os", "E&amp;F &nbsp; &lt;"),
+        ("--> ]]>", "{{ name }} {% raw %}", "`${x}` \\u003c \\"),
+        ("constructor", "__proto__", "toString"),
+        ("مستشفى", "日本 病院", "e\u0301\ufb01 \N{GRINNING FACE}"),
+    ],
+)
+def test_odd_names(names: tuple[str, ...], tmp_path: Path) -> None:
+    described = consortium(names=names)
+    file = draft_agreement(posted_terms(described), described, made_on="today", made_with="a test")
+    for key in KEYS[1:]:
+        file = sign_agreement(file, key)
+    look, said = check_of(file.content, tmp_path)
+
+    assert look == "doubtful"
+    assert f"Signed by 3 of 4. Not signed by {described.names[0]}." in said
+    assert f"{described.names[2]}: signed" in said
 
 
 def test_a_file_that_some_signed(tmp_path: Path) -> None:

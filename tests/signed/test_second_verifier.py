@@ -1,6 +1,7 @@
 """Two verifiers that share no code come to the same conclusions."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -14,7 +15,7 @@ from fedaccord.signed.file import read_agreement_file
 from fedaccord.signed.layout import digest_of_text, shell_text
 from fedaccord.signed.verification import verify_signatures
 from tests.signed.damages import DAMAGES, MAY_BE_VALID, damaged
-from tests.signed.examples import KINDS, draft, signed
+from tests.signed.examples import KINDS, draft, forged, signed
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "reference" / "verify_agreement.py"
 PAGE = SCRIPT.with_name("agreement-file.md")
@@ -79,6 +80,25 @@ def test_they_agree_on_10_000_files() -> None:
     verdicts = check_agreement(range(10_000))
 
     assert min(verdicts[verdict] for verdict in ("complete", "incomplete", "refused")) > 100
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "factor", "reason"),
+    [
+        ("certificate", "gain", 1e3, "a slip would pay"),
+        ("certificate", "slack", 0.5, "a slack is wrong"),
+        ("profile", "contribution", 2, "the total is not the sum of the contributions"),
+    ],
+)
+def test_numbers_that_do_not_fit_together(
+    table: str, field: str, factor: float, reason: str
+) -> None:
+    said = json.loads(signed("reversion").parts.agreement)
+    said[table]["clients"][0][field] *= factor
+
+    found = SECOND.verify(forged(signed("reversion"), **{table: said[table]}).content)
+
+    assert found.refused == reason
 
 
 def test_the_second_verifier_and_the_page_know_the_shell() -> None:

@@ -13,12 +13,11 @@ from fedaccord.agreement.certificate import certify
 from fedaccord.errors import InvalidInput
 from fedaccord.game.law import Law
 from fedaccord.signed.drafting import draft_agreement
-from fedaccord.signed.file import AgreementFile, read_agreement_file
-from fedaccord.signed.layout import Parts, digest_of_main, digest_of_text, join, shell_text
-from fedaccord.signed.page import escaped, render_main
+from fedaccord.signed.file import read_agreement_file
+from fedaccord.signed.layout import Parts, digest_of_text, join, shell_text
+from fedaccord.signed.page import escaped
 from fedaccord.signed.signatures import collect_signatures, sign_agreement
 from fedaccord.signed.verification import verify_agreement, verify_signatures
-from fedaccord.signing.canonical import canonical
 from tests.signed.damages import flip_a_bit
 from tests.signed.examples import (
     KEYS,
@@ -27,6 +26,7 @@ from tests.signed.examples import (
     OTHER_KEYS,
     consortium,
     draft,
+    forged,
     posted_terms,
     signed,
     terms_of,
@@ -82,27 +82,6 @@ def test_every_changed_byte_is_refused() -> None:
 
 
 # --- What not even all members together can sign -------------------------------------------
-
-
-def forged(file: AgreementFile, *, main: str | None = None, **changed: Any) -> AgreementFile:
-    """The file with other contents, all digests made anew, signed by everybody.
-
-    The text is made anew, too, unless it is given.
-    """
-    said = json.loads(file.parts.agreement) | changed
-    text = render_main(json.loads(file.parts.terms), said) if main is None else main
-    said["page"] = said["page"] | {"main": digest_of_main(text)}
-    agreement = canonical(said)
-    unsigned: dict[str, Any] = {
-        "agreement": digest_of_text(agreement),
-        "clients": {},
-        "server": None,
-    }
-    parts = Parts(text, file.parts.terms, agreement, canonical(unsigned))
-    made = read_agreement_file(join(file.shell, parts))
-    for key in KEYS:
-        made = sign_agreement(made, key)
-    return made
 
 
 def test_a_forgery_without_changes_is_the_file_itself() -> None:

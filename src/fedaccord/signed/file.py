@@ -104,9 +104,12 @@ def load_agreement_file(path: str | Path) -> AgreementFile:
 def read_agreement_file(content: bytes) -> AgreementFile:
     """The agreement file in these bytes, or what is wrong with its form."""
     shell, parts = split(content)
-    terms = read_terms(_parsed(parts.terms, "terms"), "terms")
+    try:
+        terms = read_terms(_parsed(parts.terms, "terms"), "terms")
+    except InvalidInput as error:
+        raise InvalidInput([_in_terms(one) for one in error.problems]) from None
     if terms.keys is None:
-        raise InvalidInput("has no public keys, so nobody can sign it", "terms", field="keys")
+        raise InvalidInput(Problem("keys", "are missing, so nobody can sign", "terms.keys"))
     return AgreementFile(
         shell=shell,
         parts=parts,
@@ -114,6 +117,10 @@ def read_agreement_file(content: bytes) -> AgreementFile:
         document=_model(Document, parts.agreement, "agreement"),
         signatures=_model(Signatures, parts.signatures, "signatures"),
     )
+
+
+def _in_terms(problem: Problem) -> Problem:
+    return problem if problem.place == "terms" else problem.inside("terms")
 
 
 def _model(kind: type[Model], text: str, part: str) -> Model:
