@@ -12,7 +12,7 @@ from fedaccord.signed.drafting import draft_agreement
 from fedaccord.signed.file import AgreementFile
 from fedaccord.signed.signatures import sign_agreement
 from fedaccord.signed.verification import verify_agreement
-from tests.consortia import FEW, consortia
+from tests.consortia import consortia
 from tests.signed.examples import key_of
 from tests.signed.test_second_verifier import second
 
@@ -30,7 +30,7 @@ def terms_for(consortium: Consortium, kind: str, margin: float) -> Terms:
     }
     given = shared_terms(consortium) | {"training": TRAINING, "keys": roster, "margin": margin}
     try:
-        if kind == "posted":
+        if kind in ("posted", "without numbers"):
             given |= public_terms(consortium, margin=margin, reveal=True)
         else:
             given |= {"punishment": kind}
@@ -40,8 +40,8 @@ def terms_for(consortium: Consortium, kind: str, margin: float) -> Terms:
 
 
 @given(
-    consortia(FEW, whole_data=True, extreme=False),
-    st.sampled_from(["posted", "posted", "reversion", "suspension"]),
+    consortia(st.integers(2, 5), whole_data=True, extreme=False),
+    st.sampled_from(["posted", "without numbers", "reversion", "suspension"]),
     st.sampled_from([0.0, 0.01]),
     st.sampled_from([0.0, 0.0, 0.2]),
 )
@@ -50,16 +50,15 @@ def test_what_is_drafted_is_verified(
 ) -> None:
     described = consortium.within(width) if width else consortium
     terms = terms_for(described, kind, margin)
-    for shown in [described, *([None] if kind == "posted" else [])]:
-        file = drafted(terms, shown)
-        if file is None:
-            event("no agreement")
-            return
-        assert second(file.content) == ("incomplete", ())
-        for number in range(consortium.size + 1):
-            file = sign_agreement(file, key_of(number + 1))
-        assert second(file.content)[0] == "complete"
-        assert verify_agreement(file).complete
+    file = drafted(terms, None if kind == "without numbers" else described)
+    if file is None:
+        event("no agreement")
+        return
+    assert second(file.content) == ("incomplete", ())
+    for number in range(consortium.size + 1):
+        file = sign_agreement(file, key_of(number + 1))
+    assert second(file.content)[0] == "complete"
+    assert verify_agreement(file).complete
 
 
 def drafted(terms: Terms, shown: Consortium | None) -> AgreementFile | None:

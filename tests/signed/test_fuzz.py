@@ -88,6 +88,6 @@ def test_odd_values(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=1_000)
 def test_many_odd_values(data: st.DataObject) -> None:
     check_odd_values(data, data.draw(st.sampled_from(KINDS)))

@@ -70,9 +70,9 @@ def test_both_accept_what_is_valid(kind: str) -> None:
 
 
 def test_they_agree_on_damaged_files() -> None:
-    verdicts = check_agreement(range(12 * len(DAMAGES)))
+    verdicts = check_agreement(range(8 * len(DAMAGES)))
 
-    assert min(verdicts[verdict] for verdict in ("complete", "incomplete", "refused")) > 5
+    assert min(verdicts[verdict] for verdict in ("complete", "incomplete", "refused")) > 3
 
 
 @pytest.mark.slow
