@@ -1,0 +1,78 @@
+"""What an audit ends with, and what stands after an appeal.
+
+Any auditor of the terms may give a verdict on a drawn audit, each one only. The majority of them
+stands. If there are as many for as against, nothing is decided, and it costs nobody anything; one
+more auditor can decide it. So a client appeals against a failed audit by having another auditor
+look, and a consortium that wants every appeal to end names three auditors. If no verdict is there
+when it is due, the client counts as having refused: it could have shown its records to any of them.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fedaccord.audits.commitment import Digest
+from fedaccord.audits.draw import Draw
+from fedaccord.audits.settings import AuditTerms, Level
+from fedaccord.errors import InvalidInput
+
+Outcome = Literal["passed", "failed", "refused"]
+Standing = Literal["passed", "failed", "undecided", "pending"]
+_LONGEST = 300
+
+
+class Verdict(BaseModel):
+    """One auditor's finding about one drawn audit. It contains digests, but no records."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    terms: Digest
+    """Of the terms under which it was drawn."""
+    draw: Digest
+    """Of the entry that settled the slot, from which it was drawn."""
+    client: str = Field(min_length=1)
+    slot: int = Field(ge=1)
+    turn: int = Field(ge=1)
+    level: Level
+    outcome: Outcome
+    reason: str = Field(default="", max_length=_LONGEST)
+    """In one line; empty if it was passed."""
+    evidence: Digest | None = None
+    """Of the update that the auditor's replay came to."""
+    auditor: str = Field(min_length=1)
+
+
+def wrong_verdict(verdict: Verdict, drawn: Sequence[Draw], terms: AuditTerms) -> str | None:
+    """What is wrong with a verdict on a slot in which these audits were drawn."""
+    if verdict.auditor not in terms.auditors:
+        return f"{verdict.auditor} is no auditor of the terms"
+    if not any(
+        (one.client, one.slot, one.turn) == (verdict.client, verdict.slot, verdict.turn)
+        for one in drawn
+    ):
+        return f"round {verdict.turn} of {verdict.client} was not drawn in slot {verdict.slot}"
+    if verdict.level != terms.level:
+        return f"the terms say level {terms.level}, and this is level {verdict.level}"
+    if (verdict.outcome == "passed") != (not verdict.reason):
+        return "a verdict has a reason unless it was passed"
+    return None
+
+
+def standing_of(verdicts: Sequence[Verdict], due: bool) -> Standing:
+    """What stands of all verdicts on one audit; `due` says whether the time for them is over.
+
+    >>> one = Verdict(terms="ab" * 32, draw="cd" * 32, client="A", slot=1, turn=1, level=2,
+    ...     outcome="failed", reason="the update is another one", auditor="Notary")
+    >>> other = one.model_copy(update={"outcome": "passed", "reason": "", "auditor": "Institute"})
+    >>> standing_of([one], due=True), standing_of([one, other], due=True), standing_of([], due=True)
+    ('failed', 'undecided', 'failed')
+    """
+    if len({verdict.auditor for verdict in verdicts}) < len(verdicts):
+        raise InvalidInput("an auditor gives one verdict on an audit")
+    if not verdicts:
+        return "failed" if due else "pending"
+    passed = sum(verdict.outcome == "passed" for verdict in verdicts)
+    against = len(verdicts) - passed
+    if passed == against:
+        return "undecided"
+    return "passed" if passed > against else "failed"
