@@ -49,9 +49,7 @@ def write_updates(path: Path) -> None:
     digits, found = load_dataset("digits"), {}
     for name, precision in product(TASKS, ("float32", "float64")):
         model = Model(_in_precision(find_task(name), getattr(torch, precision)), digits)
-        for seed, local in product(
-            SEEDS, (GradientStep(0.5), LocalEpochs(0.5, 16, 5), LocalEpochs(0.1, 64, 1))
-        ):
+        for seed, local in product(SEEDS, steps):
             start = {key: value.numpy() for key, value in model.start(seed).items()}
             one = RoundInputs(
                 client="A", position=0, slot=1, turn=1, head=f"{seed:064x}", amount=1_000

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from fedaccord.audits.lots import digest_of
+from fedaccord.audits.lots import digest_for
 from fedaccord.audits.merkle import MerkleTree
 from fedaccord.audits.records import Records
 from fedaccord.data.partition import Indices
@@ -30,6 +31,10 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 _ORDER = 0
 """The round whose seed decides which records are trained on in a slot; rounds count from 1."""
+
+
+_TASKS = 100
+"""For how many tasks the software is remembered while the process lasts."""
 
 
 class Commitment(BaseModel):
@@ -76,14 +81,15 @@ class Software(BaseModel):
         """What a commitment has as its code."""
         pairs = [f"{name} {number}" for name, number in sorted(self.versions.items())]
         parts = [self.task, self.source, *pairs, self.machine]
-        return digest_of("code of training", parts).hex()
+        return digest_for("code of training", parts)
 
 
+@lru_cache(_TASKS)
 def software_of(task: "Task") -> Software:
     """The software that a task is trained with here."""
     import torch
 
-    source = digest_of("source of a task", [_source(task.build), _source(task.loss)]).hex()
+    source = digest_for("source of a task", [_source(task.build), _source(task.loss)])
     return Software(
         task=task.name,
         source=source,
@@ -100,7 +106,7 @@ def commit(records: Records, secret: bytes, code: str) -> Commitment:
 
 def training_seed(head: str, slot: int, turn: int, client: str) -> int:
     """The seed of a client's round, from the head of the ledger (its digest)."""
-    return int.from_bytes(digest_of("training seed", [head, slot, turn, client]), "big")
+    return int(digest_for("training seed", [head, slot, turn, client]), 16)
 
 
 def slot_order(head: str, slot: int, client: str, records: int) -> Indices:

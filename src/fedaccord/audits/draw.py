@@ -7,7 +7,7 @@ nobody can know the draw while training. Everyone who has the ledger computes th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fedaccord.audits.lots import Lots, digest_of
+from fedaccord.audits.lots import Lots, digest_for
 from fedaccord.audits.settings import AuditTerms
 
 
@@ -40,7 +40,7 @@ def draw_audits(
 
     Whoever trained on nothing has nothing to show, and is not audited.
 
-    >>> terms = AuditTerms(per_slot=1, samples=2, auditors={"Notary": "ab" * 32})
+    >>> terms = AuditTerms(per_slot=1, samples=2, auditors={"Notary": "ed25519:" + "ab" * 32})
     >>> rounds = [Trained(1, 50), Trained(2, 50)]
     >>> draw_audits("cd" * 32, 1, {"A": rounds, "B": rounds}, terms)
     [Draw(client='B', slot=1, turn=1, samples=(16, 27))]
@@ -59,7 +59,7 @@ def draw_audits(
 def _chosen(head: str, slot: int, clients: Sequence[str], terms: AuditTerms) -> list[str]:
     """Each with its own probability, or the first ones of an order that the head decides."""
     if terms.per_slot is not None:
-        order = sorted(clients, key=lambda client: digest_of("audit order", [head, slot, client]))
+        order = sorted(clients, key=lambda client: digest_for("audit order", [head, slot, client]))
         return order[: terms.per_slot]
     return [
         client

@@ -8,9 +8,9 @@ nobody knows them before the digest is known.
 (3, [0, 2, 7])
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
+
+from fedaccord.signing.canonical import digest_of
 
 _BITS = 256
 _EXACT = 53
@@ -19,10 +19,9 @@ _EXACT = 53
 Part = str | int
 
 
-def digest_of(purpose: str, parts: Sequence[Part]) -> bytes:
-    """SHA-256 of a purpose, which separates it from all other uses, and of what it is about."""
-    text = json.dumps([f"fedaccord {purpose}", *parts], ensure_ascii=True, separators=(",", ":"))
-    return sha256(text.encode()).digest()
+def digest_for(purpose: str, parts: Sequence[Part]) -> str:
+    """The digest of a purpose, which separates it from all other uses, and what it is about."""
+    return digest_of([f"fedaccord {purpose}", *parts])
 
 
 class Lots:
@@ -34,7 +33,7 @@ class Lots:
 
     def _next(self) -> int:
         self._drawn += 1
-        return int.from_bytes(digest_of(self._purpose, [*self._parts, self._drawn]), "big")
+        return int(digest_for(self._purpose, [*self._parts, self._drawn]), 16)
 
     def fraction(self) -> float:
         """A number from 0 to less than 1, a multiple of 2^-53."""

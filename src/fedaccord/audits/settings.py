@@ -5,14 +5,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fedaccord.checks import normalised
+from fedaccord.signing.keys import PUBLIC, is_weak
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST = 1_000_000
 
 Name = Annotated[str, AfterValidator(normalised), Field(min_length=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
-PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""An Ed25519 key, as 64 hexadecimal digits."""
+PublicKey = Annotated[str, Field(pattern=PUBLIC)]
 Level = Literal[1, 2]
 """1: records are opened. 2: the drawn round is also trained again."""
 
@@ -20,7 +20,8 @@ Level = Literal[1, 2]
 class AuditTerms(BaseModel):
     """Who is audited, how, by whom, and by when.
 
-    >>> AuditTerms(probability=0.1, auditors={"Notary": "ab" * 32}).probability_of("St Mary")
+    >>> auditors = {"Notary": "ed25519:" + "ab" * 32}
+    >>> AuditTerms(probability=0.1, auditors=auditors).probability_of("St Mary")
     0.1
     """
 
@@ -44,6 +45,9 @@ class AuditTerms(BaseModel):
     """Who may sign verdicts, each with its public key."""
     due: int = Field(default=1, ge=1, le=_MOST)
     """How many slots later the verdict must be there. If there is none, the client refused."""
+    attestations: dict[Name, dict[str, str]] = Field(default_factory=dict)
+    """Kinds of evidence from elsewhere that may be attached to a contribution, each with the
+    settings that its verifier needs, a notary's public key for example."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -51,6 +55,8 @@ class AuditTerms(BaseModel):
             raise ValueError("give either probability or per_slot")
         if len(set(self.auditors.values())) < len(self.auditors):
             raise ValueError("two auditors have the same key: an appeal needs someone else")
+        if any(map(is_weak, self.auditors.values())):
+            raise ValueError("an auditor has a key for which anybody could sign")
         return self
 
     def probability_of(self, client: str) -> float:

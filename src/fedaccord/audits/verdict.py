@@ -16,6 +16,7 @@ from fedaccord.audits.commitment import Digest
 from fedaccord.audits.draw import Draw
 from fedaccord.audits.settings import AuditTerms, Level
 from fedaccord.errors import InvalidInput
+from fedaccord.signing.statement import Statement
 
 Outcome = Literal["passed", "failed", "refused"]
 Standing = Literal["passed", "failed", "undecided", "pending"]
@@ -76,3 +77,18 @@ def standing_of(verdicts: Sequence[Verdict], due: bool) -> Standing:
     if passed == against:
         return "undecided"
     return "passed" if passed > against else "failed"
+
+
+def statement_of(verdict: Verdict, consortium: str) -> Statement:
+    """What the auditor signs."""
+    return Statement(
+        role="auditor",
+        consortium=consortium,
+        terms=verdict.terms,
+        slot=verdict.slot,
+        stage="verdict",
+        turn=verdict.turn,
+        client=verdict.client,
+        head=(0, verdict.draw),
+        body=verdict.model_dump(mode="json"),
+    )

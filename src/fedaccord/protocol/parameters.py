@@ -11,10 +11,20 @@ import numpy.typing as npt
 
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol.reasons import Reason
-from fedaccord.training.arrays import Arrays as Arrays
-from fedaccord.training.arrays import check_names
-from fedaccord.training.arrays import digest as digest
-from fedaccord.training.arrays import distance as distance
+from fedaccord.training.arrays import Arrays, check_names, digest, distance
+
+__all__ = [
+    "Arrays",
+    "array_from_bytes",
+    "average",
+    "check_names",
+    "digest",
+    "distance",
+    "from_bytes",
+    "to_bytes",
+    "unlike",
+]
+
 
 def to_bytes(arrays: Arrays) -> bytes:
     """The parameters as an uncompressed .npz; the same arrays always give the same bytes."""
