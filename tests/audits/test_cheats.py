@@ -26,7 +26,6 @@ from tests.audits.cheats import (
     settlement_head,
     terms,
 )
-
 from tests.audits.odds import found_when_opened, found_when_replayed
 
 DRAWS, AUDITED = 1_000, 0.3

@@ -44,7 +44,8 @@ class AuditTerms(BaseModel):
     auditors: dict[Name, PublicKey] = Field(min_length=1)
     """Who may sign verdicts, each with its public key."""
     due: int = Field(default=1, ge=1, le=_MOST)
-    """How many slots later the verdict must be there. If there is none, the client refused."""
+    """How many more slots may be settled before a verdict comes too late. Members keep what they
+    need for an audit as long."""
     attestations: dict[Name, dict[str, str]] = Field(default_factory=dict)
     """Kinds of evidence from elsewhere that may be attached to a contribution, each with the
     settings that its verifier needs, a notary's public key for example."""
@@ -58,6 +59,11 @@ class AuditTerms(BaseModel):
         if any(map(is_weak, self.auditors.values())):
             raise ValueError("an auditor has a key for which anybody could sign")
         return self
+
+    @property
+    def named(self) -> set[str]:
+        """The clients that have a probability of their own."""
+        return set(self.probability) if isinstance(self.probability, dict) else set()
 
     def probability_of(self, client: str) -> float:
         """With which probability a client is audited; 0 if only others are named."""

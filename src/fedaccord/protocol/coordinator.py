@@ -22,7 +22,6 @@ from fedaccord.protocol.messages import (
     FORMAT,
     Content,
     Motion,
-    PresenceAnswer,
     ReportAnswer,
     Stage,
     check_reason,
@@ -181,7 +180,10 @@ class Coordinator:
     def _opened(self, ask: Ask, name: str, body: Mapping[str, Any]) -> list[facts.ClientFact]:
         """What a client says when a slot begins, and its earlier answers that were not taken."""
         reports = self.state.rules.reports != "none"
-        report = guards.read_report(body) if reports else PresenceAnswer()
+        report = guards.read_report(body) if reports else guards.read_presence(body)
+        terms = self.state.rules
+        samples = report.samples if isinstance(report, ReportAnswer) else terms.samples_of(name)
+        guards.check_commitment(report, samples, terms)
         late = read_late(ask, name, body)
         signed = read_signed(ask, name, body, report.body)
         about: dict[str, Any] = {
@@ -190,7 +192,7 @@ class Coordinator:
         }
         if isinstance(report, ReportAnswer):
             return [facts.Report(**about, **dict(report)), *late]
-        return [facts.Presence(**about), *late]
+        return [facts.Presence(**about, **dict(report)), *late]
 
     def _equilibrium(self, ask: Ask) -> dict[str, float]:
         """The equilibrium contribution of each client that is asked for it."""

@@ -17,7 +17,7 @@ fedaccord.protocol.facts.WrongForm: is about a client, and should concern everyo
 
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.errors import FedaccordError
@@ -40,6 +40,7 @@ from fedaccord.protocol.messages import (
     Out,
     Phase,
     Placed,
+    PresenceAnswer,
     RankAnswer,
     ReportAnswer,
     Samples,
@@ -100,12 +101,16 @@ class Said(ClientFact):
     @property
     def said(self) -> dict[str, Any]:
         """The client's own words; what else stands in the entry is the server's."""
-        return {key: getattr(self, key) for key in SAID[self.kind]}
+        words = {key: getattr(self, key) for key in SAID[self.kind]}
+        return {
+            key: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            for key, value in words.items()
+        }
 
 
 SAID = {
-    "report": ("ratio", "samples", "discount_factor", "fees"),
-    "presence": (),
+    "report": ("ratio", "samples", "discount_factor", "fees", "commitment"),
+    "presence": ("commitment",),
     "rank": ("contribution",),
     "stay": ("stays",),
     "answer": ("accepts",),
@@ -150,7 +155,7 @@ class Report(Said, ReportAnswer):
     """Its earlier answers that the server did not take, which follow."""
 
 
-class Presence(Said):
+class Presence(Said, PresenceAnswer):
     """A client is there; what it has is in the terms."""
 
     kind = "presence"

@@ -16,7 +16,13 @@ from fedaccord.protocol.conclusions import (
     equilibrium_of,
     find_offers,
 )
-from fedaccord.protocol.guards import Length, check_equilibrium, check_report, largest_norms
+from fedaccord.protocol.guards import (
+    Length,
+    check_commitment,
+    check_equilibrium,
+    check_report,
+    largest_norms,
+)
 from fedaccord.protocol.messages import LONGEST_REASON, Asked, AskedRank, Stage, part
 from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
@@ -392,6 +398,13 @@ class Verifier:
                     return "is not what the terms ask a client for when a slot begins"
                 if isinstance(fact, facts.Report):
                     check_report(fact)
+                terms = self.state.rules
+                samples = (
+                    fact.samples
+                    if isinstance(fact, facts.Report)
+                    else terms.samples_of(fact.client)
+                )
+                check_commitment(fact, samples, terms)
             case facts.Rank():
                 report, place = slot.reports[fact.client], part(AskedRank, contents[fact.client])
                 law = self.state.rules.law_of_loss

@@ -1,0 +1,70 @@
+"""A member whose training is audited: it commits, trains by the ledger's seeds, keeps a trace."""
+
+import secrets
+from pathlib import Path
+
+from fedaccord.atomic import write_whole
+from fedaccord.audits.commitment import Commitment, RoundInputs, commit, software_of
+from fedaccord.audits.merkle import SECRET_SIZE
+from fedaccord.audits.records import Records
+from fedaccord.audits.replay import StepDigests, train_round
+from fedaccord.audits.trace import Trace, TracedRound
+from fedaccord.errors import InvalidInput
+from fedaccord.flower.local import local_steps
+from fedaccord.protocol.parameters import Arrays, digest
+from fedaccord.protocol.terms import Terms
+from fedaccord.training.task import Model
+
+SECRET = "secret"
+"""The file from which the salts are derived."""
+TRACE = "trace"
+
+
+class AuditedMember:
+    """Commits and trains for one client; its folder has the secret and the trace."""
+
+    def __init__(self, model: Model, terms: Terms, folder: Path) -> None:
+        """`model` is on the client's own data, in the order of its file."""
+        self.model, self.terms, self.folder = model, terms, folder
+
+    @property
+    def records(self) -> Records:
+        """What it commits to: everything that it could train on."""
+        return Records(self.model.dataset.inputs, self.model.dataset.labels)
+
+    @property
+    def secret(self) -> bytes:
+        """Made when it first commits. Whoever has it can guess records from opened paths."""
+        path = self.folder / SECRET
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(path, secrets.token_bytes(SECRET_SIZE), private=True)
+        found = path.read_bytes()
+        if len(found) != SECRET_SIZE:
+            raise InvalidInput(f"must have {SECRET_SIZE} bytes, has {len(found)}", str(path))
+        return found
+
+    @property
+    def trace(self) -> Trace:
+        """Its rounds, for as long as an audit of them may come."""
+        due = 1 if self.terms.audits is None else self.terms.audits.due
+        return Trace(self.folder / TRACE, slots=due + 1)
+
+    def commit(self) -> Commitment:
+        """To all records and to the code."""
+        return commit(self.records, self.secret, software_of(self.model.task).digest)
+
+    def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
+        """A round, of which the trace keeps the inputs and the result."""
+        wanted = self.terms.audits is not None and self.terms.audits.steps
+        steps = StepDigests() if wanted else None
+        update = train_round(self.model, local_steps(self.terms), inputs, parameters, steps)
+        traced = TracedRound(
+            **inputs.model_dump(),
+            model=digest(parameters),
+            update=digest(update),
+            steps=() if steps is None else tuple(steps.found),
+            software=software_of(self.model.task),
+        )
+        self.trace.keep(traced, parameters, update)
+        return update
