@@ -11,14 +11,16 @@ from hashlib import sha256
 
 import numpy as np
 
-from fedaccord.audits.commitment import Commitment, RoundInputs, commit, software_of
+from fedaccord.audits.commitment import Commitment, RoundInputs, commit
 from fedaccord.audits.draw import Draw, Trained
-from fedaccord.audits.examination import Examination, Shown, Stated, drawn_records, examine
+from fedaccord.audits.examination import Examination, Shown, examine
 from fedaccord.audits.merkle import MerkleTree
 from fedaccord.audits.opening import open_records
 from fedaccord.audits.records import Records, keyed_digests
 from fedaccord.audits.replay import train_round
 from fedaccord.audits.settings import AuditTerms
+from fedaccord.audits.software import software_of
+from fedaccord.audits.stated import Stated, drawn_records
 from fedaccord.audits.trace import TracedRound
 from fedaccord.data.dataset import Dataset
 from fedaccord.training.arrays import Arrays, digest

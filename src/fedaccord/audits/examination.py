@@ -7,8 +7,7 @@ digests and no records.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fedaccord.audits.commitment import Commitment, RoundInputs, slot_order
-from fedaccord.audits.draw import Draw
+from fedaccord.audits.commitment import RoundInputs
 from fedaccord.audits.merkle import MerkleTree
 from fedaccord.audits.opening import (
     OpenedRecord,
@@ -19,23 +18,12 @@ from fedaccord.audits.opening import (
 from fedaccord.audits.records import Records, keyed_digests
 from fedaccord.audits.replay import replay
 from fedaccord.audits.settings import AuditTerms
+from fedaccord.audits.stated import Stated, drawn_records
 from fedaccord.audits.trace import TracedRound
 from fedaccord.audits.verdict import Outcome
 from fedaccord.training.arrays import Arrays, digest
 from fedaccord.training.engine import GradientStep, LocalEpochs
 from fedaccord.training.task import Model
-
-
-@dataclass(frozen=True)
-class Stated:
-    """What the ledger says about a drawn round."""
-
-    draw: Draw
-    commitment: Commitment
-    inputs: RoundInputs
-    model: str
-    """The digest of the model that came in."""
-    update: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +75,6 @@ class Examination:
             key=lambda one: not one.decided,
         )
         return problems[0].problem or "" if problems else ""
-
-
-def drawn_records(stated: Stated) -> list[int]:
-    """The positions in the committed data of the samples that were drawn."""
-    inputs, count = stated.inputs, stated.commitment.records
-    order = slot_order(inputs.head, inputs.slot, inputs.client, count)
-    return [int(order[sample]) for sample in stated.draw.samples if sample < count]
 
 
 def examine(

@@ -9,13 +9,8 @@ replay would show nothing, so none is made.
 
 from dataclasses import dataclass
 
-from fedaccord.audits.commitment import (
-    RoundInputs,
-    Software,
-    slot_order,
-    software_of,
-    training_seed,
-)
+from fedaccord.audits.commitment import RoundInputs, slot_order, training_seed
+from fedaccord.audits.software import Software, software_of
 from fedaccord.audits.trace import TracedRound
 from fedaccord.errors import InvalidInput
 from fedaccord.training.arrays import Arrays, digest, distance

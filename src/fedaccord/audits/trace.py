@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fedaccord.audits.commitment import Digest, RoundInputs, Software
+from fedaccord.audits.commitment import Digest, RoundInputs
+from fedaccord.audits.software import Software
 from fedaccord.errors import InvalidInput
 from fedaccord.training.arrays import Arrays, digest
 

@@ -3,19 +3,20 @@
 Any auditor of the terms may give a verdict on a drawn audit, each one only. The majority of them
 stands. If there are as many for as against, nothing is decided, and it costs nobody anything; one
 more auditor can decide it. So a client appeals against a failed audit by having another auditor
-look, and a consortium that wants every appeal to end names three auditors. If no verdict is there
-when it is due, the client counts as having refused: it could have shown its records to any of them.
+look, and a consortium that wants every appeal to end names three auditors. A client that shows an
+auditor nothing in time has refused; the auditor signs that like any other verdict.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fedaccord.audits.commitment import Digest
 from fedaccord.audits.draw import Draw
 from fedaccord.audits.settings import AuditTerms, Level
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import in_brief
+from fedaccord.signing.keys import SIGNATURE, Key
 from fedaccord.signing.statement import Statement
 
 Outcome = Literal["passed", "failed", "refused"]
@@ -43,39 +44,53 @@ class Verdict(BaseModel):
     auditor: str = Field(min_length=1)
 
 
+class SignedVerdict(BaseModel):
+    """A verdict and its auditor's signature."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    verdict: Verdict
+    signature: Annotated[str, Field(pattern=SIGNATURE)]
+
+    def is_signed(self, consortium: str, terms: AuditTerms) -> bool:
+        """Whether an auditor of these terms signed it."""
+        public = terms.auditors.get(self.verdict.auditor)
+        statement = statement_of(self.verdict, consortium)
+        return public is not None and statement.is_signed(public, self.signature)
+
+
+def sign_verdict(verdict: Verdict, consortium: str, key: Key) -> SignedVerdict:
+    """The verdict with its auditor's signature."""
+    signature = statement_of(verdict, consortium).sign(key)
+    return SignedVerdict(verdict=verdict, signature=signature)
+
+
 def wrong_verdict(verdict: Verdict, drawn: Sequence[Draw], terms: AuditTerms) -> str | None:
     """What is wrong with a verdict on a slot in which these audits were drawn."""
     if verdict.auditor not in terms.auditors:
-        return f"{verdict.auditor} is no auditor of the terms"
-    if not any(
-        (one.client, one.slot, one.turn) == (verdict.client, verdict.slot, verdict.turn)
-        for one in drawn
-    ):
-        return f"round {verdict.turn} of {verdict.client} was not drawn in slot {verdict.slot}"
+        return f"{in_brief(verdict.auditor)} is no auditor of the terms"
+    place = (verdict.client, verdict.slot, verdict.turn)
+    if all((one.client, one.slot, one.turn) != place for one in drawn):
+        return f"round {verdict.turn} of {in_brief(verdict.client)} was not drawn"
     if verdict.level != terms.level:
         return f"the terms say level {terms.level}, and this is level {verdict.level}"
     if (verdict.outcome == "passed") != (not verdict.reason):
-        return "a verdict has a reason unless it was passed"
+        return "a verdict has a reason unless it is passed"
     return None
 
 
-def standing_of(verdicts: Sequence[Verdict], due: bool) -> Standing:
-    """What stands of all verdicts on one audit; `due` says whether the time for them is over.
+def standing_of(verdicts: Sequence[Verdict]) -> Standing:
+    """What stands of all verdicts on one audit.
 
     >>> one = Verdict(terms="ab" * 32, draw="cd" * 32, client="A", slot=1, turn=1, level=2,
     ...     outcome="failed", reason="the update is another one", auditor="Notary")
     >>> other = one.model_copy(update={"outcome": "passed", "reason": "", "auditor": "Institute"})
-    >>> standing_of([one], due=True), standing_of([one, other], due=True), standing_of([], due=True)
-    ('failed', 'undecided', 'failed')
+    >>> standing_of([]), standing_of([one]), standing_of([one, other])
+    ('pending', 'failed', 'undecided')
     """
-    if len({verdict.auditor for verdict in verdicts}) < len(verdicts):
-        raise InvalidInput("an auditor gives one verdict on an audit")
-    if not verdicts:
-        return "failed" if due else "pending"
     passed = sum(verdict.outcome == "passed" for verdict in verdicts)
     against = len(verdicts) - passed
     if passed == against:
-        return "undecided"
+        return "undecided" if verdicts else "pending"
     return "passed" if passed > against else "failed"
 
 

@@ -4,10 +4,11 @@ import secrets
 from pathlib import Path
 
 from fedaccord.atomic import write_whole
-from fedaccord.audits.commitment import Commitment, RoundInputs, commit, software_of
+from fedaccord.audits.commitment import Commitment, RoundInputs, commit
 from fedaccord.audits.merkle import SECRET_SIZE
 from fedaccord.audits.records import Records
 from fedaccord.audits.replay import StepDigests, train_round
+from fedaccord.audits.software import software_of
 from fedaccord.audits.trace import Trace, TracedRound
 from fedaccord.errors import InvalidInput
 from fedaccord.flower.local import local_steps

@@ -165,7 +165,10 @@ class FileClient:
         _check_signed(folder / file.terms, terms)
         if file.name not in terms.clients:
             raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(self.path))
-        copy, training = CopyFile(folder / file.ledger, _PATIENCE), _Training(file, folder, terms)
+        copy, training = (
+            CopyFile(folder / file.ledger, _PATIENCE),
+            FileTraining(file, folder, terms),
+        )
         key = None if terms.keys is None else load_key(folder / file.key)
         try:
             return file, Participant(
@@ -221,27 +224,30 @@ def _lines(terms: Terms) -> dict[str, Any]:
     return rules | inside | numbers | public
 
 
-class _Training:
+class FileTraining:
     """Loads the data, and PyTorch, when they are first needed."""
 
     def __init__(self, file: ClientFile, folder: Path, terms: Terms) -> None:
+        """`folder` is where the client's file is."""
         self.file, self.folder, self.terms = file, folder, terms
 
     def __call__(
         self, slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0
     ) -> Arrays:
+        """A round of training that is not audited."""
         return self._local(slot, turn, amount, parameters, first=first)
 
     def commit(self) -> Commitment:
         """Commit to all its records, with salts from a secret in a file of its own."""
-        return self._member.commit()
+        return self.member.commit()
 
     def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
         """Train a round that may be audited, and keep a trace of it."""
-        return self._member.train(inputs, parameters)
+        return self.member.train(inputs, parameters)
 
     @cached_property
-    def _member(self) -> "AuditedMember":
+    def member(self) -> "AuditedMember":
+        """Commits, trains and keeps a trace where training is audited."""
         from fedaccord.flower.audited import AuditedMember
 
         return AuditedMember(self.model, self.terms, self.folder / self.file.audits)

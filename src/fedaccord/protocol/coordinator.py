@@ -11,10 +11,12 @@ at once. So it can be stopped at any moment, and one created from the same ledge
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Checkpoint, Fact, Head
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
+from fedaccord.protocol.auditing import draw_slot, wrong_submission
 from fedaccord.protocol.conclusions import due, equilibrium_of
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.guards import take_round
@@ -130,6 +132,20 @@ class Coordinator:
             others = f"suspended: {', '.join(out)}" if out else "no client is"
             raise InvalidInput(f"{client!r} is not suspended; {others}", self.ledger.name)
         self._propose(Motion(returns=client, slipped_in=out[client].slipped_in), reason)
+
+    def submit_verdict(self, signed: SignedVerdict) -> None:
+        """Record an auditor's verdict; what follows from it begins with the next slot."""
+        self._check_between()
+        if (wrong := wrong_submission(self.state, signed)) is not None:
+            raise InvalidInput(f"the verdict {wrong}", self.ledger.name)
+        verdict = signed.verdict
+        entry = facts.Audit(
+            slot=self.state.settled,
+            client=verdict.client,
+            verdict=verdict,
+            signature=signed.signature,
+        )
+        self._write([entry])
 
     def _check_between(self) -> None:
         """Proposals are made between slots, one at a time."""
@@ -264,6 +280,8 @@ class Coordinator:
         entries = [record.fact for record in written]
         kept = self.state.rules.models_kept
         self.ledger.append(entries, stored, slot=slot, keep=kept, seal=self._seal(slot))
+        if self.state.undrawn and (settled := self.ledger.last("settlement")) is not None:
+            draw_slot(self.state, settled.head)
         if model is not None:
             self.model = model
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from fedaccord.agreement.punishment import PunishmentName
+from fedaccord.audits.verdict import Verdict as AuditVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol import terms as rules
@@ -348,6 +349,14 @@ class Decision(TypedFact, Motion):
     accepted: bool
 
 
+class Audit(ClientFact):
+    """An auditor's verdict on the training of a client in a slot that was drawn."""
+
+    kind = "audit"
+    verdict: AuditVerdict
+    signature: Signature
+
+
 class Seal(TypedFact):
     """The server's signature on its ledger up to the entry before this."""
 
@@ -361,6 +370,7 @@ FORMS: dict[str, type[TypedFact]] = {
         *(Terms, Model, Slot, Report, Presence, Rank, Stay, Clock, Absence, Fault, Late, Seal),
         *(Agreement, Offer, Answer, Basis),
         *(Contribution, Round, Handed, Verdict, Settlement, Told, Proposal, Consent, Decision),
+        Audit,
     )
 }
 """The form of each kind of entry."""

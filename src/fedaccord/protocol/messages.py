@@ -25,6 +25,7 @@ from pydantic import (
 
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.audits.commitment import Commitment
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_SAMPLES, Count
 from fedaccord.protocol.standing import Standing
@@ -174,6 +175,8 @@ class AskedReport(Content):
     """Who takes no part in this slot."""
     returned: list[str]
     """Whose suspension was ended early, after the last slot."""
+    verdicts: list[SignedVerdict] | None = None
+    """Auditors' verdicts that are still open, from which suspensions may follow, or their end."""
 
 
 class AskedRank(Placed):

@@ -7,9 +7,11 @@ question, from a client that was asked, once; and all answers to a question are 
 from math import isclose
 from typing import Any
 
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import START, Head
 from fedaccord.protocol import facts
+from fedaccord.protocol.auditing import wrong_submission
 from fedaccord.protocol.conclusions import (
     Facts,
     due,
@@ -263,6 +265,8 @@ class Verifier:
                 return self._round(fact)
             case facts.Proposal():
                 return self._proposed(fact)
+            case facts.Audit():
+                return self._audited(fact)
         return "follows from nothing"
 
     def _remark(self, fact: facts.Fault) -> str | None:
@@ -316,6 +320,17 @@ class Verifier:
         if state.earlier_models().get(fact.to_slot) != fact.model:
             return "is not about the model of an earlier slot that is kept"
         return None
+
+    def _audited(self, fact: facts.Audit) -> str | None:
+        """What is wrong with an auditor's verdict."""
+        state = self.state
+        if not state.between_slots or state.pending is not None or fact.slot != state.settled:
+            return "comes when no verdict could be taken"
+        if fact.client != fact.verdict.client:
+            return "is about another client than its verdict"
+        return wrong_submission(
+            state, SignedVerdict(verdict=fact.verdict, signature=fact.signature)
+        )
 
     def _opened(self, fact: facts.Slot) -> str | None:
         state = self.state
