@@ -1,4 +1,4 @@
-"""The software and the machine that a round was trained with: what decides the bits of an update."""
+"""The software and the machine of a round, which decide the bits of an update."""
 
 import inspect
 import os

@@ -1,4 +1,4 @@
-"""What the ledger says about a round that was drawn: an audit compares the member's data with it."""
+"""What the ledger says about a round that was drawn, for an audit to compare with."""
 
 from dataclasses import dataclass
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "reproduce": "Recompute the paper's figures and check its claims",
     "flower": "Run the slots across machines, on Flower",
     "ledger": "Show, verify, compare and export the ledger",
+    "audit": "Draw audits of training, carry them out, and submit verdicts",
 }
 """Each is in the module of its name in `commands`."""
 

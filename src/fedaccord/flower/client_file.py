@@ -165,10 +165,8 @@ class FileClient:
         _check_signed(folder / file.terms, terms)
         if file.name not in terms.clients:
             raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(self.path))
-        copy, training = (
-            CopyFile(folder / file.ledger, _PATIENCE),
-            FileTraining(file, folder, terms),
-        )
+        copy = CopyFile(folder / file.ledger, _PATIENCE)
+        training = FileTraining(file, folder, terms)
         key = None if terms.keys is None else load_key(folder / file.key)
         try:
             return file, Participant(

@@ -1,0 +1,381 @@
+"""`fedaccord audit`: who is audited, an audit on a member's premises, and its verdict."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedaccord.checks import check_installed, normalised, unknown
+from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.cli.options import FormatOption
+from fedaccord.cli.outputs import check_writable, write_file
+from fedaccord.cli.server_keys import KeyOption, server_key
+from fedaccord.errors import InvalidInput
+from fedaccord.numbers import count
+
+if TYPE_CHECKING:
+    from fedaccord.audits.draw import Draw
+    from fedaccord.audits.examination import Examination
+    from fedaccord.audits.verdict import Outcome, SignedVerdict
+    from fedaccord.ledger.lines import Reading
+    from fedaccord.protocol.audited_slot import AuditedSlot
+
+audit = typer.Typer(
+    help="Draw audits, audit a member on its premises, submit verdicts.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+LedgerArgument = Annotated[str, typer.Argument(metavar="LEDGER", hidden=True)]
+ClientArgument = Annotated[Path, typer.Argument(metavar="CLIENT.toml", hidden=True)]
+SlotOption = Annotated[
+    int | None,
+    typer.Option("--slot", show_default=False, help="The slot (default: the latest drawn)."),
+]
+AuditorOption = Annotated[
+    str,
+    typer.Option(
+        "--auditor",
+        callback=lambda name: name and normalised(name),
+        help="The auditor's name in the terms.",
+    ),
+]
+AuditorKeyOption = Annotated[
+    Path, typer.Option("--key", metavar="FILE", help="The auditor's private key.")
+]
+VerdictOption = Annotated[
+    Path, typer.Option("--verdict", metavar="FILE.json", help="Where to write the signed verdict.")
+]
+
+SHOWS = {
+    1: "The drawn records are in the data that the member committed to, and its records are not "
+    "copies. This does not show that it trained on them, or that they are true.",
+    2: "The member trained this round on the records that it committed to, as many as it said, by "
+    "the seeds of the ledger. This does not show that its records are true, nor anything about "
+    "rounds that were not drawn.",
+}
+"""What an audit that was passed shows, by level."""
+
+
+@audit.command()
+def draw(
+    place: LedgerArgument, *, slot: SlotOption = None, output_format: FormatOption = "text"
+) -> None:
+    """Show who is audited after each slot of LEDGER, which round and which samples.
+
+    The draw follows from the digest of the settlement, so everyone with the ledger finds the same.
+    """
+    with _ledger(place) as found:
+        slots = [one for one in _audits(place, found) if slot in (None, one.number)]
+    if not slots:
+        raise InvalidInput(f"slot {slot} is not settled, or has no audits", place)
+    if output_format == "json":
+        typer.echo(json_for_people({"slots": [_drawn_record(one) for one in slots]}))
+        return
+    for one in slots:
+        if not one.draws:
+            typer.echo(f"Slot {one.number}: nobody was drawn.")
+        for drawn in one.draws:
+            samples = ", ".join(map(str, drawn.samples))
+            typer.echo(
+                escaped(
+                    f"Slot {one.number}: {drawn.client}, round {drawn.turn}, samples {samples} "
+                    f"({one.standing(drawn.client)})."
+                )
+            )
+
+
+@audit.command()
+def run(
+    client_file: ClientArgument,
+    place: LedgerArgument,
+    *,
+    auditor: AuditorOption,
+    key: AuditorKeyOption,
+    verdict: VerdictOption,
+    slot: SlotOption = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--others",
+            metavar="FILE.json",
+            help="Digests of another member's records, by `audit digests`. Repeatable.",
+        ),
+    ] = None,
+    output_format: FormatOption = "text",
+) -> None:
+    """Audit the member of CLIENT.toml, on its premises, against the server's LEDGER.
+
+    It reads the member's data, its secret and its trace, opens the drawn records and, at level 2,
+    runs the drawn round again. Only the signed verdict leaves, which has digests and no records.
+
+    The exit code is 0 if the audit is passed, and 1 if not.
+    """
+    check_installed("an audit", "torch", "flwr", "sqlalchemy", "alembic", "cryptography")
+    check_writable(verdict, inputs=[client_file, Path(place), key, *(others or [])])
+    from fedaccord.audits.examination import examine
+    from fedaccord.flower.client_file import load_client_file
+    from fedaccord.flower.premises import Premises
+    from fedaccord.protocol.auditing import stated_in
+
+    name = load_client_file(client_file).name
+    with working("Auditing"), _ledger(place) as found:
+        audited, drawn = _drawn(_audits(place, found), name, slot)
+        stated, rules = stated_in(found.entries(), drawn), audited.terms.audits
+        if rules is None:
+            raise InvalidInput("the terms have no audits", place)
+        digests = [_read_digests(path) for path in others or []]
+        shown = Premises(client_file, audited.terms).show(stated)
+        secret = _sharing_key(key, audited)
+        result = examine(stated, shown, rules, key=secret, others=digests)
+    if result.outcome is not None:
+        signed = _sign(audited, drawn, auditor, key, outcome=result.outcome, reason=result.reason)
+        _write_verdict(verdict, signed)
+    _tell(result, drawn, rules.level, verdict, output_format)
+    if result.outcome != "passed":
+        raise typer.Exit(1)
+
+
+@audit.command()
+def refused(
+    place: LedgerArgument,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", hidden=True)],
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="What happened, in one line.")],
+    auditor: AuditorOption,
+    key: AuditorKeyOption,
+    verdict: VerdictOption,
+    slot: SlotOption = None,
+) -> None:
+    """Sign that CLIENT, drawn for an audit in LEDGER, showed nothing in time."""
+    check_installed("a verdict", "sqlalchemy", "alembic", "cryptography")
+    check_writable(verdict, inputs=[Path(place), key])
+    with _ledger(place) as found:
+        audited, drawn = _drawn(_audits(place, found), normalised(client), slot)
+    signed = _sign(audited, drawn, auditor, key, outcome="refused", reason=reason)
+    _write_verdict(verdict, signed)
+    typer.echo(escaped(f"Wrote {verdict}: {drawn.client} refused the audit of slot {drawn.slot}."))
+
+
+@audit.command()
+def digests(
+    client_file: ClientArgument,
+    place: LedgerArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", hidden=True)],
+    *,
+    key: AuditorKeyOption,
+) -> None:
+    """Write keyed digests of the records of the member of CLIENT.toml to FILE.json.
+
+    The auditor compares them with another member's records (`audit run --others`): records that
+    both have show, and no record leaves either. Only the auditor can make such digests, since they
+    depend on its private key, so nobody else can find a record by guessing it.
+    """
+    check_installed("an audit", "torch", "flwr", "sqlalchemy", "alembic", "cryptography")
+    check_writable(file, inputs=[client_file, Path(place), key])
+    from fedaccord.audits.records import keyed_digests
+    from fedaccord.flower.premises import Premises
+
+    with working("Hashing"), _ledger(place) as found:
+        audited = _audits(place, found)[-1]
+        premises = Premises(client_file, audited.terms)
+        made = keyed_digests(premises.records, _sharing_key(key, audited))
+    write_file(file, [json.dumps({"digests": made}).encode()])
+    typer.echo(f"Wrote {count(len(made), 'digest')} to {file}.")
+
+
+@audit.command()
+def submit(
+    place: LedgerArgument,
+    verdict: Annotated[Path, typer.Argument(metavar="VERDICT.json", hidden=True)],
+    *,
+    key: KeyOption = None,
+) -> None:
+    """Record a signed verdict in the server's LEDGER.
+
+    A failed or refused audit is a slip: the terms' punishment begins with the next slot. A verdict
+    of another auditor on the same audit is an appeal: the majority stands, and nobody is punished
+    while there is none. Run it on the server's machine, while no slot is open.
+    """
+    check_installed("a ledger", "sqlalchemy", "alembic", "cryptography")
+    from fedaccord.ledger.store import open_ledger, read_ledger
+    from fedaccord.protocol.coordinator import Coordinator
+
+    signed = _read_verdict(verdict)
+    read_ledger(place).close()  # a verdict does not create a ledger
+    with open_ledger(place) as opened:
+        server = Coordinator(None, opened, key=server_key(place, key))
+        server.submit_verdict(signed)
+    found = signed.verdict
+    standing = server.state.audited[found.slot].standing(found.client)
+    typer.echo(
+        escaped(
+            f"{place}: recorded that {found.auditor} says {found.outcome!r} about {found.client} "
+            f"in slot {found.slot}. What stands: {standing}."
+        )
+    )
+
+
+# --- What the commands share ---------------------------------------------------------------
+
+
+@contextmanager
+def _ledger(place: str) -> "Iterator[Reading]":
+    check_installed("a ledger", "sqlalchemy", "alembic")
+    from fedaccord.ledger.lines import read
+
+    with read(place) as found:
+        yield found
+
+
+def _audits(place: str, found: "Reading") -> "list[AuditedSlot]":
+    """The audits of a ledger that is in order."""
+    from fedaccord.protocol.auditing import audits_in
+    from fedaccord.protocol.verification import verify
+
+    result = verify(found, {})
+    if result.problems:
+        raise InvalidInput(f"{result.problems[0]}; nothing can be drawn from it", place)
+    slots = audits_in(found.entries())
+    if not slots:
+        raise InvalidInput("has no settled slot under terms with audits", place)
+    return slots
+
+
+def _drawn(slots: "list[AuditedSlot]", client: str, slot: int | None) -> "tuple[AuditedSlot, Draw]":
+    """The audit of a client in a slot, or in the latest slot in which it was drawn."""
+    for one in reversed(slots):
+        for drawn in one.draws:
+            if drawn.client == client and slot in (None, one.number):
+                return one, drawn
+    where = "any slot" if slot is None else f"slot {slot}"
+    raise InvalidInput(f"{client} was not drawn for an audit in {where}")
+
+
+def _sharing_key(key: Path, audited: "AuditedSlot") -> bytes:
+    """A secret that follows from the auditor's key and the terms: a signature nobody else sees."""
+    from fedaccord.signing.keys import load_key
+
+    text = f"fedaccord shared records 1\n{audited.terms.digest}"
+    return bytes.fromhex(load_key(key).sign(text.encode()))
+
+
+def _sign(
+    audited: "AuditedSlot",
+    drawn: "Draw",
+    auditor: str,
+    key: Path,
+    *,
+    outcome: "Outcome",
+    reason: str,
+) -> "SignedVerdict":
+    from pydantic import ValidationError
+
+    from fedaccord.audits.verdict import Verdict, sign_verdict
+    from fedaccord.signing.keys import load_key
+
+    terms, rules = audited.terms, audited.terms.audits
+    known = {} if rules is None else rules.auditors
+    if auditor not in known:
+        raise InvalidInput(
+            f"--auditor: no auditor is called {auditor!r}: {unknown(auditor, known)}"
+        )
+    loaded = load_key(key)
+    if loaded.public != known[auditor]:
+        raise InvalidInput(f"is {loaded.public}, but the terms have {known[auditor]}", str(key))
+    try:
+        verdict = Verdict(
+            terms=terms.digest,
+            draw=audited.draw,
+            client=drawn.client,
+            slot=drawn.slot,
+            turn=drawn.turn,
+            level=2 if rules is None else rules.level,
+            outcome=outcome,
+            reason=reason,
+            auditor=auditor,
+        )
+    except ValidationError:
+        raise InvalidInput("--reason: must be one line of at most 300 characters") from None
+    return sign_verdict(verdict, terms.name, loaded)
+
+
+def _write_verdict(path: Path, signed: "SignedVerdict") -> None:
+    write_file(path, [(signed.model_dump_json(indent=2) + "\n").encode()])
+
+
+def _read_verdict(path: Path) -> "SignedVerdict":
+    from pydantic import ValidationError
+
+    from fedaccord.audits.verdict import SignedVerdict
+
+    try:
+        return SignedVerdict.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except ValidationError:
+        raise InvalidInput("is not a signed verdict", str(path)) from None
+
+
+def _read_digests(path: Path) -> list[str]:
+    try:
+        found = json.loads(path.read_bytes())["digests"]
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except (ValueError, LookupError, TypeError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise InvalidInput("is not a file of `audit digests`", str(path))
+    return found
+
+
+def _drawn_record(one: "AuditedSlot") -> dict[str, Any]:
+    return {
+        "slot": one.number,
+        "head": one.draw,
+        "audits": [
+            {
+                "client": drawn.client,
+                "round": drawn.turn,
+                "samples": list(drawn.samples),
+                "standing": one.standing(drawn.client),
+                "verdicts": [
+                    {"auditor": said.verdict.auditor, "outcome": said.verdict.outcome}
+                    for said in one.verdicts
+                    if said.verdict.client == drawn.client
+                ],
+            }
+            for drawn in one.draws
+        ],
+    }
+
+
+def _tell(
+    result: "Examination", drawn: "Draw", level: int, verdict: Path, output_format: str
+) -> None:
+    if output_format == "json":
+        record = {
+            "client": drawn.client,
+            "slot": drawn.slot,
+            "round": drawn.turn,
+            "level": level,
+            "outcome": result.outcome,
+            "findings": [{"check": one.check, "problem": one.problem} for one in result.findings],
+        }
+        typer.echo(json_for_people(record))
+        return
+    typer.echo(escaped(f"{drawn.client}, slot {drawn.slot}, round {drawn.turn}, level {level}:"))
+    for one in result.findings:
+        typer.echo(escaped(f"  {one.check}: {one.problem or 'yes'}"))
+    if result.outcome is None:
+        typer.echo("Undecided here, so no verdict was written.")
+        return
+    if result.outcome == "passed":
+        typer.echo(f"Passed. {SHOWS[level]}")
+    else:
+        typer.echo(escaped(f"Failed: {result.reason}."))
+    typer.echo(f"Wrote {verdict}, which contains no records.")
