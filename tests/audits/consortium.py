@@ -35,16 +35,20 @@ class Consortium:
     ) -> None:
         self.folder, self.cheats = folder, cheats or {}
         self.ledger = folder / "server" / "ledger.db"
-        (folder / "server" / "keys").mkdir(parents=True)
-        write_key(folder / "server" / "keys" / "signing.key", key_of("server"))
+        terms = folder / "server" / "terms.toml"
+        if not terms.exists():
+            self._write(terms, {"per_slot": 3, "samples": 4} | audits)
+        self.terms: Terms = load_terms(terms)
+        self.clients = {name: self._client(name, terms) for name in NAMES}
+
+    def _write(self, terms: Path, audits: Mapping[str, Any]) -> None:
+        (self.folder / "server" / "keys").mkdir(parents=True)
+        write_key(self.folder / "server" / "keys" / "signing.key", key_of("server"))
         for name in AUDITORS:
             write_key(self.auditor_key(name), key_of(name))
-        terms = folder / "server" / "terms.toml"
-        terms.write_text(_terms({"per_slot": 3, "samples": 4} | audits), encoding="utf-8")
-        self.terms: Terms = load_terms(terms)
+        terms.write_text(_terms(audits), encoding="utf-8")
         for n, name in enumerate(NAMES):
             self._member(name, n, terms.read_text(encoding="utf-8"))
-        self.clients = {name: self._client(name, terms) for name in NAMES}
 
     def _client(self, name: str, terms: Path) -> FileClient:
         client = FileClient(self.file(name), terms)

@@ -60,8 +60,8 @@ class Trace:
             line = _Line(round=one, form=form, at=file.tell())
             for arrays in (incoming, update):
                 file.writelines(np.ascontiguousarray(arrays[name]).data for name, *_ in form)
-        with lines.open("a", encoding="utf-8") as text:
-            text.write(line.model_dump_json() + "\n")
+        with lines.open("ab") as text:  # the newline ends what a stopped process left unfinished
+            text.write(b"\n" + line.model_dump_json().encode() + b"\n")
 
     def rounds(self, slot: int) -> list[TracedRound]:
         """The rounds of a slot; of one that was trained twice, the last."""
@@ -88,26 +88,22 @@ class Trace:
         return {line.round.turn: line for line in self._lines(slot)}
 
     def _lines(self, slot: int) -> Iterator[_Line]:
-        """All complete lines: a process that was stopped may have left half of one."""
+        """All lines that can be read: a process that was stopped may have left half of one."""
         path, _ = self._files(slot)
-        if not path.exists():
-            return
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(True), 1):
-            if not text.endswith("\n"):
-                return
+        for text in path.read_bytes().splitlines() if path.exists() else ():
             try:
                 yield _Line.model_validate_json(text)
             except ValidationError:
-                raise InvalidInput(f"line {number}: is not a round", str(path)) from None
+                continue
 
     def _models(self, line: _Line) -> tuple[Arrays, Arrays]:
         sizes = [np.dtype(kind).itemsize * int(np.prod(shape)) for _, kind, shape in line.form]
-        with self._files(line.round.slot)[1].open("rb") as file:
-            file.seek(line.at)
-            content = [[file.read(size) for size in sizes] for _ in range(2)]
         try:
+            with self._files(line.round.slot)[1].open("rb") as file:
+                file.seek(line.at)
+                content = [[file.read(size) for size in sizes] for _ in range(2)]
             incoming, update = (_arrays(line.form, parts) for parts in content)
-        except ValueError:  # too few bytes
+        except (OSError, ValueError):  # there are too few bytes, or none
             raise InvalidInput("its models are not complete", str(self.folder)) from None
         return incoming, update
 

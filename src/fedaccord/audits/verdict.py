@@ -10,7 +10,7 @@ auditor nothing in time has refused; the auditor signs that like any other verdi
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fedaccord.audits.commitment import Digest
 from fedaccord.audits.draw import Draw
@@ -22,6 +22,12 @@ from fedaccord.signing.statement import Statement
 Outcome = Literal["passed", "failed", "refused"]
 Standing = Literal["passed", "failed", "undecided", "pending"]
 _LONGEST = 300
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line that can be printed")
+    return text
 
 
 class Verdict(BaseModel):
@@ -37,10 +43,8 @@ class Verdict(BaseModel):
     turn: int = Field(ge=1)
     level: Level
     outcome: Outcome
-    reason: str = Field(default="", max_length=_LONGEST)
+    reason: Annotated[str, AfterValidator(_one_line)] = Field(default="", max_length=_LONGEST)
     """In one line; empty if it was passed."""
-    evidence: Digest | None = None
-    """Of the update that the auditor's replay came to."""
     auditor: str = Field(min_length=1)
 
 

@@ -72,6 +72,7 @@ def stated_in(entries: Iterable[Entry], draw: Draw) -> Stated:
         fact = facts.read_fact(entry.fact)
         if fact.slot == draw.slot:
             witness.see(fact, entry, state)
+        draw_slot(state, Head(entry.number - 1, entry.previous))
         state.apply(fact)
         if witness.position is None and state.terms is not None:
             names = state.terms.clients
