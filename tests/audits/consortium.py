@@ -31,22 +31,28 @@ class Consortium:
     """The files of everyone, as they would be on several machines."""
 
     def __init__(
-        self, folder: Path, cheats: Mapping[str, Cheat] | None = None, **audits: Any
+        self,
+        folder: Path,
+        cheats: Mapping[str, Cheat] | None = None,
+        *,
+        notary: bool = False,
+        **audits: Any,
     ) -> None:
         self.folder, self.cheats = folder, cheats or {}
         self.ledger = folder / "server" / "ledger.db"
         terms = folder / "server" / "terms.toml"
         if not terms.exists():
-            self._write(terms, {"per_slot": 3, "samples": 4} | audits)
+            self._write(terms, {"per_slot": 3, "samples": 4} | audits, notary)
         self.terms: Terms = load_terms(terms)
         self.clients = {name: self._client(name, terms) for name in NAMES}
 
-    def _write(self, terms: Path, audits: Mapping[str, Any]) -> None:
+    def _write(self, terms: Path, audits: Mapping[str, Any], notary: bool) -> None:
         (self.folder / "server" / "keys").mkdir(parents=True)
         write_key(self.folder / "server" / "keys" / "signing.key", key_of("server"))
         for name in AUDITORS:
             write_key(self.auditor_key(name), key_of(name))
-        terms.write_text(_terms(audits), encoding="utf-8")
+        attested = f'[audits.attestations.notary]\nkey = "{key_of("Inspector").public}"\n'
+        terms.write_text(_terms(audits) + attested * notary, encoding="utf-8")
         for n, name in enumerate(NAMES):
             self._member(name, n, terms.read_text(encoding="utf-8"))
 

@@ -233,3 +233,28 @@ def test_records_that_two_members_share_show(tmp_path: Path, run: Run) -> None:
     )
     assert found.exit_code == 1
     assert "100.0% of the records are also those of another member" in found.stdout
+
+
+def test_a_notarys_statement_is_attached_to_a_contribution(tmp_path: Path, run: Run) -> None:
+    consortium = Consortium(tmp_path / "three", notary=True)
+    consortium.play(1)
+    place, north = str(consortium.ledger), str(consortium.file("North"))
+    notary, paper = str(consortium.auditor_key("Inspector")), str(tmp_path / "paper")
+    attached = str(tmp_path / "attached.json")
+    assert run("audit", "notarise", place, "North", paper, "--key", notary).exit_code == 0
+    attest = ("audit", "attest", north, place, attached, "--kind", "notary", "--evidence")
+    assert run(*attest, paper).stdout.endswith("It holds.\n")
+    assert "It holds" in run("audit", "submit", place, attached).stdout
+    again = run("audit", "submit", place, attached)
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
+    Path(paper).write_bytes(b"00" * 64)
+    assert "proves nothing here: the notary did not sign" in run(*attest, paper).stdout
+    assert run("audit", "submit", place, attached).exit_code == 0
+    verified = run("ledger", "verify", place)
+    assert verified.exit_code == 0
+    assert "proves nothing here" in verified.stdout
+    south = str(consortium.file("South"))
+    run("audit", "notarise", place, "North", paper, "--key", notary)
+    stolen = run("audit", "attest", south, place, attached, "--kind", "notary", "--evidence", paper)
+    assert "the notary did not sign this contribution" in stolen.stdout

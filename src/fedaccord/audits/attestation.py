@@ -27,7 +27,8 @@ from fedaccord.audits.lots import digest_for
 from fedaccord.checks import in_brief, unknown
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.plugins import find, names_in
-from fedaccord.signing.keys import Key, is_signed
+from fedaccord.signing.keys import SIGNATURE, Key, is_signed
+from fedaccord.signing.statement import NOTHING, Statement
 
 _LONGEST = 1_000_000
 """Characters of the evidence; a quote of a TEE with its certificates has about 20,000."""
@@ -72,6 +73,33 @@ class Attestation(BaseModel):
             raise InvalidInput(f"the evidence must be at most {_LONGEST:,} characters in base64")
         sha256 = hashlib.sha256(evidence).hexdigest()
         return cls(kind=kind, about=what.digest, evidence=text, digest=sha256)
+
+
+class SignedAttestation(BaseModel):
+    """An attestation as a client hands it in, with its signature."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    client: str
+    slot: Annotated[int, Field(ge=1)]
+    attestation: Attestation
+    signature: Annotated[str, Field(pattern=SIGNATURE)]
+
+    def statement(self, consortium: str, terms: str) -> Statement:
+        """What the client signs; `terms` is the digest of the terms of that slot."""
+        body = self.attestation.model_dump(mode="json")
+        place = (self.slot, "attestation", 0, self.client)
+        return Statement("client", consortium, terms, *place, (0, NOTHING), body)
+
+
+def sign_attestation(
+    attestation: Attestation, what: Attested, terms: str, key: Key
+) -> SignedAttestation:
+    """The attestation with the signature of the client whose contribution it is about."""
+    blank = SignedAttestation(
+        client=what.client, slot=what.slot, attestation=attestation, signature="0" * 128
+    )
+    signature = blank.statement(what.consortium, terms).sign(key)
+    return blank.model_copy(update={"signature": signature})
 
 
 def wrong_attestation(

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from fedaccord.audits.attestation import SignedAttestation
 from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.audits.draw import Draw, Trained, draw_audits
+from fedaccord.audits.lots import digest_for
 from fedaccord.audits.stated import Stated
 from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import InvalidInput
@@ -24,7 +26,8 @@ def draw_slot(state: State, settled: Head) -> None:
         return
     slot, terms = state.current, state.rules
     draws = draws_of(slot, terms, settled.digest)
-    state.audited[slot.number] = AuditedSlot(slot.number, terms, settled.digest, draws)
+    made = {name: _contribution(slot, name) for name in slot.trained if name in slot.committed}
+    state.audited[slot.number] = AuditedSlot(slot.number, terms, settled.digest, draws, made)
     state.undrawn = False
 
 
@@ -36,22 +39,37 @@ def draws_of(slot: Slot, terms: Terms, settlement: str) -> list[Draw]:
     return draw_audits(settlement, slot.number, trained, terms.audits)
 
 
+def _contribution(slot: Slot, client: str) -> str:
+    """The digest of all that a client did in a slot: its commitment, and its updates."""
+    rounds = [f"{turn} {fact.samples} {fact.update}" for turn, fact in slot.trained[client].items()]
+    return digest_for("contribution", [slot.committed[client].root, *rounds])
+
+
+def wrong_evidence(state: State, signed: SignedAttestation) -> str | None:
+    """What is wrong with evidence that is handed in between slots, if anything."""
+    slot = state.audited.get(signed.slot)
+    return _OVER if slot is None else slot.wrong_attestation(signed)
+
+
+_OVER = "is about a slot whose audits are over, or were never drawn"
+
+
 def wrong_submission(state: State, signed: SignedVerdict) -> str | None:
     """What is wrong with a verdict that is submitted between slots, if anything."""
     slot = state.audited.get(signed.verdict.slot)
     rules = None if slot is None else slot.terms.audits
     if slot is None or rules is None or state.settled - slot.number >= rules.due:
-        return "is about a slot whose audits are over, or were never drawn"
+        return _OVER
     return slot.wrong(signed)
 
 
 def rounds_trained(slot: Slot, terms: Terms, client: str) -> list[Trained]:
     """What a client trained on in each round, and where that begins in its order of the slot."""
     found = []
-    for turn, samples in slot.trained[client].items():
+    for turn, fact in slot.trained[client].items():
         before = range((turn - 1) // terms.rounds)
         first = sum(part_of(slot, terms, client, tier) for tier in before)
-        found.append(Trained(turn, samples, first))
+        found.append(Trained(turn, fact.samples, first))
     return found
 
 

@@ -11,12 +11,13 @@ at once. So it can be stopped at any moment, and one created from the same ledge
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fedaccord.audits.attestation import SignedAttestation
 from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Checkpoint, Fact, Head
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
-from fedaccord.protocol.auditing import draw_slot, wrong_submission
+from fedaccord.protocol.auditing import draw_slot, wrong_evidence, wrong_submission
 from fedaccord.protocol.conclusions import due, equilibrium_of
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.guards import take_round
@@ -146,6 +147,22 @@ class Coordinator:
             signature=signed.signature,
         )
         self._write([entry])
+
+    def submit_attestation(self, signed: SignedAttestation) -> str | None:
+        """Record evidence that a client attached; returns why it does not hold, if it doesn't."""
+        self._check_between()
+        if (wrong := wrong_evidence(self.state, signed)) is not None:
+            raise InvalidInput(f"the attestation {wrong}", self.ledger.name)
+        entry = facts.Attested(
+            slot=self.state.settled,
+            client=signed.client,
+            attested=signed.slot,
+            attestation=signed.attestation,
+            signature=signed.signature,
+        )
+        flaw = self.state.audited[signed.slot].flaw_in_evidence(signed)
+        self._write([entry])
+        return flaw
 
     def _check_between(self) -> None:
         """Proposals are made between slots, one at a time."""

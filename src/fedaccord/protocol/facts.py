@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from fedaccord.agreement.punishment import PunishmentName
+from fedaccord.audits.attestation import Attestation
 from fedaccord.audits.verdict import Verdict as AuditVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
@@ -357,6 +358,17 @@ class Audit(ClientFact):
     signature: Signature
 
 
+class Attested(ClientFact):
+    """Evidence from elsewhere, which a client attached to its contribution in a slot."""
+
+    kind = "attestation"
+    attested: Count
+    """The slot."""
+    attestation: Attestation
+    signature: Signature
+    """Of the client."""
+
+
 class Seal(TypedFact):
     """The server's signature on its ledger up to the entry before this."""
 
@@ -370,7 +382,7 @@ FORMS: dict[str, type[TypedFact]] = {
         *(Terms, Model, Slot, Report, Presence, Rank, Stay, Clock, Absence, Fault, Late, Seal),
         *(Agreement, Offer, Answer, Basis),
         *(Contribution, Round, Handed, Verdict, Settlement, Told, Proposal, Consent, Decision),
-        Audit,
+        *(Audit, Attested),
     )
 }
 """The form of each kind of entry."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedaccord.audits.commitment import Commitment
 from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol import facts
@@ -64,8 +65,10 @@ class Slot:
     """The least that each client trained on in any round in which it was present, by tier."""
     missed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """How many rounds each client was absent."""
-    trained: dict[str, dict[int, int]] = field(default_factory=dict)
-    """Where training is audited: what each client trained on in each round."""
+    trained: dict[str, dict[int, facts.Contribution]] = field(default_factory=dict)
+    """Where training is audited: what each client did in each round."""
+    committed: dict[str, Commitment] = field(default_factory=dict)
+    """And what it committed to."""
     verdicts: list[SignedVerdict] = field(default_factory=list)
     """Auditors' verdicts that were known when it began, on slots whose audits are open."""
     settled: bool = False
@@ -223,10 +226,17 @@ def _slot(state: State, fact: facts.Slot) -> None:
 def _report(state: State, fact: facts.Report) -> None:
     state.current.reports[fact.client] = fact
     state.current.here[fact.client] = fact.samples
+    _commitment(state, fact)
 
 
 def _presence(state: State, fact: facts.Presence) -> None:
     state.current.here[fact.client] = state.rules.samples_of(fact.client)
+    _commitment(state, fact)
+
+
+def _commitment(state: State, fact: facts.Report | facts.Presence) -> None:
+    if fact.commitment is not None:
+        state.current.committed[fact.client] = fact.commitment
 
 
 def _rank(state: State, fact: facts.Rank) -> None:
@@ -289,7 +299,7 @@ def _contribution(state: State, fact: facts.Contribution) -> None:
     least = slot.least.setdefault(fact.client, {})
     least[tier] = min(fact.samples, least.get(tier, fact.samples))
     if state.rules.audits is not None:
-        slot.trained.setdefault(fact.client, {})[fact.turn] = fact.samples
+        slot.trained.setdefault(fact.client, {})[fact.turn] = fact
     slot.in_round = True
 
 
@@ -338,6 +348,10 @@ def _audit(state: State, fact: facts.Audit) -> None:
         _punish(state, slot, client)
     elif not failed and client in slot.punished:
         _forgive(state, slot, client)
+
+
+def _attestation(state: State, fact: facts.Attested) -> None:
+    state.audited[fact.attested].attested.add((fact.client, fact.attestation.digest))
 
 
 def _punish(state: State, slot: AuditedSlot, client: str) -> None:
@@ -424,4 +438,5 @@ _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Consent: _consent,
     facts.Decision: _decision,
     facts.Audit: _audit,
+    facts.Attested: _attestation,
 }

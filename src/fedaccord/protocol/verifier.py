@@ -7,11 +7,12 @@ question, from a client that was asked, once; and all answers to a question are 
 from math import isclose
 from typing import Any
 
+from fedaccord.audits.attestation import SignedAttestation
 from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import START, Head
 from fedaccord.protocol import facts
-from fedaccord.protocol.auditing import wrong_submission
+from fedaccord.protocol.auditing import wrong_evidence, wrong_submission
 from fedaccord.protocol.conclusions import (
     Facts,
     due,
@@ -265,7 +266,7 @@ class Verifier:
                 return self._round(fact)
             case facts.Proposal():
                 return self._proposed(fact)
-            case facts.Audit():
+            case facts.Audit() | facts.Attested():
                 return self._audited(fact)
         return "follows from nothing"
 
@@ -321,16 +322,36 @@ class Verifier:
             return "is not about the model of an earlier slot that is kept"
         return None
 
-    def _audited(self, fact: facts.Audit) -> str | None:
-        """What is wrong with an auditor's verdict."""
+    def _audited(self, fact: facts.Audit | facts.Attested) -> str | None:
+        """What is wrong with an auditor's verdict, or with evidence that a client attached."""
         state = self.state
         if not state.between_slots or state.pending is not None or fact.slot != state.settled:
-            return "comes when no verdict could be taken"
+            return "comes when nothing could be submitted"
+        if isinstance(fact, facts.Attested):
+            return self._attested(fact)
         if fact.client != fact.verdict.client:
             return "is about another client than its verdict"
         return wrong_submission(
             state, SignedVerdict(verdict=fact.verdict, signature=fact.signature)
         )
+
+    def _attested(self, fact: facts.Attested) -> str | None:
+        """Evidence is attached by its client; whether it holds is for its own verifier to say."""
+        signed = SignedAttestation(
+            client=fact.client,
+            slot=fact.attested,
+            attestation=fact.attestation,
+            signature=fact.signature,
+        )
+        wrong = wrong_evidence(self.state, signed)
+        if wrong is None:
+            flaw = self.state.audited[fact.attested].flaw_in_evidence(signed)
+            if flaw is not None:
+                self.signatures.undecided.append(
+                    f"entry {self.before.number + 1} has evidence of {fact.client} in slot "
+                    f"{fact.attested} that proves nothing here: {flaw}"
+                )
+        return wrong
 
     def _opened(self, fact: facts.Slot) -> str | None:
         state = self.state

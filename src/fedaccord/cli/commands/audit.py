@@ -17,6 +17,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.numbers import count
 
 if TYPE_CHECKING:
+    from fedaccord.audits.attestation import SignedAttestation
     from fedaccord.audits.draw import Draw
     from fedaccord.audits.examination import Examination
     from fedaccord.audits.verdict import Outcome, SignedVerdict
@@ -189,27 +190,97 @@ def digests(
 
 
 @audit.command()
+def notarise(
+    place: LedgerArgument,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", hidden=True)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    *,
+    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="The notary's private key.")],
+    slot: SlotOption = None,
+) -> None:
+    """Sign what CLIENT contributed according to LEDGER, as a notary who looked on.
+
+    The client attaches FILE to its contribution by `audit attest --kind notary`.
+    """
+    check_installed("an attestation", "sqlalchemy", "alembic", "cryptography")
+    check_writable(file, inputs=[Path(place), key])
+    from fedaccord.audits.attestation import notarise as sign
+    from fedaccord.signing.keys import load_key
+
+    with _ledger(place) as found:
+        audited = _settled(_audits(place, found), slot)
+    what = audited.contribution(normalised(client))
+    write_file(file, [sign(load_key(key), what)])
+    typer.echo(escaped(f"Wrote {file}, about {what.client} in slot {what.slot}: {what.digest}."))
+
+
+@audit.command()
+def attest(
+    client_file: ClientArgument,
+    place: LedgerArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", hidden=True)],
+    *,
+    kind: Annotated[str, typer.Option("--kind", help="The kind of evidence, as in the terms.")],
+    evidence: Annotated[Path, typer.Option("--evidence", metavar="FILE", help="The evidence.")],
+    slot: SlotOption = None,
+) -> None:
+    """Attach evidence to what the client of CLIENT.toml contributed, signed by it, in FILE.json.
+
+    The server records it by `audit submit`. Whether it holds is for a verifier of its kind to say:
+    `notary` is built in, and other packages bring others.
+    """
+    check_installed("an attestation", "flwr", "sqlalchemy", "alembic", "cryptography")
+    check_writable(file, inputs=[client_file, Path(place), evidence])
+    from fedaccord.audits.attestation import Attestation, sign_attestation
+    from fedaccord.flower.client_file import load_client_file
+    from fedaccord.signing.keys import load_key
+
+    known = load_client_file(client_file)
+    with _ledger(place) as found:
+        audited = _settled(_audits(place, found), slot)
+    what = audited.contribution(known.name)
+    attestation = Attestation.of(kind, what, _content(evidence))
+    key = load_key(client_file.parent / known.key)
+    signed = sign_attestation(attestation, what, audited.terms.digest, key)
+    if (wrong := audited.wrong_attestation(signed)) is not None:
+        raise InvalidInput(f"the attestation {wrong}")
+    write_file(file, [(signed.model_dump_json(indent=2) + "\n").encode()])
+    flaw = audited.flaw_in_evidence(signed)
+    holds = "It holds" if flaw is None else f"It proves nothing here: {flaw}"
+    typer.echo(escaped(f"Wrote {file}. {holds}."))
+
+
+@audit.command()
 def submit(
     place: LedgerArgument,
     verdict: Annotated[Path, typer.Argument(metavar="VERDICT.json", hidden=True)],
     *,
     key: KeyOption = None,
 ) -> None:
-    """Record a signed verdict in the server's LEDGER.
+    """Record a signed verdict, or an attestation, in the server's LEDGER.
 
     A failed or refused audit is a slip: the terms' punishment begins with the next slot. A verdict
     of another auditor on the same audit is an appeal: the majority stands, and nobody is punished
     while there is none. Run it on the server's machine, while no slot is open.
     """
     check_installed("a ledger", "sqlalchemy", "alembic", "cryptography")
+    from fedaccord.audits.attestation import SignedAttestation
     from fedaccord.ledger.store import open_ledger, read_ledger
     from fedaccord.protocol.coordinator import Coordinator
 
-    signed = _read_verdict(verdict)
+    signed = _read_submission(verdict)
     read_ledger(place).close()  # a verdict does not create a ledger
     with open_ledger(place) as opened:
         server = Coordinator(None, opened, key=server_key(place, key))
-        server.submit_verdict(signed)
+        if isinstance(signed, SignedAttestation):
+            flaw = server.submit_attestation(signed)
+        else:
+            server.submit_verdict(signed)
+    if isinstance(signed, SignedAttestation):
+        holds = "It holds" if flaw is None else f"It proves nothing here: {flaw}"
+        about = f"evidence of {signed.client} in slot {signed.slot}"
+        typer.echo(escaped(f"{place}: recorded {about}. {holds}."))
+        return
     found = signed.verdict
     standing = server.state.audited[found.slot].standing(found.client)
     typer.echo(
@@ -244,6 +315,14 @@ def _audits(place: str, found: "Reading") -> "list[AuditedSlot]":
     if not slots:
         raise InvalidInput("has no settled slot under terms with audits", place)
     return slots
+
+
+def _settled(slots: "list[AuditedSlot]", slot: int | None) -> "AuditedSlot":
+    """One slot, or the latest."""
+    for one in reversed(slots):
+        if slot in (None, one.number):
+            return one
+    raise InvalidInput(f"slot {slot} is not settled, or has no audits")
 
 
 def _drawn(slots: "list[AuditedSlot]", client: str, slot: int | None) -> "tuple[AuditedSlot, Draw]":
@@ -308,24 +387,32 @@ def _write_verdict(path: Path, signed: "SignedVerdict") -> None:
     write_file(path, [(signed.model_dump_json(indent=2) + "\n").encode()])
 
 
-def _read_verdict(path: Path) -> "SignedVerdict":
+def _read_submission(path: Path) -> "SignedVerdict | SignedAttestation":
     from pydantic import ValidationError
 
+    from fedaccord.audits.attestation import SignedAttestation
     from fedaccord.audits.verdict import SignedVerdict
 
+    content = _content(path)
+    for form in (SignedVerdict, SignedAttestation):
+        try:
+            return form.model_validate_json(content)
+        except ValidationError:
+            continue
+    raise InvalidInput("is neither a signed verdict nor an attestation", str(path))
+
+
+def _content(path: Path) -> bytes:
     try:
-        return SignedVerdict.model_validate_json(path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
-    except ValidationError:
-        raise InvalidInput("is not a signed verdict", str(path)) from None
 
 
 def _read_digests(path: Path) -> list[str]:
+    content = _content(path)
     try:
-        found = json.loads(path.read_bytes())["digests"]
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+        found = json.loads(content)["digests"]
     except (ValueError, LookupError, TypeError):
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
