@@ -23,12 +23,20 @@ TURN = 1
 
 
 def table() -> str:
-    """The table, as Markdown."""
+    """The table, as Markdown.
+
+    For the statistics: how often the detector ranks the member first, told that there is one cheat
+    among twenty.
+    """
     lines = [
         "| cheat | opening | replay of a round with the cheat | statistics (ECOD) |",
         "|---|---|---|---|",
     ]
-    for cheat, count in statistics().items():
+    others = [_honest(seed) for seed in range(SEEDS)]
+    named = _ranked_first(_moved(Member()), others)
+    lines.append(f"| none: it is honest | passed | passed | {named} of {SEEDS} |")
+    for cheat, member in CHEATS.items():
+        count = _ranked_first(_moved(member), others)
         level1 = _in_words(found_when_opened(cheat))
         assert found_when_replayed(cheat) > 0
         lines.append(f"| {cheat} | {level1} | found | {count} of {SEEDS} |")
@@ -37,12 +45,6 @@ def table() -> str:
 
 def _in_words(probability: float) -> str:
     return {0.0: "not found", 1.0: "found"}.get(probability, f"found with {probability:.0%}")
-
-
-def statistics() -> dict[str, int]:
-    """How often the detector ranks the cheat first, told that there is one among twenty."""
-    others = [_honest(seed) for seed in range(SEEDS)]
-    return {cheat: _ranked_first(_moved(member), others) for cheat, member in CHEATS.items()}
 
 
 def _honest(seed: int) -> FloatArray:

@@ -1,14 +1,24 @@
 """`fedaccord audit`: who is audited, an audit on a member's premises, and its verdict."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.checks import check_installed, normalised, unknown
+from fedaccord.checks import check_installed, normalised
+from fedaccord.cli.audit_files import (
+    audits_of,
+    content_of,
+    drawn_audit,
+    read_digests,
+    read_submission,
+    reading,
+    settled_slot,
+    sharing_key,
+    signed_verdict,
+    write_verdict,
+)
 from fedaccord.cli.console import escaped, json_for_people, working
 from fedaccord.cli.options import FormatOption
 from fedaccord.cli.outputs import check_writable, write_file
@@ -17,11 +27,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.numbers import count
 
 if TYPE_CHECKING:
-    from fedaccord.audits.attestation import SignedAttestation
     from fedaccord.audits.draw import Draw
     from fedaccord.audits.examination import Examination
-    from fedaccord.audits.verdict import Outcome, SignedVerdict
-    from fedaccord.ledger.lines import Reading
     from fedaccord.protocol.audited_slot import AuditedSlot
 
 audit = typer.Typer(
@@ -70,8 +77,8 @@ def draw(
 
     The draw follows from the digest of the settlement, so everyone with the ledger finds the same.
     """
-    with _ledger(place) as found:
-        slots = [one for one in _audits(place, found) if slot in (None, one.number)]
+    with reading(place) as found:
+        slots = [one for one in audits_of(place, found) if slot in (None, one.number)]
     if not slots:
         raise InvalidInput(f"slot {slot} is not settled, or has no audits", place)
     if output_format == "json":
@@ -124,18 +131,20 @@ def run(
     from fedaccord.protocol.auditing import stated_in
 
     name = load_client_file(client_file).name
-    with working("Auditing"), _ledger(place) as found:
-        audited, drawn = _drawn(_audits(place, found), name, slot)
+    with working("Auditing"), reading(place) as found:
+        audited, drawn = drawn_audit(audits_of(place, found), name, slot)
         stated, rules = stated_in(found.entries(), drawn), audited.terms.audits
         if rules is None:
             raise InvalidInput("the terms have no audits", place)
-        digests = [_read_digests(path) for path in others or []]
+        digests = [read_digests(path) for path in others or []]
         shown = Premises(client_file, audited.terms).show(stated)
-        secret = _sharing_key(key, audited)
+        secret = sharing_key(key, audited)
         result = examine(stated, shown, rules, key=secret, others=digests)
     if result.outcome is not None:
-        signed = _sign(audited, drawn, auditor, key, outcome=result.outcome, reason=result.reason)
-        _write_verdict(verdict, signed)
+        signed = signed_verdict(
+            audited, drawn, auditor, key, outcome=result.outcome, reason=result.reason
+        )
+        write_verdict(verdict, signed)
     _tell(result, drawn, rules.level, verdict, output_format)
     if result.outcome != "passed":
         raise typer.Exit(1)
@@ -155,10 +164,10 @@ def refused(
     """Sign that CLIENT, drawn for an audit in LEDGER, showed nothing in time."""
     check_installed("a verdict", "sqlalchemy", "alembic", "cryptography")
     check_writable(verdict, inputs=[Path(place), key])
-    with _ledger(place) as found:
-        audited, drawn = _drawn(_audits(place, found), normalised(client), slot)
-    signed = _sign(audited, drawn, auditor, key, outcome="refused", reason=reason)
-    _write_verdict(verdict, signed)
+    with reading(place) as found:
+        audited, drawn = drawn_audit(audits_of(place, found), normalised(client), slot)
+    signed = signed_verdict(audited, drawn, auditor, key, outcome="refused", reason=reason)
+    write_verdict(verdict, signed)
     typer.echo(escaped(f"Wrote {verdict}: {drawn.client} refused the audit of slot {drawn.slot}."))
 
 
@@ -181,10 +190,10 @@ def digests(
     from fedaccord.audits.records import keyed_digests
     from fedaccord.flower.premises import Premises
 
-    with working("Hashing"), _ledger(place) as found:
-        audited = _audits(place, found)[-1]
+    with working("Hashing"), reading(place) as found:
+        audited = audits_of(place, found)[-1]
         premises = Premises(client_file, audited.terms)
-        made = keyed_digests(premises.records, _sharing_key(key, audited))
+        made = keyed_digests(premises.records, sharing_key(key, audited))
     write_file(file, [json.dumps({"digests": made}).encode()])
     typer.echo(f"Wrote {count(len(made), 'digest')} to {file}.")
 
@@ -207,8 +216,8 @@ def notarise(
     from fedaccord.audits.attestation import notarise as sign
     from fedaccord.signing.keys import load_key
 
-    with _ledger(place) as found:
-        audited = _settled(_audits(place, found), slot)
+    with reading(place) as found:
+        audited = settled_slot(audits_of(place, found), slot)
     what = audited.contribution(normalised(client))
     write_file(file, [sign(load_key(key), what)])
     typer.echo(escaped(f"Wrote {file}, about {what.client} in slot {what.slot}: {what.digest}."))
@@ -236,10 +245,10 @@ def attest(
     from fedaccord.signing.keys import load_key
 
     known = load_client_file(client_file)
-    with _ledger(place) as found:
-        audited = _settled(_audits(place, found), slot)
+    with reading(place) as found:
+        audited = settled_slot(audits_of(place, found), slot)
     what = audited.contribution(known.name)
-    attestation = Attestation.of(kind, what, _content(evidence))
+    attestation = Attestation.of(kind, what, content_of(evidence))
     key = load_key(client_file.parent / known.key)
     signed = sign_attestation(attestation, what, audited.terms.digest, key)
     if (wrong := audited.wrong_attestation(signed)) is not None:
@@ -268,7 +277,7 @@ def submit(
     from fedaccord.ledger.store import open_ledger, read_ledger
     from fedaccord.protocol.coordinator import Coordinator
 
-    signed = _read_submission(verdict)
+    signed = read_submission(verdict)
     read_ledger(place).close()  # a verdict does not create a ledger
     with open_ledger(place) as opened:
         server = Coordinator(None, opened, key=server_key(place, key))
@@ -291,133 +300,7 @@ def submit(
     )
 
 
-# --- What the commands share ---------------------------------------------------------------
-
-
-@contextmanager
-def _ledger(place: str) -> "Iterator[Reading]":
-    check_installed("a ledger", "sqlalchemy", "alembic")
-    from fedaccord.ledger.lines import read
-
-    with read(place) as found:
-        yield found
-
-
-def _audits(place: str, found: "Reading") -> "list[AuditedSlot]":
-    """The audits of a ledger that is in order."""
-    from fedaccord.protocol.auditing import audits_in
-    from fedaccord.protocol.verification import verify
-
-    result = verify(found, {})
-    if result.problems:
-        raise InvalidInput(f"{result.problems[0]}; nothing can be drawn from it", place)
-    slots = audits_in(found.entries())
-    if not slots:
-        raise InvalidInput("has no settled slot under terms with audits", place)
-    return slots
-
-
-def _settled(slots: "list[AuditedSlot]", slot: int | None) -> "AuditedSlot":
-    """One slot, or the latest."""
-    for one in reversed(slots):
-        if slot in (None, one.number):
-            return one
-    raise InvalidInput(f"slot {slot} is not settled, or has no audits")
-
-
-def _drawn(slots: "list[AuditedSlot]", client: str, slot: int | None) -> "tuple[AuditedSlot, Draw]":
-    """The audit of a client in a slot, or in the latest slot in which it was drawn."""
-    for one in reversed(slots):
-        for drawn in one.draws:
-            if drawn.client == client and slot in (None, one.number):
-                return one, drawn
-    where = "any slot" if slot is None else f"slot {slot}"
-    raise InvalidInput(f"{client} was not drawn for an audit in {where}")
-
-
-def _sharing_key(key: Path, audited: "AuditedSlot") -> bytes:
-    """A secret that follows from the auditor's key and the terms: a signature nobody else sees."""
-    from fedaccord.signing.keys import load_key
-
-    text = f"fedaccord shared records 1\n{audited.terms.digest}"
-    return bytes.fromhex(load_key(key).sign(text.encode()))
-
-
-def _sign(
-    audited: "AuditedSlot",
-    drawn: "Draw",
-    auditor: str,
-    key: Path,
-    *,
-    outcome: "Outcome",
-    reason: str,
-) -> "SignedVerdict":
-    from pydantic import ValidationError
-
-    from fedaccord.audits.verdict import Verdict, sign_verdict
-    from fedaccord.signing.keys import load_key
-
-    terms, rules = audited.terms, audited.terms.audits
-    known = {} if rules is None else rules.auditors
-    if auditor not in known:
-        raise InvalidInput(
-            f"--auditor: no auditor is called {auditor!r}: {unknown(auditor, known)}"
-        )
-    loaded = load_key(key)
-    if loaded.public != known[auditor]:
-        raise InvalidInput(f"is {loaded.public}, but the terms have {known[auditor]}", str(key))
-    try:
-        verdict = Verdict(
-            terms=terms.digest,
-            draw=audited.draw,
-            client=drawn.client,
-            slot=drawn.slot,
-            turn=drawn.turn,
-            level=2 if rules is None else rules.level,
-            outcome=outcome,
-            reason=reason,
-            auditor=auditor,
-        )
-    except ValidationError:
-        raise InvalidInput("--reason: must be one line of at most 300 characters") from None
-    return sign_verdict(verdict, terms.name, loaded)
-
-
-def _write_verdict(path: Path, signed: "SignedVerdict") -> None:
-    write_file(path, [(signed.model_dump_json(indent=2) + "\n").encode()])
-
-
-def _read_submission(path: Path) -> "SignedVerdict | SignedAttestation":
-    from pydantic import ValidationError
-
-    from fedaccord.audits.attestation import SignedAttestation
-    from fedaccord.audits.verdict import SignedVerdict
-
-    content = _content(path)
-    for form in (SignedVerdict, SignedAttestation):
-        try:
-            return form.model_validate_json(content)
-        except ValidationError:
-            continue
-    raise InvalidInput("is neither a signed verdict nor an attestation", str(path))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
-
-
-def _read_digests(path: Path) -> list[str]:
-    content = _content(path)
-    try:
-        found = json.loads(content)["digests"]
-    except (ValueError, LookupError, TypeError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise InvalidInput("is not a file of `audit digests`", str(path))
-    return found
+# --- What is printed ------------------------------------------------------------------------
 
 
 def _drawn_record(one: "AuditedSlot") -> dict[str, Any]:
