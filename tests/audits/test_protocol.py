@@ -13,6 +13,7 @@ from fedaccord.audits.replay import train_round
 from fedaccord.audits.trace import Trace
 from fedaccord.audits.verdict import SignedVerdict, Verdict, sign_verdict
 from fedaccord.errors import InvalidInput
+from fedaccord.flower.audited import AuditedMember
 from fedaccord.flower.client_file import FileClient, FileTraining
 from fedaccord.flower.local import local_steps
 from fedaccord.ledger.store import open_ledger
@@ -20,7 +21,7 @@ from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask
 from fedaccord.protocol.messages import Refusal, Suspended
 from fedaccord.protocol.parameters import Arrays
-from tests.audits.cheats import records_of
+from tests.audits.cheats import model_on, records_of
 from tests.audits.consortium import Consortium, key_of
 from tests.cli.conftest import Run
 
@@ -258,3 +259,20 @@ def test_a_notarys_statement_is_attached_to_a_contribution(tmp_path: Path, run: 
     run("audit", "notarise", place, "North", paper, "--key", notary)
     stolen = run("audit", "attest", south, place, attached, "--kind", "notary", "--evidence", paper)
     assert "the notary did not sign this contribution" in stolen.stdout
+
+
+def test_the_tree_is_built_again_only_if_a_record_changed(played: Consortium) -> None:
+
+    folder = played.folder / "fresh"
+    records = records_of(3, 20)
+    first = AuditedMember(model_on(records), played.terms, folder).commit()
+    kept = folder / "commitment.json"
+    before = kept.stat().st_mtime_ns
+    assert AuditedMember(model_on(records), played.terms, folder).commit() == first
+    assert kept.stat().st_mtime_ns == before
+    labels = records.labels.copy()
+    labels[0] = 1 - labels[0]
+    changed = AuditedMember(model_on(replace(records, labels=labels)), played.terms, folder)
+    assert changed.commit().root != first.root
+    kept.write_text("damaged")
+    assert AuditedMember(model_on(records), played.terms, folder).commit() == first

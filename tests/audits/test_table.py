@@ -5,7 +5,7 @@ import pytest
 from tests.audits.table import cells, on_page, table
 
 ONE_MACHINE_OR_ANOTHER = 2
-"""Detectors rank updates that are nearly equally unusual; another machine may rank them otherwise."""
+"""Nearly equally unusual updates may be ranked otherwise on another machine."""
 
 
 @pytest.mark.slow

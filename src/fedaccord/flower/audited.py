@@ -1,7 +1,10 @@
 """A member whose training is audited: it commits, trains by the ledger's seeds, keeps a trace."""
 
+import hmac
 import secrets
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedaccord.atomic import write_whole
 from fedaccord.audits.commitment import Commitment, RoundInputs, commit
@@ -18,7 +21,24 @@ from fedaccord.training.task import Model
 
 SECRET = "secret"
 """The file from which the salts are derived."""
+COMMITTED = "commitment.json"
+"""The latest commitment: building the tree takes longer than finding that nothing changed."""
 TRACE = "trace"
+
+
+class _Committed(BaseModel):
+    """The latest commitment, and the keyed digest of all records that it is to."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    content: str
+    commitment: Commitment
+
+
+def _read_committed(path: Path) -> _Committed | None:
+    try:
+        return _Committed.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 class AuditedMember:
@@ -52,8 +72,15 @@ class AuditedMember:
         return Trace(self.folder / TRACE, slots=due + 1)
 
     def commit(self) -> Commitment:
-        """To all records and to the code."""
-        return commit(self.records, self.secret, software_of(self.model.task).digest)
+        """To all records and to the code; the tree is built again only if a record changed."""
+        code, path = software_of(self.model.task).digest, self.folder / COMMITTED
+        content = hmac.digest(self.secret, self.records.rows.tobytes(), "sha256").hex()
+        known = _read_committed(path)
+        if known is not None and known.content == content:
+            return known.commitment.model_copy(update={"code": code})
+        made = commit(self.records, self.secret, code)
+        write_whole(path, _Committed(content=content, commitment=made).model_dump_json().encode())
+        return made
 
     def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
         """A round, of which the trace keeps the inputs and the result."""

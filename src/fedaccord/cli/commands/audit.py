@@ -45,7 +45,7 @@ SlotOption = Annotated[
     typer.Option("--slot", show_default=False, help="The slot (default: the latest drawn)."),
 ]
 AuditorOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--auditor",
         callback=lambda name: name and normalised(name),
@@ -53,10 +53,11 @@ AuditorOption = Annotated[
     ),
 ]
 AuditorKeyOption = Annotated[
-    Path, typer.Option("--key", metavar="FILE", help="The auditor's private key.")
+    Path | None, typer.Option("--key", metavar="FILE", help="The auditor's private key.")
 ]
 VerdictOption = Annotated[
-    Path, typer.Option("--verdict", metavar="FILE.json", help="Where to write the signed verdict.")
+    Path | None,
+    typer.Option("--verdict", metavar="FILE.json", help="Where to write the signed verdict."),
 ]
 
 SHOWS = {
@@ -71,7 +72,10 @@ SHOWS = {
 
 @audit.command()
 def draw(
-    place: LedgerArgument, *, slot: SlotOption = None, output_format: FormatOption = "text"
+    place: LedgerArgument,
+    *,
+    slot: Annotated[int | None, typer.Option("--slot", help="Only this slot.")] = None,
+    output_format: FormatOption = "text",
 ) -> None:
     """Show who is audited after each slot of LEDGER, which round and which samples.
 
@@ -102,9 +106,9 @@ def run(
     client_file: ClientArgument,
     place: LedgerArgument,
     *,
-    auditor: AuditorOption,
-    key: AuditorKeyOption,
-    verdict: VerdictOption,
+    auditor: AuditorOption = None,
+    key: AuditorKeyOption = None,
+    verdict: VerdictOption = None,
     slot: SlotOption = None,
     others: Annotated[
         list[Path] | None,
@@ -123,6 +127,8 @@ def run(
 
     The exit code is 0 if the audit is passed, and 1 if not.
     """
+    if auditor is None or key is None or verdict is None:
+        raise InvalidInput("an audit needs --auditor, --key and --verdict")
     check_installed("an audit", "torch", "flwr", "sqlalchemy", "alembic", "cryptography")
     check_writable(verdict, inputs=[client_file, Path(place), key, *(others or [])])
     from fedaccord.audits.examination import examine
@@ -155,13 +161,17 @@ def refused(
     place: LedgerArgument,
     client: Annotated[str, typer.Argument(metavar="CLIENT", hidden=True)],
     *,
-    reason: Annotated[str, typer.Option("--reason", help="What happened, in one line.")],
-    auditor: AuditorOption,
-    key: AuditorKeyOption,
-    verdict: VerdictOption,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="What happened, in one line.")
+    ] = None,
+    auditor: AuditorOption = None,
+    key: AuditorKeyOption = None,
+    verdict: VerdictOption = None,
     slot: SlotOption = None,
 ) -> None:
     """Sign that CLIENT, drawn for an audit in LEDGER, showed nothing in time."""
+    if auditor is None or key is None or verdict is None or reason is None:
+        raise InvalidInput("a refusal needs --reason, --auditor, --key and --verdict")
     check_installed("a verdict", "sqlalchemy", "alembic", "cryptography")
     check_writable(verdict, inputs=[Path(place), key])
     with reading(place) as found:
@@ -177,7 +187,7 @@ def digests(
     place: LedgerArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE.json", hidden=True)],
     *,
-    key: AuditorKeyOption,
+    key: AuditorKeyOption = None,
 ) -> None:
     """Write keyed digests of the records of the member of CLIENT.toml to FILE.json.
 
@@ -185,6 +195,8 @@ def digests(
     both have show, and no record leaves either. Only the auditor can make such digests, since they
     depend on its private key, so nobody else can find a record by guessing it.
     """
+    if key is None:
+        raise InvalidInput("digests need the auditor's --key")
     check_installed("an audit", "torch", "flwr", "sqlalchemy", "alembic", "cryptography")
     check_writable(file, inputs=[client_file, Path(place), key])
     from fedaccord.audits.records import keyed_digests
@@ -204,13 +216,17 @@ def notarise(
     client: Annotated[str, typer.Argument(metavar="CLIENT", hidden=True)],
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     *,
-    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="The notary's private key.")],
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="The notary's private key.")
+    ] = None,
     slot: SlotOption = None,
 ) -> None:
     """Sign what CLIENT contributed according to LEDGER, as a notary who looked on.
 
     The client attaches FILE to its contribution by `audit attest --kind notary`.
     """
+    if key is None:
+        raise InvalidInput("a notary needs its --key")
     check_installed("an attestation", "sqlalchemy", "alembic", "cryptography")
     check_writable(file, inputs=[Path(place), key])
     from fedaccord.audits.attestation import notarise as sign
@@ -229,8 +245,12 @@ def attest(
     place: LedgerArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE.json", hidden=True)],
     *,
-    kind: Annotated[str, typer.Option("--kind", help="The kind of evidence, as in the terms.")],
-    evidence: Annotated[Path, typer.Option("--evidence", metavar="FILE", help="The evidence.")],
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="The kind of evidence, as in the terms.")
+    ] = None,
+    evidence: Annotated[
+        Path | None, typer.Option("--evidence", metavar="FILE", help="The evidence.")
+    ] = None,
     slot: SlotOption = None,
 ) -> None:
     """Attach evidence to what the client of CLIENT.toml contributed, signed by it, in FILE.json.
@@ -238,6 +258,8 @@ def attest(
     The server records it by `audit submit`. Whether it holds is for a verifier of its kind to say:
     `notary` is built in, and other packages bring others.
     """
+    if kind is None or evidence is None:
+        raise InvalidInput("an attestation needs --kind and --evidence")
     check_installed("an attestation", "flwr", "sqlalchemy", "alembic", "cryptography")
     check_writable(file, inputs=[client_file, Path(place), evidence])
     from fedaccord.audits.attestation import Attestation, sign_attestation
