@@ -20,6 +20,7 @@ NAMES = (
     "detection",
     "flower",
     "verify",
+    "audits",
     "training",
     "training_pfl",
     "training_flower",

@@ -1,4 +1,4 @@
-"""Mechanisms, datasets, detectors and tasks that other packages bring, found by entry points.
+"""What other packages bring, found by entry points: mechanisms, datasets, detectors and others.
 
 A package that declares
 
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from fedaccord.errors import FedaccordError
 
-Group = Literal["mechanisms", "datasets", "detectors", "tasks"]
+Group = Literal["attestations", "datasets", "detectors", "mechanisms", "tasks"]
 T = TypeVar("T")
 
 

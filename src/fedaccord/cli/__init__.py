@@ -33,6 +33,7 @@ COMMANDS = {
     "agreement": "Write an agreement as a file, sign it, and verify it",
     "flower": "Run the slots across machines, on Flower",
     "ledger": "Show, verify, compare and export the ledger",
+    "audit": "Draw audits of training, carry them out, and submit verdicts",
 }
 """Each is in the module of its name in `commands`."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedaccord.atomic import write_whole
+from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.protocol.keys import ClientName
@@ -29,7 +30,9 @@ from fedaccord.signing.keys import load_key
 
 if TYPE_CHECKING:
     from fedaccord.data.own import OwnPartition
+    from fedaccord.flower.audited import AuditedMember
     from fedaccord.flower.local import LocalTraining
+    from fedaccord.training.task import Model
 
 _MID_SLOT = ("rank", "clock", "offer", "train", "tier", "settle")
 """Questions that are answered from what was read when the slot began."""
@@ -66,6 +69,8 @@ class ClientFile(BaseModel):
     """The private key with which this client signs, if the terms have keys."""
     data: str = "data"
     ledger: str = "ledger.db"
+    audits: str = "audits"
+    """Where it keeps what it needs if its training is audited: a secret, and a trace."""
     model: str | None = None
     consents_to_slot: int | None = Field(default=None, ge=0)
     """The slot whose model this client agrees to go back to, if that is proposed."""
@@ -160,11 +165,18 @@ class FileClient:
         _check_signed(folder / file.terms, terms)
         if file.name not in terms.clients:
             raise InvalidInput(f"name: there is no {file.name!r} in the terms", str(self.path))
-        copy, training = CopyFile(folder / file.ledger, _PATIENCE), _Training(file, folder, terms)
+        copy = CopyFile(folder / file.ledger, _PATIENCE)
+        training = FileTraining(file, folder, terms)
         key = None if terms.keys is None else load_key(folder / file.key)
         try:
             return file, Participant(
-                file.private, terms, copy, training, look=lambda: training.examples, key=key
+                file.private,
+                terms,
+                copy,
+                training,
+                look=lambda: training.examples,
+                key=key,
+                audited=None if terms.audits is None else training,
             )
         except InvalidInput as error:
             raise InvalidInput([one.inside(str(self.path)) for one in error.problems]) from None
@@ -210,16 +222,33 @@ def _lines(terms: Terms) -> dict[str, Any]:
     return rules | inside | numbers | public
 
 
-class _Training:
+class FileTraining:
     """Loads the data, and PyTorch, when they are first needed."""
 
     def __init__(self, file: ClientFile, folder: Path, terms: Terms) -> None:
+        """`folder` is where the client's file is."""
         self.file, self.folder, self.terms = file, folder, terms
 
     def __call__(
         self, slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0
     ) -> Arrays:
+        """A round of training that is not audited."""
         return self._local(slot, turn, amount, parameters, first=first)
+
+    def commit(self) -> Commitment:
+        """Commit to all its records, with salts from a secret in a file of its own."""
+        return self.member.commit()
+
+    def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
+        """Train a round that may be audited, and keep a trace of it."""
+        return self.member.train(inputs, parameters)
+
+    @cached_property
+    def member(self) -> "AuditedMember":
+        """Commits, trains and keeps a trace where training is audited."""
+        from fedaccord.flower.audited import AuditedMember
+
+        return AuditedMember(self.model, self.terms, self.folder / self.file.audits)
 
     @cached_property
     def examples(self) -> "OwnPartition":
@@ -246,10 +275,17 @@ class _Training:
         return self.terms.clients.index(self.file.name)
 
     @cached_property
-    def _local(self) -> "LocalTraining":
-        from fedaccord.flower.local import LocalTraining, local_steps
+    def model(self) -> "Model":
+        """The terms' model on the client's own data."""
         from fedaccord.training.task import Model, find_task
 
-        own, training, steps = self.examples, self.terms.training, local_steps(self.terms)
-        model = Model(find_task(training.task), replace(own.dataset, classes=training.classes))
-        return LocalTraining(model, steps, own, position=self.position, seed=training.seed)
+        training = self.terms.training
+        dataset = replace(self.examples.dataset, classes=training.classes)
+        return Model(find_task(training.task), dataset)
+
+    @cached_property
+    def _local(self) -> "LocalTraining":
+        from fedaccord.flower.local import LocalTraining, local_steps
+
+        own, seed, steps = self.examples, self.terms.training.seed, local_steps(self.terms)
+        return LocalTraining(self.model, steps, own, position=self.position, seed=seed)

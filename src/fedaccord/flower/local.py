@@ -3,7 +3,6 @@
 from math import prod
 
 import numpy as np
-import torch
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import Partition
@@ -11,7 +10,8 @@ from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms
-from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
+from fedaccord.training.engine import GradientStep, LocalEpochs
+from fedaccord.training.local import Turn, train_locally
 from fedaccord.training.task import Model, find_task
 
 _LARGEST_LAYER = 100_000_000
@@ -46,11 +46,8 @@ class LocalTraining:
             self._slot, self._examples = slot, self.partition.draw(slot)[self.drawn]
         start, end = examples_for([first, first + amount], self.scale).tolist()
         share = self._examples[int(start) : int(end)]
-        shares = [*[_NOTHING] * self.position, share]
-        plan = TrainingPlan(self.model, shares, turn, self.local, self.seed, slot, first=turn)
-        given = {name: torch.from_numpy(array) for name, array in parameters.items()}
-        (after,) = PlainEngine().rounds(plan, given)
-        return {name: value.numpy() for name, value in after.items()}
+        where = Turn(slot, turn, self.position, self.seed)
+        return train_locally(self.model, self.local, share, parameters, where)
 
 
 def local_steps(terms: Terms) -> GradientStep | LocalEpochs:

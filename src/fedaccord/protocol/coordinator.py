@@ -11,10 +11,13 @@ at once. So it can be stopped at any moment, and one created from the same ledge
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fedaccord.audits.attestation import SignedAttestation
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Checkpoint, Fact, Head
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts, guards
+from fedaccord.protocol.auditing import draw_slot, wrong_evidence, wrong_submission
 from fedaccord.protocol.conclusions import due, equilibrium_of
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.guards import take_round
@@ -22,7 +25,6 @@ from fedaccord.protocol.messages import (
     FORMAT,
     Content,
     Motion,
-    PresenceAnswer,
     ReportAnswer,
     Stage,
     check_reason,
@@ -132,6 +134,36 @@ class Coordinator:
             raise InvalidInput(f"{client!r} is not suspended; {others}", self.ledger.name)
         self._propose(Motion(returns=client, slipped_in=out[client].slipped_in), reason)
 
+    def submit_verdict(self, signed: SignedVerdict) -> None:
+        """Record an auditor's verdict; what follows from it begins with the next slot."""
+        self._check_between()
+        if (wrong := wrong_submission(self.state, signed)) is not None:
+            raise InvalidInput(f"the verdict {wrong}", self.ledger.name)
+        verdict = signed.verdict
+        entry = facts.Audit(
+            slot=self.state.settled,
+            client=verdict.client,
+            verdict=verdict,
+            signature=signed.signature,
+        )
+        self._write([entry])
+
+    def submit_attestation(self, signed: SignedAttestation) -> str | None:
+        """Record evidence that a client attached; returns why it does not hold, if it doesn't."""
+        self._check_between()
+        if (wrong := wrong_evidence(self.state, signed)) is not None:
+            raise InvalidInput(f"the attestation {wrong}", self.ledger.name)
+        entry = facts.Attested(
+            slot=self.state.settled,
+            client=signed.client,
+            attested=signed.slot,
+            attestation=signed.attestation,
+            signature=signed.signature,
+        )
+        flaw = self.state.audited[signed.slot].flaw_in_evidence(signed)
+        self._write([entry])
+        return flaw
+
     def _check_between(self) -> None:
         """Proposals are made between slots, one at a time."""
         state = self.state
@@ -181,7 +213,10 @@ class Coordinator:
     def _opened(self, ask: Ask, name: str, body: Mapping[str, Any]) -> list[facts.ClientFact]:
         """What a client says when a slot begins, and its earlier answers that were not taken."""
         reports = self.state.rules.reports != "none"
-        report = guards.read_report(body) if reports else PresenceAnswer()
+        report = guards.read_report(body) if reports else guards.read_presence(body)
+        terms = self.state.rules
+        samples = report.samples if isinstance(report, ReportAnswer) else terms.samples_of(name)
+        guards.check_commitment(report, samples, terms)
         late = read_late(ask, name, body)
         signed = read_signed(ask, name, body, report.body)
         about: dict[str, Any] = {
@@ -190,7 +225,7 @@ class Coordinator:
         }
         if isinstance(report, ReportAnswer):
             return [facts.Report(**about, **dict(report)), *late]
-        return [facts.Presence(**about), *late]
+        return [facts.Presence(**about, **dict(report)), *late]
 
     def _equilibrium(self, ask: Ask) -> dict[str, float]:
         """The equilibrium contribution of each client that is asked for it."""
@@ -262,6 +297,8 @@ class Coordinator:
         entries = [record.fact for record in written]
         kept = self.state.rules.models_kept
         self.ledger.append(entries, stored, slot=slot, keep=kept, seal=self._seal(slot))
+        if self.state.undrawn and (settled := self.ledger.last("settlement")) is not None:
+            draw_slot(self.state, settled.head)
         if model is not None:
             self.model = model
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from fedaccord.ledger.chain import Entry
+from fedaccord.ledger.chain import Entry, Head
 from fedaccord.protocol import facts, notes
+from fedaccord.protocol.auditing import draw_slot
 from fedaccord.protocol.evidence import Proof, SignedStatement, answer_in, question_in
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
@@ -72,6 +73,7 @@ def compare_with_server(
     for last in server:
         try:
             fact = facts.read_fact(last.fact)
+            draw_slot(state, Head(last.number - 1, last.previous))
             state.apply(fact)
         except NONSENSE as error:
             nonsense = f"cannot be compared: {in_brief(error)}"

@@ -17,9 +17,11 @@ fedaccord.protocol.facts.WrongForm: is about a client, and should concern everyo
 
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fedaccord.agreement.punishment import PunishmentName
+from fedaccord.audits.attestation import Attestation
+from fedaccord.audits.verdict import Verdict as AuditVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol import terms as rules
@@ -40,6 +42,7 @@ from fedaccord.protocol.messages import (
     Out,
     Phase,
     Placed,
+    PresenceAnswer,
     RankAnswer,
     ReportAnswer,
     Samples,
@@ -100,12 +103,16 @@ class Said(ClientFact):
     @property
     def said(self) -> dict[str, Any]:
         """The client's own words; what else stands in the entry is the server's."""
-        return {key: getattr(self, key) for key in SAID[self.kind]}
+        words = {key: getattr(self, key) for key in SAID[self.kind]}
+        return {
+            key: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            for key, value in words.items()
+        }
 
 
 SAID = {
-    "report": ("ratio", "samples", "discount_factor", "fees"),
-    "presence": (),
+    "report": ("ratio", "samples", "discount_factor", "fees", "commitment"),
+    "presence": ("commitment",),
     "rank": ("contribution",),
     "stay": ("stays",),
     "answer": ("accepts",),
@@ -150,7 +157,7 @@ class Report(Said, ReportAnswer):
     """Its earlier answers that the server did not take, which follow."""
 
 
-class Presence(Said):
+class Presence(Said, PresenceAnswer):
     """A client is there; what it has is in the terms."""
 
     kind = "presence"
@@ -343,6 +350,25 @@ class Decision(TypedFact, Motion):
     accepted: bool
 
 
+class Audit(ClientFact):
+    """An auditor's verdict on the training of a client in a slot that was drawn."""
+
+    kind = "audit"
+    verdict: AuditVerdict
+    signature: Signature
+
+
+class Attested(ClientFact):
+    """Evidence from elsewhere, which a client attached to its contribution in a slot."""
+
+    kind = "attestation"
+    attested: Count
+    """The slot."""
+    attestation: Attestation
+    signature: Signature
+    """Of the client."""
+
+
 class Seal(TypedFact):
     """The server's signature on its ledger up to the entry before this."""
 
@@ -356,6 +382,7 @@ FORMS: dict[str, type[TypedFact]] = {
         *(Terms, Model, Slot, Report, Presence, Rank, Stay, Clock, Absence, Fault, Late, Seal),
         *(Agreement, Offer, Answer, Basis),
         *(Contribution, Round, Handed, Verdict, Settlement, Told, Proposal, Consent, Decision),
+        *(Audit, Attested),
     )
 }
 """The form of each kind of entry."""

@@ -17,7 +17,9 @@ from math import ceil, inf, isfinite
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic import ValidationError
 
+from fedaccord.audits.commitment import Commitment
 from fedaccord.numbers import FloatArray
 from fedaccord.protocol import facts
 from fedaccord.protocol.envelopes import Ask, Reply
@@ -26,6 +28,7 @@ from fedaccord.protocol.messages import (
     ClockAnswer,
     ConsentAnswer,
     OfferAnswer,
+    PresenceAnswer,
     RankAnswer,
     ReportAnswer,
 )
@@ -135,8 +138,36 @@ def read_report(body: Mapping[str, Any]) -> ReportAnswer:
     delta = number(body, "discount_factor") if told else None
     fees = number(body, "fees") if body.get("fees") is not None else None
     return check_report(
-        ReportAnswer(ratio=ratio, samples=samples, discount_factor=delta, fees=fees)
+        ReportAnswer(
+            ratio=ratio,
+            samples=samples,
+            discount_factor=delta,
+            fees=fees,
+            commitment=_commitment(body),
+        )
     )
+
+
+def read_presence(body: Mapping[str, Any]) -> PresenceAnswer:
+    """That a client is there, and what it commits to."""
+    return PresenceAnswer(commitment=_commitment(body))
+
+
+def _commitment(body: Mapping[str, Any]) -> Commitment | None:
+    given = body.get("commitment")
+    try:
+        return None if given is None else Commitment.model_validate(given)
+    except ValidationError:
+        raise ReplyRefused(Reason.NO_COMMITMENT) from None
+
+
+def check_commitment(answer: PresenceAnswer, samples: int, terms: Terms) -> None:
+    """Check that a client commits to all its samples if training is audited, and only then."""
+    committed = answer.commitment
+    if (committed is not None) != (terms.audits is not None):
+        raise ReplyRefused(Reason.NO_COMMITMENT)
+    if committed is not None and committed.records < samples:
+        raise ReplyRefused(Reason.NO_COMMITMENT)
 
 
 def check_report(report: ReportAnswer) -> ReportAnswer:

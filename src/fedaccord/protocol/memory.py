@@ -1,5 +1,6 @@
 """What a client remembers of suspensions: nobody is out, or back, without a reason."""
 
+from fedaccord.audits.verdict import Standing, Verdict, standing_of
 from fedaccord.protocol import notes
 from fedaccord.protocol.envelopes import Place
 from fedaccord.protocol.messages import AskedReport, Refusal, Suspended
@@ -19,6 +20,7 @@ class SuspensionMemory:
         Slots may have been played without this client, so others may have slipped or returned
         since then. But they return early only with its consent, or by terms that it signed.
         """
+        standing = self._standing(told)
         settled = self._notes.newest_of(notes.Settlement, before=place.slot)
         if settled is None:
             return
@@ -30,15 +32,31 @@ class SuspensionMemory:
             now = told.suspended.get(name)
             if now is None:
                 over = most is not None and missed >= most
-                if not over and not self._let_return(name, one, settled.slot, told):
+                cleared = standing.get((name, one.slipped_in)) in ("passed", "undecided")
+                let_return = cleared or self._let_return(name, one, settled.slot, told)
+                if not over and not let_return:
                     it = "it" if name == self._own_name else name
                     raise Refusal(f"{it} is suspended in slot {place.slot}, as its own copy says")
             elif now.slipped_in == one.slipped_in and not _counts_down(most, now, missed):
                 raise Refusal(f"{name} is suspended for longer or shorter than its own copy says")
         for name, now in told.suspended.items():
             same = name in known and known[name].slipped_in == now.slipped_in
-            if now.slipped_in <= settled.slot and not same:
+            failed = standing.get((name, now.slipped_in)) == "failed"
+            if now.slipped_in <= settled.slot and not same and not failed:
                 raise Refusal(f"{name} is suspended for a slip that its own copy does not have")
+
+    def _standing(self, told: AskedReport) -> dict[tuple[str, int], Standing]:
+        """What stands of the auditors' verdicts, by client and slot; each must be signed."""
+        found: dict[tuple[str, int], list[Verdict]] = {}
+        for signed in told.verdicts or ():
+            verdict, rules = signed.verdict, self._terms.audits
+            if rules is None or not signed.is_signed(self._terms.name, rules):
+                raise Refusal("the server shows a verdict that no auditor of the terms signed")
+            place = found.setdefault((verdict.client, verdict.slot), [])
+            if any(one.auditor == verdict.auditor for one in place):
+                raise Refusal("the server shows two verdicts of one auditor on the same audit")
+            place.append(verdict)
+        return {place: standing_of(verdicts) for place, verdicts in found.items()}
 
     def _let_return(self, name: str, out: Suspended, since: int, told: AskedReport) -> bool:
         """Whether a suspension was ended early: its own by the others, another's by all."""

@@ -24,6 +24,8 @@ from pydantic import (
 )
 
 from fedaccord.agreement.punishment import PunishmentName
+from fedaccord.audits.commitment import Commitment
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_SAMPLES, Count
 from fedaccord.protocol.standing import Standing
@@ -173,6 +175,8 @@ class AskedReport(Content):
     """Who takes no part in this slot."""
     returned: list[str]
     """Whose suspension was ended early, after the last slot."""
+    verdicts: list[SignedVerdict] | None = None
+    """Auditors' verdicts that are still open, from which suspensions may follow, or their end."""
 
 
 class AskedRank(Placed):
@@ -287,7 +291,14 @@ Asked: TypeAlias = (
 # --- What a client answers -----------------------------------------------------------------
 
 
-class ReportAnswer(Content):
+class PresenceAnswer(Content):
+    """(1) That it is there, if nobody reports anything."""
+
+    commitment: Commitment | None = None
+    """To its records and its code, if the terms say that training is audited."""
+
+
+class ReportAnswer(PresenceAnswer):
     """(1) The client's ratio rho/E, its samples, and its discount factor if it reveals it."""
 
     ratio: float
@@ -301,10 +312,6 @@ class RankAnswer(Content):
     """(2) Its equilibrium contribution."""
 
     contribution: Amount
-
-
-class PresenceAnswer(Content):
-    """(1) That it is there, if nobody reports anything."""
 
 
 class ClockAnswer(Content):

@@ -33,6 +33,7 @@ from fedaccord.protocol.messages import (
     ConsentAnswer,
     Digest,
     OfferAnswer,
+    PresenceAnswer,
     ReportAnswer,
     Samples,
     ShownHead,
@@ -55,7 +56,7 @@ class Note(ClientFact):
         return Head(*self.ledger)
 
 
-class Presence(Note, AskedReport):
+class Presence(Note, AskedReport, PresenceAnswer):
     """What the client was told when it said that it is there, and the terms that it follows."""
 
     kind = "presence"

@@ -1,10 +1,9 @@
-"""A model's parameters as plain arrays: their digest, their bytes, their average."""
+"""A model's parameters as they are sent and stored: their bytes, their form, their average."""
 
-import hashlib
 import io
 from collections.abc import Iterable, Mapping
-from math import prod, sqrt
-from typing import Any, TypeAlias
+from math import prod
+from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -12,29 +11,19 @@ import numpy.typing as npt
 
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol.reasons import Reason
+from fedaccord.training.arrays import Arrays, check_names, digest, distance
 
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-"""Parameters by name."""
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Refuse NUL in a parameter's name: it separates fields in a digest, and ends names in a .npz.
-
-    Otherwise two different models could have the same digest.
-    """
-    for name in names:
-        if "\0" in name:
-            raise FedaccordError(f"a parameter is called {name!r}, which has a NUL in it")
-
-
-def digest(arrays: Arrays) -> str:
-    """SHA-256 of names, types, shapes and values."""
-    check_names(arrays)
-    found = hashlib.sha256()
-    for name, array in arrays.items():
-        found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+__all__ = [
+    "Arrays",
+    "array_from_bytes",
+    "average",
+    "check_names",
+    "digest",
+    "distance",
+    "from_bytes",
+    "to_bytes",
+    "unlike",
+]
 
 
 def to_bytes(arrays: Arrays) -> bytes:
@@ -103,16 +92,6 @@ def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None
         if not np.isfinite(array).all():
             return Reason.NOT_FINITE_PARAMETERS.format(name=name)
     return None
-
-
-def distance(one: Arrays, other: Arrays) -> float:
-    """The Euclidean norm of the difference of two models; infinite if too large for a float."""
-    with np.errstate(over="ignore"):
-        squares = [
-            float(np.sum(np.square(np.subtract(array, other[name], dtype=np.float64))))
-            for name, array in one.items()
-        ]
-    return sqrt(sum(squares))
 
 
 def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol import notes
 from fedaccord.protocol.acceptance import accepts_offer, accepts_posted, follows_terms
@@ -61,6 +62,18 @@ Look = Callable[[], object]
 """Checks that everything that a slot needs is there; an error says what is not."""
 
 
+class AuditedTraining(Protocol):
+    """How a client commits and trains where the terms say that training is audited."""
+
+    def commit(self) -> Commitment:
+        """What binds it for a slot: its records and its code."""
+        ...
+
+    def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
+        """The parameters after its part of a round, in which nothing is its own choice."""
+        ...
+
+
 class Participant:
     """A client that answers."""
 
@@ -73,11 +86,13 @@ class Participant:
         *,
         look: Look | None = None,
         key: Key | None = None,
+        audited: AuditedTraining | None = None,
     ) -> None:
         """`copy` is where it keeps its notes, `train` does the training.
 
         `look` is called before each report: a client that could not train does not report, either.
-        `key` is its private key, if the terms have keys.
+        `key` is its private key, if the terms have keys; `audited` is for terms with
+        audits, and then trains instead of `train`.
         """
         self.private = private
         self.terms = terms
@@ -85,6 +100,7 @@ class Participant:
         self._notes = notes.Copy(copy)
         self._train = train
         self._look = look
+        self._audited = audited
         signer = _signer(private.name, terms, key)
         self._statements = signer and OwnStatements(private.name, signer, self._notes)
 
@@ -196,14 +212,22 @@ class Participant:
         if self.terms.reports == "none":
             if (public := self.terms.samples_of(private.name)) > private.samples:
                 raise Refusal(f"it has {private.samples} samples, and {public} by the terms")
-            return PresenceAnswer()
+            return PresenceAnswer(commitment=self._committed())
         saved = (private.communication_cost + self.terms.server_fee) / private.cost_per_sample
         return ReportAnswer(
             ratio=private.ratio,
             samples=private.samples,
             discount_factor=private.discount_factor if private.tells_discount_factor else None,
             fees=saved if self.terms.fees_saved else None,
+            commitment=self._committed(),
         )
+
+    def _committed(self) -> Commitment | None:
+        if self.terms.audits is None:
+            return None
+        if self._audited is None:
+            raise Refusal("by the terms training is audited, and this client is not set up for it")
+        return self._audited.commit()
 
     def _rank(self, place: Place, rank: AskedRank) -> RankAnswer:
         """(2) Its own equilibrium contribution (Algorithm 1, lines 4-11)."""
@@ -266,8 +290,7 @@ class Participant:
             raise Refusal(f"this takes {amount} samples, and it has {self.private.samples} now")
         answer, trained = TrainingAnswer(samples=amount), None
         if amount > 0:
-            done = self._done(place)
-            trained = self._train(place.slot, place.turn, amount, parameters, first=done)
+            trained = self._trained_on(place, amount, parameters)
         update = None if trained is None else digest(trained)
         if known is None:
             norm = 0.0 if trained is None else distance(trained, parameters)
@@ -277,6 +300,26 @@ class Participant:
         elif known.update != update:  # another model would be a second look at its data
             raise Refusal("its training does not come out as it did when it was asked before")
         return answer, trained
+
+    def _trained_on(self, place: Place, amount: int, parameters: Arrays) -> Arrays:
+        """Its update; where training is audited, everything random in it follows from the ledger.
+
+        That is from the end of the ledger when the first round of the slot was asked for.
+        """
+        done = self._done(place)
+        if self.terms.audits is None or self._audited is None:
+            return self._train(place.slot, place.turn, amount, parameters, first=done)
+        earlier = next(iter(self._notes.all(notes.Contribution, place.slot)), None)
+        inputs = RoundInputs(
+            client=self.private.name,
+            position=self.terms.clients.index(self.private.name),
+            slot=place.slot,
+            turn=place.turn,
+            head=(place if earlier is None else earlier).head.digest,
+            first=done,
+            amount=amount,
+        )
+        return self._audited.train(inputs, parameters)
 
     def _trained(
         self, place: Place, asked: AskedTraining | AskedEquilibrium

@@ -97,7 +97,12 @@ def _in_slot(state: State, slot: Slot, terms: Terms) -> tuple[Stage, int, Conten
     if slot.settled:
         return "settle", 0, _settlements(state, slot, terms)
     if not reports_in(slot, terms):
-        report = AskedReport(phase=slot.phase, suspended=slot.out, returned=slot.returned)
+        report = AskedReport(
+            phase=slot.phase,
+            suspended=slot.out,
+            returned=slot.returned,
+            verdicts=slot.verdicts or None,
+        )
         return "report", 0, Contents(active(slot, terms), lambda _: report)
     if not ranks_in(slot, terms):
         return "rank", 0, _ranks(slot, terms)

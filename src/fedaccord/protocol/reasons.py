@@ -56,6 +56,7 @@ class Reason(StrEnum):
     NOT_FINITE = "{field} is not finite"
     OUT_OF_RANGE = "{field} is not from {least} to {most}"
     NO_SAMPLES = "samples is 0"
+    NO_COMMITMENT = "has no commitment to its records as the terms say"
     OTHER_EQUILIBRIUM = "contribution is not the equilibrium contribution"
     NOT_A_BOOL = "{field} is neither true nor false"
 

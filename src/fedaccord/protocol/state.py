@@ -5,8 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedaccord.audits.commitment import Commitment
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol import facts
+from fedaccord.protocol.audited_slot import AuditedSlot
 from fedaccord.protocol.messages import BasisName, Out, Phase, Suspended
 from fedaccord.protocol.roster import Roster
 from fedaccord.protocol.terms import Terms
@@ -62,6 +65,12 @@ class Slot:
     """The least that each client trained on in any round in which it was present, by tier."""
     missed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """How many rounds each client was absent."""
+    trained: dict[str, dict[int, facts.Contribution]] = field(default_factory=dict)
+    """Where training is audited: what each client did in each round."""
+    committed: dict[str, Commitment] = field(default_factory=dict)
+    """And what it committed to."""
+    verdicts: list[SignedVerdict] = field(default_factory=list)
+    """Auditors' verdicts that were known when it began, on slots whose audits are open."""
     settled: bool = False
     told: bool = False
 
@@ -130,6 +139,10 @@ class State:
         """How many proposals there were since the last slot."""
         self.accepted = False
         """Whether the last of them was accepted."""
+        self.undrawn = False
+        """Whether the latest settlement draws audits that are not known yet."""
+        self.audited: dict[int, AuditedSlot] = {}
+        """The slots whose audits are open, or for which somebody is still suspended."""
 
     def apply(self, fact: facts.TypedFact) -> None:
         """Take note of one more fact."""
@@ -205,17 +218,25 @@ def _slot(state: State, fact: facts.Slot) -> None:
             out[name] = one.model_copy(update={"slots_left": left})
     state.phase, state.slots_left = state.next_phase
     named = [name for name in terms.clients if name in returned]
-    state.slot = Slot(fact.slot, state.phase, out, named)
+    verdicts = [one for slot in state.audited.values() for one in slot.verdicts]
+    state.slot = Slot(fact.slot, state.phase, out, named, verdicts=verdicts)
     state.out, state.returned, state.untried = dict(out), [], False
 
 
 def _report(state: State, fact: facts.Report) -> None:
     state.current.reports[fact.client] = fact
     state.current.here[fact.client] = fact.samples
+    _commitment(state, fact)
 
 
 def _presence(state: State, fact: facts.Presence) -> None:
     state.current.here[fact.client] = state.rules.samples_of(fact.client)
+    _commitment(state, fact)
+
+
+def _commitment(state: State, fact: facts.Report | facts.Presence) -> None:
+    if fact.commitment is not None:
+        state.current.committed[fact.client] = fact.commitment
 
 
 def _rank(state: State, fact: facts.Rank) -> None:
@@ -277,6 +298,8 @@ def _contribution(state: State, fact: facts.Contribution) -> None:
     slot, tier = state.current, (fact.turn - 1) // state.rules.rounds
     least = slot.least.setdefault(fact.client, {})
     least[tier] = min(fact.samples, least.get(tier, fact.samples))
+    if state.rules.audits is not None:
+        slot.trained.setdefault(fact.client, {})[fact.turn] = fact
     slot.in_round = True
 
 
@@ -301,6 +324,57 @@ def _settlement(state: State, fact: facts.Settlement) -> None:
     state.phase = fact.phase
     state.slots_left = fact.slots_left
     state.out = dict(fact.suspended)
+    state.undrawn = state.rules.audits is not None
+    state.audited = {
+        number: slot
+        for number, slot in state.audited.items()
+        if _audits_open(slot, fact.slot) or any(s.slipped_in == number for s in state.out.values())
+    }
+
+
+def _audits_open(slot: AuditedSlot, settled: int) -> bool:
+    """Whether verdicts on a slot still count, when so many slots are settled."""
+    rules = slot.terms.audits
+    return rules is not None and settled - slot.number < rules.due
+
+
+def _audit(state: State, fact: facts.Audit) -> None:
+    """A failed or refused audit is a slip; a verdict that no longer stands ends what followed."""
+    verdict = fact.verdict
+    slot, client = state.audited[verdict.slot], verdict.client
+    slot.verdicts.append(SignedVerdict(verdict=verdict, signature=fact.signature))
+    failed = slot.standing(client) == "failed"
+    if failed and client not in slot.punished:
+        _punish(state, slot, client)
+    elif not failed and client in slot.punished:
+        _forgive(state, slot, client)
+
+
+def _attestation(state: State, fact: facts.Attested) -> None:
+    state.audited[fact.attested].attested.add((fact.client, fact.attestation.digest))
+
+
+def _punish(state: State, slot: AuditedSlot, client: str) -> None:
+    """As after any slip, from the next slot on; whoever is punished already is not twice."""
+    rules = state.rules
+    if rules.punishment == "suspension" and client not in state.out:
+        state.out[client] = Suspended(slipped_in=slot.number, slots_left=rules.punishment_slots)
+    elif rules.punishment == "reversion" and state.phase == "cooperating":
+        state.phase, state.slots_left = "punishing", rules.punishment_slots
+    else:
+        return
+    slot.punished.add(client)
+
+
+def _forgive(state: State, slot: AuditedSlot, client: str) -> None:
+    """Only what followed from the verdicts ends; under reversion others' slips may remain."""
+    slot.punished.remove(client)
+    out = state.out.get(client)
+    if out is not None and out.slipped_in == slot.number:
+        del state.out[client]
+        state.returned.append(client)
+    elif state.phase == "punishing" and not any(s.punished for s in state.audited.values()):
+        state.phase, state.slots_left = "cooperating", 0
 
 
 def _told(state: State, _: facts.Told) -> None:
@@ -363,4 +437,6 @@ _NOTE: dict[type[facts.TypedFact], Callable[[State, Any], None]] = {
     facts.Proposal: _proposal,
     facts.Consent: _consent,
     facts.Decision: _decision,
+    facts.Audit: _audit,
+    facts.Attested: _attestation,
 }

@@ -27,6 +27,7 @@ from fedaccord.agreement.punishment import (
     Reversion,
     Suspension,
 )
+from fedaccord.audits.settings import AuditTerms
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
 from fedaccord.game.law import Law
@@ -169,6 +170,8 @@ class Terms(BaseModel):
     """Without reports: what everyone knows of each client."""
     keys: Keys | None = None
     """Everybody's public key. If they are left out, nobody signs anything."""
+    audits: AuditTerms | None = None
+    """How training is audited. If it is left out, it is not."""
 
     @model_validator(mode="before")
     @classmethod
@@ -192,7 +195,13 @@ class Terms(BaseModel):
     def _consistent(self) -> Self:
         if any(not name.strip() or not name.isprintable() for name in self.clients):
             raise _refused("clients", "a name must be printable and not empty")
-        for field in ("law", "public", "clock_steps", "keys"):  # there is one way to leave them out
+        for field in (
+            "law",
+            "public",
+            "clock_steps",
+            "keys",
+            "audits",
+        ):  # there is one way to leave them out
             if getattr(self, field) is None and field in self.model_fields_set:
                 what = "a whole number" if field == "clock_steps" else "a table"
                 raise _refused(field, f"must be {what}, got None")
@@ -203,6 +212,8 @@ class Terms(BaseModel):
             raise _refused("quorum", too_many)
         if self.keys is not None and self.keys.clients.keys() != set(self.clients):
             raise _refused("keys.clients", "must have a key for each client, and for nobody else")
+        if self.audits is not None and not self.audits.named <= set(self.clients):
+            raise _refused("audits.probability", "names somebody who is not a client")
         for field in ("model_keeps", "fees_saved"):
             if getattr(self, field) and self.punishment == "reversion":
                 raise _refused(field, "is for suspension, but the punishment is reversion")
@@ -336,7 +347,12 @@ class Terms(BaseModel):
         return hashlib.sha256(rules.encode()).hexdigest()
 
 
-_LEFT_OUT = {"reports": "ratio", "clock_steps": None, "law": None, "public": None, "keys": None}
+_TABLES = ("clock_steps", "law", "public", "keys", "audits")
+"""Fields that are None if they are left out."""
+_LEFT_OUT = {
+    "reports": "ratio",
+    **dict.fromkeys(_TABLES),
+}
 """Fields that are not written if they have this value."""
 
 

@@ -14,6 +14,7 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Chain, Checkpoint, Entry, Fact, Head
 from fedaccord.ledger.lines import Reading
 from fedaccord.protocol import evidence, facts, notes
+from fedaccord.protocol.auditing import draw_slot
 from fedaccord.protocol.copies import (
     EMPTY,
     Compared,
@@ -130,6 +131,7 @@ class _Server:
 
     def look_at(self, before: Head, fact: Fact) -> str | None:
         record, number = facts.read_fact(fact), before.number + 1
+        draw_slot(self.verifier.state, before)
         if number < self._believed:
             self.verifier.state.apply(record)
         elif (problem := self.verifier.look_at(record, before)) is not None:

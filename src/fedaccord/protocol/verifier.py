@@ -7,16 +7,25 @@ question, from a client that was asked, once; and all answers to a question are 
 from math import isclose
 from typing import Any
 
+from fedaccord.audits.attestation import SignedAttestation
+from fedaccord.audits.verdict import SignedVerdict
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import START, Head
 from fedaccord.protocol import facts
+from fedaccord.protocol.auditing import wrong_evidence, wrong_submission
 from fedaccord.protocol.conclusions import (
     Facts,
     due,
     equilibrium_of,
     find_offers,
 )
-from fedaccord.protocol.guards import Length, check_equilibrium, check_report, largest_norms
+from fedaccord.protocol.guards import (
+    Length,
+    check_commitment,
+    check_equilibrium,
+    check_report,
+    largest_norms,
+)
 from fedaccord.protocol.messages import LONGEST_REASON, Asked, AskedRank, Stage, part
 from fedaccord.protocol.notes import STAGE_OF
 from fedaccord.protocol.offers import flaw_in
@@ -257,6 +266,8 @@ class Verifier:
                 return self._round(fact)
             case facts.Proposal():
                 return self._proposed(fact)
+            case facts.Audit() | facts.Attested():
+                return self._audited(fact)
         return "follows from nothing"
 
     def _remark(self, fact: facts.Fault) -> str | None:
@@ -310,6 +321,37 @@ class Verifier:
         if state.earlier_models().get(fact.to_slot) != fact.model:
             return "is not about the model of an earlier slot that is kept"
         return None
+
+    def _audited(self, fact: facts.Audit | facts.Attested) -> str | None:
+        """What is wrong with an auditor's verdict, or with evidence that a client attached."""
+        state = self.state
+        if not state.between_slots or state.pending is not None or fact.slot != state.settled:
+            return "comes when nothing could be submitted"
+        if isinstance(fact, facts.Attested):
+            return self._attested(fact)
+        if fact.client != fact.verdict.client:
+            return "is about another client than its verdict"
+        return wrong_submission(
+            state, SignedVerdict(verdict=fact.verdict, signature=fact.signature)
+        )
+
+    def _attested(self, fact: facts.Attested) -> str | None:
+        """Evidence is attached by its client; whether it holds is for its own verifier to say."""
+        signed = SignedAttestation(
+            client=fact.client,
+            slot=fact.attested,
+            attestation=fact.attestation,
+            signature=fact.signature,
+        )
+        wrong = wrong_evidence(self.state, signed)
+        if wrong is None:
+            flaw = self.state.audited[fact.attested].flaw_in_evidence(signed)
+            if flaw is not None:
+                self.signatures.undecided.append(
+                    f"entry {self.before.number + 1} has evidence of {fact.client} in slot "
+                    f"{fact.attested} that proves nothing here: {flaw}"
+                )
+        return wrong
 
     def _opened(self, fact: facts.Slot) -> str | None:
         state = self.state
@@ -392,6 +434,13 @@ class Verifier:
                     return "is not what the terms ask a client for when a slot begins"
                 if isinstance(fact, facts.Report):
                     check_report(fact)
+                terms = self.state.rules
+                samples = (
+                    fact.samples
+                    if isinstance(fact, facts.Report)
+                    else terms.samples_of(fact.client)
+                )
+                check_commitment(fact, samples, terms)
             case facts.Rank():
                 report, place = slot.reports[fact.client], part(AskedRank, contents[fact.client])
                 law = self.state.rules.law_of_loss

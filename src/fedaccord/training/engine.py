@@ -5,11 +5,11 @@ samples that it contributes, and the server averages: w = sum of x_n / X times c
 `PlainEngine` does just that, in a loop; the other engines are tested against it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -86,6 +86,8 @@ class TrainingPlan:
     """The round to begin with; earlier ones have been run already."""
     names: Sequence[str] = ()
     """The clients' names, for messages."""
+    steps: int | None = None
+    """How many steps of each round a client takes; None: all of them."""
 
     def __post_init__(self) -> None:
         """Reject a slot without rounds or without samples."""
@@ -137,13 +139,13 @@ class TrainingPlan:
     def batches(self, client: int, turn: int) -> list[Indices]:
         """The mini-batches of a client in a round, epoch after epoch, the same for any engine."""
         if not isinstance(self.local, LocalEpochs):
-            return [self.shares[client]]
+            return [self.shares[client]][: self.steps]
         size = self.local.batch
         return [
             order[n : n + size]
             for order in self.orders(client, turn)
             for n in range(0, len(order), size)
-        ]
+        ][: self.steps]
 
     @contextmanager
     def seeded(self, client: int, turn: int) -> Iterator[None]:
@@ -177,6 +179,9 @@ class Engine(Protocol):
         ...
 
 
+AfterStep: TypeAlias = Callable[[Parameters], None]
+
+
 class PlainEngine:
     """FedAvg as a textbook has it: one client after another, one batch after another.
 
@@ -184,6 +189,10 @@ class PlainEngine:
     """
 
     name = "plain"
+
+    def __init__(self, after_step: AfterStep | None = None) -> None:
+        """`after_step` is shown the parameters that a client has after each of its steps."""
+        self._after_step = after_step
 
     def rounds(self, plan: TrainingPlan, parameters: Parameters) -> Iterator[Parameters]:
         """The global parameters after each round."""
@@ -216,6 +225,8 @@ class PlainEngine:
             with torch.no_grad():
                 for value, gradient in zip(local.values(), gradients, strict=True):
                     value.sub_(gradient, alpha=plan.local.rate)
+            if self._after_step is not None:
+                self._after_step(local)
         if not all(bool(value.isfinite().all()) for value in local.values()):
             raise plan.failed(client, turn)
         return {name: value.detach() for name, value in local.items()}

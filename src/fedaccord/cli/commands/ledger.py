@@ -13,6 +13,7 @@ from fedaccord.checks import check_installed, normalised
 from fedaccord.cli.console import counting, escaped, json_for_people, working
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
+from fedaccord.cli.server_keys import KeyOption, server_key
 from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fedaccord.ledger.lines import Reading
     from fedaccord.protocol.coordinator import Coordinator
     from fedaccord.protocol.evidence import Proof
-    from fedaccord.signing.keys import Key
 
 
 ledger = typer.Typer(
@@ -349,26 +349,6 @@ def _shown(place: str) -> str:
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", help="Why, in one line that is recorded.")
 ]
-KeyOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        show_default=False,
-        help="The server's private key, if the ledger is signed (default: keys/signing.key beside "
-        "the ledger).",
-    ),
-]
-
-
-def _server_key(place: str, key: Path | None) -> "Key | None":
-    """The key with which the server signs what is added to its ledger."""
-    from fedaccord.signing.keys import load_key
-
-    usual = Path(place).parent / "keys" / "signing.key"
-    if key is None and ("://" in place or not usual.is_file()):
-        return None
-    return load_key(key or usual)
 
 
 @ledger.command()
@@ -422,7 +402,7 @@ def _propose(place: str, key: Path | None, propose: "Callable[[Coordinator], Non
 
     read_ledger(place).close()  # a proposal does not create a ledger
     with open_ledger(place) as opened:
-        server = Coordinator(None, opened, key=_server_key(place, key))
+        server = Coordinator(None, opened, key=server_key(place, key))
         propose(server)
     pending = server.state.pending
     if pending is None:

@@ -1,0 +1,98 @@
+"""A member whose training is audited: it commits, trains by the ledger's seeds, keeps a trace."""
+
+import hmac
+import secrets
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fedaccord.atomic import write_whole
+from fedaccord.audits.commitment import Commitment, RoundInputs, commit
+from fedaccord.audits.merkle import SECRET_SIZE
+from fedaccord.audits.records import Records
+from fedaccord.audits.replay import StepDigests, train_round
+from fedaccord.audits.software import software_of
+from fedaccord.audits.trace import Trace, TracedRound
+from fedaccord.errors import InvalidInput
+from fedaccord.flower.local import local_steps
+from fedaccord.protocol.parameters import Arrays, digest
+from fedaccord.protocol.terms import Terms
+from fedaccord.training.task import Model
+
+SECRET = "secret"
+"""The file from which the salts are derived."""
+COMMITTED = "commitment.json"
+"""The latest commitment: building the tree takes longer than finding that nothing changed."""
+TRACE = "trace"
+
+
+class _Committed(BaseModel):
+    """The latest commitment, and the keyed digest of all records that it is to."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    content: str
+    commitment: Commitment
+
+
+def _read_committed(path: Path) -> _Committed | None:
+    try:
+        return _Committed.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+class AuditedMember:
+    """Commits and trains for one client; its folder has the secret and the trace."""
+
+    def __init__(self, model: Model, terms: Terms, folder: Path) -> None:
+        """`model` is on the client's own data, in the order of its file."""
+        self.model, self.terms, self.folder = model, terms, folder
+
+    @property
+    def records(self) -> Records:
+        """What it commits to: everything that it could train on."""
+        return Records(self.model.dataset.inputs, self.model.dataset.labels)
+
+    @property
+    def secret(self) -> bytes:
+        """Made when it first commits. Whoever has it can guess records from opened paths."""
+        path = self.folder / SECRET
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(path, secrets.token_bytes(SECRET_SIZE), private=True)
+        found = path.read_bytes()
+        if len(found) != SECRET_SIZE:
+            raise InvalidInput(f"must have {SECRET_SIZE} bytes, has {len(found)}", str(path))
+        return found
+
+    @property
+    def trace(self) -> Trace:
+        """Its rounds, for as long as an audit of them may come."""
+        due = 1 if self.terms.audits is None else self.terms.audits.due
+        return Trace(self.folder / TRACE, slots=due + 1)
+
+    def commit(self) -> Commitment:
+        """To all records and to the code; the tree is built again only if a record changed."""
+        code, path = software_of(self.model.task).digest, self.folder / COMMITTED
+        content = hmac.digest(self.secret, self.records.rows.tobytes(), "sha256").hex()
+        known = _read_committed(path)
+        if known is not None and known.content == content:
+            return known.commitment.model_copy(update={"code": code})
+        made = commit(self.records, self.secret, code)
+        write_whole(path, _Committed(content=content, commitment=made).model_dump_json().encode())
+        return made
+
+    def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
+        """A round, of which the trace keeps the inputs and the result."""
+        wanted = self.terms.audits is not None and self.terms.audits.steps
+        steps = StepDigests() if wanted else None
+        update = train_round(self.model, local_steps(self.terms), inputs, parameters, steps)
+        traced = TracedRound(
+            **inputs.model_dump(),
+            model=digest(parameters),
+            update=digest(update),
+            steps=() if steps is None else tuple(steps.found),
+            software=software_of(self.model.task),
+        )
+        self.trace.keep(traced, parameters, update)
+        return update
