@@ -24,6 +24,7 @@ MODULES = (
     "tests.protocol.test_signed",
     "tests.protocol.test_late",
     "tests.protocol.test_evidence",
+    "tests.protocol.test_trusted",
     "tests.protocol.test_rollback",
     "tests.protocol.test_suspension",
     "tests.protocol.test_waivers",

@@ -104,17 +104,17 @@ def extend(head: Head, facts: Iterable[Fact], at: str) -> Iterator[Entry]:
 class Chain:
     """Follows a chain entry by entry, and collects what is wrong with it."""
 
-    def __init__(self) -> None:
-        """Before the first entry."""
-        self.head = START
-        self.length = 0
-        self.slots = 0
+    def __init__(self, head: Head = START, at: str = "", slots: int = 0) -> None:
+        """Before the first entry, or where an earlier look at the same chain ended."""
+        self.head = head
+        self.length = head.number
+        self.slots = slots
         """The highest slot of any entry."""
         self.gaps = 0
         """How often entries are missing."""
         self._breaks: list[str] = []
         self._further = 0
-        self._at = ""
+        self._at = at
 
     def follow(self, entry: Entry) -> Fact | None:
         """The fact in one more entry, if it is one; what is wrong with it becomes a problem."""
@@ -139,6 +139,11 @@ class Chain:
             self._check_time(entry)
         self.head, self.slots = entry.head, max(self.slots, entry.slot)
         return Fact(entry.kind, entry.slot, entry.client, body)
+
+    @property
+    def at(self) -> str:
+        """The time of the last entry."""
+        return self._at
 
     @property
     def whole(self) -> bool:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from fedaccord.errors import InvalidInput
@@ -25,6 +26,8 @@ class Reading:
     """What is wrong with the database."""
     length: Callable[[], int]
     """About how many entries there are, to show progress."""
+    entries_from: Callable[[int], Iterator[Entry]]
+    """The same as `entries`, from the one with this number on."""
 
 
 @contextmanager
@@ -32,7 +35,13 @@ def read(place: str) -> Iterator[Reading]:
     """The ledger in a database, by its path or URL, or in a file of lines."""
     if place.endswith(SUFFIX):
         path = Path(place)
-        yield Reading(lambda: from_lines(path), None, list, lambda: _lines_in(path))
+        yield Reading(
+            lambda: from_lines(path),
+            None,
+            list,
+            lambda: _lines_in(path),
+            lambda first: from_lines(path, first),
+        )
         return
     with read_ledger(place) as ledger:
         yield _now(ledger)
@@ -43,7 +52,13 @@ def _now(ledger: Ledger) -> Reading:
     models = ledger.checkpoints()
     if models:  # one that came after the last entry brought entries with it
         end = max(end, models[-1].number)
-    return Reading(lambda: ledger.entries(last=end), models, ledger.damage, lambda: end)
+    return Reading(
+        lambda: ledger.entries(last=end),
+        models,
+        ledger.damage,
+        lambda: end,
+        lambda first: ledger.entries(first=first, last=end),
+    )
 
 
 def _lines_in(path: Path) -> int:
@@ -83,11 +98,11 @@ def to_lines(entries: Iterable[Entry]) -> Iterator[str]:
     return map(to_line, entries)
 
 
-def from_lines(path: Path) -> Iterator[Entry]:
-    """The entries in a file of lines."""
+def from_lines(path: Path, first: int = 1) -> Iterator[Entry]:
+    """The entries in a file of lines, from the line `first` on."""
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(islice(file, first - 1, None), start=first):
                 yield _from_line(line.removesuffix("\n"), number, path)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot be read: {error}", str(path)) from None

@@ -104,13 +104,17 @@ class Ledger:
         slot: int | None = None,
         client: str | None = None,
         kind: str | None = None,
+        first: int | None = None,
         last: int | None = None,
     ) -> Iterator[Entry]:
         """The entries in order: all, or those about one slot or one client, or of one kind.
 
-        With `last`, none with a higher number. Only a few are in memory at a time.
+        With `first` and `last`, none with a lower or a higher number. Only a few are in memory at a
+        time.
         """
         query = select(ENTRIES).order_by(ENTRIES.c.number)
+        if first is not None:
+            query = query.where(ENTRIES.c.number >= first)
         if last is not None:
             query = query.where(ENTRIES.c.number <= last)
         given = {"slot": slot, "client": client, "kind": kind}

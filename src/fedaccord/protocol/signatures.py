@@ -26,7 +26,7 @@ SERVER = None
 
 
 _CLAIMS = {"absence": "absence", "fault": "rejection"}
-_REMEMBERED = 100_000
+_REMEMBERED = 10_000
 """Absences that can still be disputed; a client disputes its latest ones when it is back."""
 
 
@@ -36,6 +36,16 @@ class Latest(NamedTuple):
     statement: Statement
     signature: str
     key: str
+
+
+class SignaturesSoFar(NamedTuple):
+    """What a later verification of the same ledger must know."""
+
+    checked: int
+    missing: int
+    unproved: dict[str, int]
+    absences: list[tuple[tuple[str, int, str, int], int]]
+    """Which absences can still be disputed, and their entries."""
 
 
 @dataclass
@@ -56,6 +66,17 @@ class Signatures:
     _latest: dict[str | None, Latest] = field(default_factory=dict, repr=False)
     _absent: dict[tuple[str, int, str, int], int] = field(default_factory=dict, repr=False)
     """The latest absences: the number of the entry, by client, slot, stage and turn."""
+
+    @property
+    def so_far(self) -> SignaturesSoFar:
+        """What a later verification of the same ledger must know."""
+        absences = list(self._absent.items())
+        return SignaturesSoFar(self.checked, self.missing, dict(self.unproved), absences)
+
+    def go_on(self, before: SignaturesSoFar) -> None:
+        """Begin with what an earlier verification found."""
+        self.checked, self.missing = before.checked, before.missing
+        self.unproved, self._absent = dict(before.unproved), dict(before.absences)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -108,41 +108,40 @@ class Pending:
     absent: set[str] = field(default_factory=set)
 
 
+@dataclass
 class State:
     """All that the server knows."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self.terms: Terms | None = None
-        self.roster: Roster | None = None
-        """Who signs; None: nobody does."""
-        self.received: dict[str, str] = {}
-        """The digest of the last statement of each client that the server has."""
-        self.untried = False
-        """Whether the terms are new, and no slot was begun under them yet."""
-        self.slot: Slot | None = None
-        self.phase: Phase = "cooperating"
-        self.slots_left: int | None = 0
-        """Slots of reversion that remain; None: it never ends."""
-        self.out: Out = {}
-        """Who is suspended in the next slot."""
-        self.returned: list[str] = []
-        """Whose suspension was ended early since the last slot."""
-        self.settled = 0
-        """How many slots are settled."""
-        self.model: str | None = None
-        """The digest of the latest model."""
-        self.models: dict[int, str] = {}
-        """The digests of the models that the latest slots ended with; 0 is the start."""
-        self.pending: Pending | None = None
-        self.proposals = 0
-        """How many proposals there were since the last slot."""
-        self.accepted = False
-        """Whether the last of them was accepted."""
-        self.undrawn = False
-        """Whether the latest settlement draws audits that are not known yet."""
-        self.audited: dict[int, AuditedSlot] = {}
-        """The slots whose audits are open, or for which somebody is still suspended."""
+    terms: Terms | None = None
+    roster: Roster | None = None
+    """Who signs; None: nobody does."""
+    received: dict[str, str] = field(default_factory=dict)
+    """The digest of the last statement of each client that the server has."""
+    untried: bool = False
+    """Whether the terms are new, and no slot was begun under them yet."""
+    slot: Slot | None = None
+    phase: Phase = "cooperating"
+    slots_left: int | None = 0
+    """Slots of reversion that remain; None: it never ends."""
+    out: Out = field(default_factory=dict)
+    """Who is suspended in the next slot."""
+    returned: list[str] = field(default_factory=list)
+    """Whose suspension was ended early since the last slot."""
+    settled: int = 0
+    """How many slots are settled."""
+    model: str | None = None
+    """The digest of the latest model."""
+    models: dict[int, str] = field(default_factory=dict)
+    """The digests of the models that the latest slots ended with; 0 is the start."""
+    pending: Pending | None = None
+    proposals: int = 0
+    """How many proposals there were since the last slot."""
+    accepted: bool = False
+    """Whether the last of them was accepted."""
+    undrawn: bool = False
+    """Whether the latest settlement draws audits that are not known yet."""
+    audited: dict[int, AuditedSlot] = field(default_factory=dict)
+    """The slots whose audits are open, or for which somebody is still suspended."""
 
     def apply(self, fact: facts.TypedFact) -> None:
         """Take note of one more fact."""

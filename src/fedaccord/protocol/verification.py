@@ -26,6 +26,7 @@ from fedaccord.protocol.evidence import Proof
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.signatures import Signatures
 from fedaccord.protocol.state import State
+from fedaccord.protocol.trusted import Trusted
 from fedaccord.protocol.verifier import NONSENSE, Verifier, in_brief
 
 What = Literal["the server's ledger", "a client's copy", "part of a ledger", "an empty ledger"]
@@ -39,6 +40,8 @@ class Findings:
     problems: list[str]
     """What is wrong, in words; none if everything follows."""
     signatures: Signatures
+    state: State | None = None
+    """What a server knows at the end; None: it is not a server's ledger."""
 
 
 def wrong_in(entries: Iterable[Entry]) -> list[str]:
@@ -51,10 +54,32 @@ def look_over(
     models: Sequence[Checkpoint] | None = None,
     *,
     every_signature: bool = False,
+    since: Trusted | None = None,
 ) -> Findings:
-    """Work out again what a server's ledger says, and check the models stored with it if given."""
+    """Work out again what a server's ledger says, and check the models stored with it if given.
+
+    `since` an earlier verification, `entries` begin with the one that it ended with.
+    """
     verifier = Verifier(every_signature=every_signature)
-    return _go_through(entries, _Server(models, believed=0, verifier=verifier))
+    if since is None:
+        return _go_through(entries, _Server(models, believed=0, verifier=verifier))
+    verifier.go_on(since.state, since.signatures)
+    rest = iter(entries)
+    first, chain = next(rest, None), Chain(since.head, since.at, since.slots)
+    server = _Server(models, believed=0, verifier=verifier, known=since.head.number)
+    if first is None or (first.number, first.digest) != since.head:
+        problem = f"entry {since.head.number} is not the one that was verified before"
+        return Findings(chain, [problem], verifier.signatures)
+    return _go_through(rest, server, chain)
+
+
+def trusted_end(findings: Findings) -> Trusted | None:
+    """What the next verification may believe; None in the middle of a slot."""
+    state = findings.state
+    if state is None or findings.problems or not state.between_slots or state.pending is not None:
+        return None
+    chain = findings.chain
+    return Trusted(chain.head, chain.at, chain.slots, state, findings.signatures.so_far)
 
 
 def look_over_end(
@@ -64,8 +89,9 @@ def look_over_end(
 
     Entries before the number `last_slot` are read, but not recomputed.
     """
-    server = _Server(models, believed=last_slot, verifier=Verifier())
-    return _go_through(entries, server), server.verifier.state
+    verifier = Verifier()
+    server = _Server(models, believed=last_slot, verifier=verifier)
+    return _go_through(entries, server), verifier.state
 
 
 def look_over_copy(entries: Iterable[Entry]) -> Findings:
@@ -75,6 +101,7 @@ def look_over_copy(entries: Iterable[Entry]) -> Findings:
 
 class _Reader(Protocol):
     signatures: Signatures
+    state: State | None
 
     def look_at(self, before: Head, fact: Fact) -> str | None:
         """What is wrong with the fact that follows this end of the chain, if anything."""
@@ -85,9 +112,9 @@ class _Reader(Protocol):
         ...
 
 
-def _go_through(entries: Iterable[Entry], reader: _Reader) -> Findings:
+def _go_through(entries: Iterable[Entry], reader: _Reader, chain: Chain | None = None) -> Findings:
     """Follow the chain to its end, and read what is in it for as long as it makes sense."""
-    chain, wrong = Chain(), None
+    chain, wrong = chain or Chain(), None
     for entry in entries:
         before, fact = chain.head, chain.follow(entry)
         if fact is not None and wrong is None and chain.whole:
@@ -97,7 +124,7 @@ def _go_through(entries: Iterable[Entry], reader: _Reader) -> Findings:
     if chain.whole and wrong is None:
         wrong = reader.end()
     problems = chain.problems or ([] if wrong is None else [wrong])
-    return Findings(chain, problems, reader.signatures)
+    return Findings(chain, problems, reader.signatures, reader.state)
 
 
 def _wrong(reader: _Reader, before: Head, fact: Fact) -> str | None:
@@ -115,9 +142,14 @@ class _Server:
     """Reads a server's ledger, and looks for the models that are stored with it."""
 
     def __init__(
-        self, models: Sequence[Checkpoint] | None, believed: int, verifier: Verifier
+        self,
+        models: Sequence[Checkpoint] | None,
+        believed: int,
+        verifier: Verifier,
+        known: int = 0,
     ) -> None:
         self.verifier, self.signatures = verifier, verifier.signatures
+        self.state: State | None = verifier.state
         self._believed = believed
         self._models = models
         self._slots = {model.number: model.slot for model in models or ()}
@@ -128,6 +160,10 @@ class _Server:
             self._digests = {m.number: digest(from_bytes(m.parameters)) for m in models or ()}
         except FedaccordError:
             self._unreadable = True
+        state = verifier.state
+        kept = {state.model, *state.models.values()}
+        # those that came with entries which were verified before
+        self._named = {n for n, one in self._digests.items() if n <= known and one in kept}
 
     def look_at(self, before: Head, fact: Fact) -> str | None:
         record, number = facts.read_fact(fact), before.number + 1
@@ -174,6 +210,7 @@ class _Client:
 
     def __init__(self) -> None:
         self.signatures = Signatures()
+        self.state: State | None = None
         self._name: str | None = None
         self._slot = 0
         self._shown = Head(0, "")
@@ -220,6 +257,9 @@ class Verification:
     """What nobody can decide, in words."""
     proofs: list[Proof]
     """Of who said two things that cannot both be true."""
+    trusted: Trusted | None
+    """What the next verification may begin with, if everything is in order up to the end of a
+    slot."""
 
 
 def verify(
@@ -227,13 +267,18 @@ def verify(
     copies: Mapping[str, Reading] | None = None,
     *,
     every_signature: bool = False,
+    since: Trusted | None = None,
 ) -> Verification:
-    """What a ledger is, and everything that is wrong with it; `copies` have names to be shown."""
+    """What a ledger is, and everything that is wrong with it; `copies` have names to be shown.
+
+    `since` an earlier verification, only what came after it is looked at.
+    """
     is_copy = _is_copy(ledger)
     if is_copy:
         findings = look_over_copy(ledger.entries())
     else:
-        findings = look_over(ledger.entries(), ledger.models, every_signature=every_signature)
+        entries = ledger.entries() if since is None else ledger.entries_from(since.head.number)
+        findings = look_over(entries, ledger.models, every_signature=every_signature, since=since)
     chain, problems = findings.chain, findings.problems
     what: What = "a client's copy" if is_copy else "the server's ledger"
     if chain.length == 0:
@@ -250,7 +295,8 @@ def verify(
         problems += [f"{name}: {problem}" for problem in found.problems]
         undecided += [f"{name}: {one}" for one in found.undecided]
         proofs += found.proofs
-    return Verification(what, chain, problems, findings.signatures, undecided, proofs)
+    end = None if problems else trusted_end(findings)
+    return Verification(what, chain, problems, findings.signatures, undecided, proofs, end)
 
 
 def _is_copy(ledger: Reading) -> bool:

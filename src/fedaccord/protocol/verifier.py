@@ -34,7 +34,7 @@ from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
 from fedaccord.protocol.receiving import ReplyRefused
 from fedaccord.protocol.roster import At, Roster
 from fedaccord.protocol.rounds import enough_to_average, handed_to, hands_out, most_of
-from fedaccord.protocol.signatures import Signatures
+from fedaccord.protocol.signatures import Signatures, SignaturesSoFar
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms
@@ -103,6 +103,11 @@ class Verifier:
         """The updates of this round that the server says were too long."""
         self.claimed_total: int | None = None
         """The total of the agreement, as the server says."""
+
+    def go_on(self, state: State, signatures: SignaturesSoFar) -> None:
+        """Begin with what an earlier verification of the same ledger found."""
+        self.state = state
+        self.signatures.go_on(signatures)
 
     def look_at(self, fact: facts.TypedFact, before: Head = START) -> str | None:
         """What is wrong with one more fact, if anything; `before` it the ledger ended there."""

@@ -78,6 +78,44 @@ def key(file: Annotated[Path, typer.Argument(metavar="NEWFILE", hidden=True)]) -
 
 
 @agreement.command()
+def rotate(
+    file: Annotated[Path, typer.Argument(metavar="NEWKEY", hidden=True)],
+    *,
+    old: Annotated[
+        Path | None, typer.Option("--old", metavar="KEY", help="The private key until now.")
+    ] = None,
+    terms: Annotated[
+        Path | None, typer.Option("--terms", metavar="TERMS.toml", help="The terms until now.")
+    ] = None,
+    client: Annotated[
+        str | None, typer.Option("--client", metavar="NAME", help="Whose key it is.")
+    ] = None,
+) -> None:
+    """Replace your key in the terms: the old key signs the new one, NEWKEY.
+
+    It prints the lines for the new terms. They take effect between two slots, once every member has
+    put the new terms into its directory.
+    """
+    from fedaccord.checks import normalised
+    from fedaccord.protocol.keys import sign_rotation
+    from fedaccord.protocol.terms import load_terms
+    from fedaccord.signing.keys import load_key
+
+    if old is None or terms is None or client is None:
+        raise InvalidInput("a rotation needs --old, --terms and --client")
+    known, name = load_terms(terms), normalised(client)
+    before, after = load_key(old), load_key(file)
+    if known.keys is None or known.keys.clients.get(name) != before.public:
+        raise InvalidInput(f"--old: is not the key of {name!r} in {terms}")
+    if after.public == before.public:
+        raise InvalidInput(f"{file}: is the old key")
+    signature = sign_rotation(known.name, name, before, after.public)
+    whom = json_for_people(name)
+    typer.echo(f'[keys.clients]\n{whom} = "{after.public}"\n')
+    typer.echo(f'[keys.rotations]\n{whom} = "{signature}"')
+
+
+@agreement.command()
 @with_option_groups
 def export(
     file: FileArgument = None,

@@ -110,9 +110,9 @@ def _watched(ledger: "Reading", passes: int) -> "Iterator[Reading]":
     """The same ledger, with a progress bar while it is read that many times."""
     done = 0
 
-    def entries() -> "Iterator[Entry]":
+    def counted(found: "Iterator[Entry]") -> "Iterator[Entry]":
         nonlocal done
-        for entry in ledger.entries():
+        for entry in found:
             yield entry
             done += 1
             if done % _SHOWN_EVERY == 0:
@@ -120,7 +120,11 @@ def _watched(ledger: "Reading", passes: int) -> "Iterator[Reading]":
 
     steps = passes * ledger.length() if sys.stderr.isatty() else 0
     with counting("Verifying", steps) as progress:
-        yield replace(ledger, entries=entries)
+        yield replace(
+            ledger,
+            entries=lambda: counted(ledger.entries()),
+            entries_from=lambda n: counted(ledger.entries_from(n)),
+        )
 
 
 _SHOWN_EVERY = 1_000
@@ -149,6 +153,15 @@ def verify(
             "before it.",
         ),
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            help="Verify only what came after FILE was written, and write it anew; the first time, "
+            "verify everything.",
+        ),
+    ] = None,
     proofs: ProofsOption = None,
     output_format: FormatOption = "text",
 ) -> None:
@@ -166,15 +179,21 @@ def verify(
     """
     from fedaccord.numbers import count
     from fedaccord.protocol import verification
+    from fedaccord.protocol.trusted import load_trusted, save_trusted
 
+    if checkpoint is not None:
+        check_writable(checkpoint, inputs=[Path(place)])
     if proofs is not None:
         check_writable(proofs, inputs=[Path(place)])
     with ExitStack() as stack:
         found = stack.enter_context(_reading(place))
         copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
         watched = stack.enter_context(_watched(found, passes=2 if copies else 1))
-        result = verification.verify(watched, copies, every_signature=every_signature)
+        since = load_trusted(checkpoint) if checkpoint is not None and checkpoint.exists() else None
+        result = verification.verify(watched, copies, every_signature=every_signature, since=since)
     _write_proofs(proofs, result.proofs)
+    if checkpoint is not None and result.trusted is not None:
+        save_trusted(checkpoint, result.trusted)
     chain, problems = result.chain, result.problems
     head = chain.head.digest if chain.length else None
     if output_format == "json":
@@ -203,6 +222,10 @@ def verify(
                 in_order.append("The model stored with it is the one that it names.")
         in_order += result.signatures.in_words()
         in_order += [f"{copy} agrees with it." for copy in copies]
+        if since is not None:
+            in_order.append(f"Entries up to {since.head.number:,} were verified before.")
+        if checkpoint is not None and result.trusted is None and not problems:
+            in_order.append(f"{checkpoint} is as it was: the ledger ends in the middle of a slot.")
         lines = [f"Wrong: {problem}." for problem in problems] or in_order
         for line in [*lines, *(f"Undecided: {one}." for one in result.undecided)]:
             typer.echo(escaped(line))
