@@ -22,7 +22,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-SHELL = "e5e4ba338e075fa1a3940ffa122d29090e087f2af920e1d419bc7882efadbb41"
+SHELL = "ee82dfb1680a0518f74c658e8866fb114b876ba217b194906f42c960a136a598"
 MARKS = [
     ("<main>", "</main>"),
     ('<script type="application/json" id="terms">', "</script>"),

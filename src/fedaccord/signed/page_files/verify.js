@@ -50,7 +50,7 @@ function primes(count) {
   return found;
 }
 
-// [word size in bits, rounds, and the rotations of the four mixing functions]
+// Word size in bits, rounds, and the rotations (and shifts) of the four mixing functions.
 const SHA256 = variant(32, 64, [[2, 13, 22], [6, 11, 25], [7, 18, 3], [17, 19, 10]]);
 const SHA512 = variant(64, 80, [[28, 34, 39], [14, 18, 41], [1, 8, 7], [19, 61, 6]]);
 
@@ -142,7 +142,8 @@ function times(factor, point) {
   return result;
 }
 
-// The point that 32 bytes stand for (section 5.1.3); null if none, or if there is a shorter way.
+// The point that 32 bytes stand for (section 5.1.3); null if they stand for none, or
+// not in the one way that is allowed.
 function decoded(bytes) {
   const number = littleEndian(bytes);
   const sign = number >> 255n;
