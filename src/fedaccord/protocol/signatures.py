@@ -213,5 +213,5 @@ class Signatures:
         who, said = latest.statement.client or "the server", latest.statement
         return (
             f"has a signature that is not valid: the one of {who} in {said.stage} of slot "
-            f"{said.slot} (--every-signature finds the first)"
+            f"{said.slot}"
         )

@@ -227,6 +227,8 @@ def verify(
         if checkpoint is not None and result.trusted is None and not problems:
             in_order.append(f"{checkpoint} is as it was: the ledger ends in the middle of a slot.")
         lines = [f"Wrong: {problem}." for problem in problems] or in_order
+        if result.signatures.wrong and not every_signature:
+            lines.append("Only the latest signatures were checked; --every-signature checks all.")
         for line in [*lines, *(f"Undecided: {one}." for one in result.undecided)]:
             typer.echo(escaped(line))
     if problems:
