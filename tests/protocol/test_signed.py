@@ -421,3 +421,18 @@ def test_suspended_clients_sign_too(tmp_path: Path) -> None:
     assert look_over(entries, every_signature=True).problems == []
     (settled,) = [e for e in entries if (e.kind, e.slot) == ("told", 2)]
     assert "b" in settled.body["receipts"]
+
+
+def test_going_back_to_an_older_model_is_signed(tmp_path: Path) -> None:
+    privates = [replace(private, consents_to_slot=1) for private in privates_of(NAMES)]
+    clients = Clients(SIGNED, privates)
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        coordinator = Coordinator(SIGNED, ledger, START_MODEL, server_key(SIGNED))
+        run(coordinator, clients, 2)
+        coordinator.propose_rollback(1, "rehearsal")
+        run(coordinator, clients, 2)
+        again = Coordinator(SIGNED, ledger, START_MODEL, server_key(SIGNED))
+        run(again, clients, 3)
+        found = look_over(list(ledger.entries()), ledger.checkpoints(), every_signature=True)
+        assert [e.body["accepted"] for e in ledger.entries(kind="decision")] == [True]
+    assert found.problems == []

@@ -296,16 +296,17 @@ class Coordinator:
         stored = None if model is None else to_bytes(model)
         entries = [record.fact for record in written]
         kept = self.state.rules.models_kept
-        self.ledger.append(entries, stored, slot=slot, keep=kept, seal=self._seal(slot))
+        self.ledger.append(entries, stored, slot=slot, keep=kept, seal=self._seal())
         if self.state.undrawn and (settled := self.ledger.last("settlement")) is not None:
             draw_slot(self.state, settled.head)
         if model is not None:
             self.model = model
 
-    def _seal(self, slot: int) -> Callable[[Head], Fact] | None:
+    def _seal(self) -> Callable[[Head], Fact] | None:
         """Signs the ledger up to an entry, if the server signs."""
         if (signer := self._signer) is None:
             return None
+        slot = 0 if self.state.slot is None else self.state.current.number
 
         def seal(head: Head) -> Fact:
             signature = signer.roster.seal(slot, head).sign(signer.key)
