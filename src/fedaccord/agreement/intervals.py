@@ -198,7 +198,10 @@ def _reach(game: ScaledGame, low: _Ends, high: _Ends) -> FloatArray:
     rate = np.where(full, 0.0, steepest(bounds, low.total, low.rows, high.total, high.rows))
     ray = low.rows / (low.total - game.equilibrium_total)
     rate = np.where(free, ray, rate)
-    fixed = np.where(full, np.maximum(low.rows, high.rows), low.rows)
+    largest = np.maximum(low.rows, high.rows)
+    if game.samples_checked is not None:  # of a contributor's u_n less is known then
+        largest = bounds.between(low.total, high.total)
+    fixed = np.where(full, largest, low.rows)
     return _last_below_line(fixed.sum(axis=-1), rate.sum(axis=-1), low, high)
 
 
