@@ -120,11 +120,18 @@ class Certificate(Record):
         """What that saves it in that slot, without cancellation."""
         return self.slips.gain
 
-    @cached_property
+    @property
     def audit_probability(self) -> FloatArray:
-        """The least with which each client must be audited, all else as agreed.
+        """The least with which each client must be audited; infinite if none is enough."""
+        least = self.least_audit
+        return np.where(least <= 1.0 + TOLERANCE, np.minimum(least, 1.0), np.inf)
 
-        For all laws and numbers that the agreement was made for. Infinite if none is enough.
+    @cached_property
+    def least_audit(self) -> FloatArray:
+        """The same, but more than 1 where that would be needed.
+
+        All else is as agreed, for all laws and numbers that the agreement was made for. If one
+        sample is checked, this is the least expected number of checks of any scheme.
         """
         agreement = self.agreement
         delta, asked = agreement.consortium.discount_factor, agreement.profile > 0

@@ -30,7 +30,7 @@ class HeldUnder(Record):
     gives_more: BoolArray
     """Whether it would contribute more than agreed, which helps everybody."""
     least_audit: FloatArray
-    """The smallest probability of an audit that keeps it to the agreement; infinite: none does."""
+    """The smallest probability of an audit that keeps it to the agreement; more than 1: none."""
 
     @cached_property
     def held(self) -> int:

@@ -53,7 +53,7 @@ class HeldOver(Record):
     slack: FloatArray
     """Its lowest discount factor less the smallest one at which it would keep to the agreement."""
     least_audit: FloatArray
-    """The smallest probability of an audit that keeps it to the agreement; infinite: none does."""
+    """The smallest probability of an audit that keeps it to the agreement; more than 1: none."""
     searched: int
     """How many type profiles were drawn from the box and examined."""
     broken: int

@@ -128,7 +128,7 @@ def solve_agreement(
     return replace(
         agreement,
         equilibrium=equilibrium,
-        profile=_in_own_samples(agreement.profile, equilibrium),
+        profile=in_own_samples(agreement.profile, equilibrium),
         margin=margin,
         whole_samples=whole_samples,
         punishment=punishment,
@@ -203,7 +203,7 @@ def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law |
     return stacked(others)
 
 
-def _in_own_samples(profile: FloatArray, equilibrium: Equilibrium) -> FloatArray:
+def in_own_samples(profile: FloatArray, equilibrium: Equilibrium) -> FloatArray:
     """A profile in samples of quality 1 as the clients' own samples."""
     if equilibrium.effective is equilibrium:
         return profile

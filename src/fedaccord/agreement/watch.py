@@ -32,9 +32,6 @@ from fedaccord.numbers import FloatArray
 _HALVINGS = 64
 """Bisection steps that determine a threshold to the last bit."""
 
-_SURE = 1.0 + 1e-9
-"""A probability beyond this is more than 1; up to it, it is 1 and rounding."""
-
 
 def watch_of(agreement: Agreement, height: int = 1) -> Watch:
     """How the agreement's clients are watched, each `height` times, one row after the other."""
@@ -128,11 +125,10 @@ class Watch:
         return np.where(tempted, np.where(ever, high, np.inf), 0.0)
 
     def least_audit(self, delta: FloatArray, slips: Slips, saving: FloatArray) -> FloatArray:
-        """The smallest probability of an audit at which no slip pays; infinite: none is enough."""
+        """The smallest probability of an audit at which no slip pays; more than 1: none is enough."""
         lost = self.begun(delta, saving) - self.waiting(delta) * slips.largest
         each = self._others_quiet * lost
         nothing = np.full_like(each, np.inf)
         more = np.divide(slips.tempting, each, out=nothing, where=each > 0)
         least = np.tile(self.rates.false_alarm, self.height) + more
-        least = np.where(least <= _SURE, np.minimum(least, 1.0), np.inf)
         return np.where(slips.gain > 0, least, 0.0)

@@ -50,7 +50,8 @@ def weight_of(
     lasting = effective_discount_factor(delta, punishment.slots)
     if monitoring.is_plain:
         return Weight(lasting, np.zeros_like(lasting))
-    before, rise = accusations(rates, punishment)
+    before, others_quiet = accusations(rates.false_alarm, punishment)
+    rise = others_quiet * (rates.audit - rates.false_alarm)
     waiting, later = meanwhile(delta, monitoring.seen_late)
     # with w = rise later W / (1 + before W + rise waiting), and W = lasting / (1 - lasting)
     lost = rise * later * lasting
@@ -59,17 +60,19 @@ def weight_of(
     return Weight(np.asarray(lost / (lost + others)), np.asarray(freely / (1.0 + freely)))
 
 
-def accusations(rates: Rates, punishment: Punishment) -> tuple[FloatArray, FloatArray]:
-    """Q and r above: how likely a punishment is for each client, and how much more if it slips."""
-    more = rates.audit - rates.false_alarm
+def accusations(false_alarm: FloatArray, punishment: Punishment) -> tuple[FloatArray, FloatArray]:
+    """How likely a punishment begins for each client although it does not slip.
+
+    Also how likely it is that none begins because of another client.
+    """
     if not isinstance(punishment, Reversion):
-        return rates.false_alarm, more
+        return false_alarm, np.ones_like(false_alarm)
     with np.errstate(divide="ignore"):
-        quiet = np.log1p(-rates.false_alarm)
+        quiet = np.log1p(-false_alarm)
     anyone = quiet.sum(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # an alarm in every slot: nobody has anything to lose
+    with np.errstate(invalid="ignore"):  # with an alarm in every slot nobody has anything to lose
         others = np.nan_to_num(np.exp(anyone - quiet))
-    return np.broadcast_to(-np.expm1(anyone), quiet.shape), others * more
+    return np.broadcast_to(-np.expm1(anyone), quiet.shape), others
 
 
 def meanwhile(delta: FloatArray, seen_late: int) -> tuple[FloatArray, FloatArray]:
