@@ -55,7 +55,7 @@ _TO_THE_SAFE_SIDE = 1e-11
 
 def solve_with_audits(
     consortium: Consortium | Equilibrium,
-    audits: float,
+    audits_per_slot: float,
     *,
     costs: npt.ArrayLike = 1.0,
     margin: float = 0.0,
@@ -68,7 +68,8 @@ def solve_with_audits(
 
     Args:
         consortium: The clients, or their equilibrium if it has been solved already.
-        audits: What all audits of a slot may cost together; with costs of 1, their expected number.
+        audits_per_slot: What all audits of a slot may cost together; with costs of 1, their
+            expected number.
         costs: c_n, what an audit of each client costs; for all clients, or one for each.
         margin: Design for discount factors that are this much lower than stated.
         punishment: What follows a deviation, or the name of its kind.
@@ -80,15 +81,15 @@ def solve_with_audits(
         An `Agreement` whose monitoring has the audit probabilities of each client. Where a client is
         a large part of the total there may be a larger one (see the module).
     """
-    check_number("audits", audits, least=0)
+    check_number("audits_per_slot", audits_per_slot, least=0)
     equilibrium, chosen = equilibrium_of(consortium), as_punishment(punishment)
     effective = equilibrium.effective
     if effective.consortium.law.evidence is not None:
         wrong = "a budget of audits cannot be combined with a measured law that others fit as well"
-        raise InvalidInput(wrong, field="audits")
+        raise InvalidInput(wrong, field="audits_per_slot")
     terms = Terms(effective, margin, chosen, nobody_worse, over_ranges, monitoring)
     search = _Search(terms, audit_costs(costs, effective.consortium.size))
-    found = search.largest(audits)
+    found = search.largest(audits_per_slot)
     exists = found is not None and terms.fitted.worthwhile(found[0])
     profile, rates = found if found is not None and exists else (effective.profile, np.zeros(0))
     return Agreement(
