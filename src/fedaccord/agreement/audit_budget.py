@@ -31,7 +31,7 @@ from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.patience import equilibrium_of
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.reasons import TOO_FEW_AUDITS, why_no_individual
-from fedaccord.agreement.solve import Terms, in_own_samples
+from fedaccord.agreement.solve import Robust, Terms, in_own_samples
 from fedaccord.checks import check_number
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
@@ -62,7 +62,7 @@ def solve_with_audits(
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     monitoring: Monitoring = BELIEVED,
-    over_ranges: bool = True,
+    robust: bool | Robust = True,
 ) -> Agreement:
     """The individual agreement with the most data for a budget of audits.
 
@@ -75,7 +75,7 @@ def solve_with_audits(
         punishment: What follows a deviation, or the name of its kind.
         nobody_worse: Let no client pay more than at the equilibrium.
         monitoring: How an audit sees a slip; its audit probabilities are the largest possible.
-        over_ranges: Whether it must hold for all numbers within the consortium's ranges.
+        robust: As in `solve_agreement`; not possible for all laws that fit measurements.
 
     Returns:
         An `Agreement` whose monitoring has the audit probabilities of each client. Where a client is
@@ -84,9 +84,10 @@ def solve_with_audits(
     check_number("audits_per_slot", audits_per_slot, least=0)
     equilibrium, chosen = equilibrium_of(consortium), as_punishment(punishment)
     effective = equilibrium.effective
-    if effective.consortium.law.evidence is not None:
-        wrong = "a budget of audits cannot be combined with a measured law that others fit as well"
+    if effective.consortium.law.evidence is not None and robust in (True, "law"):
+        wrong = "is possible only for the fitted law alone, not for all that fit the measurements"
         raise InvalidInput(wrong, field="audits_per_slot")
+    over_ranges = robust in (True, "ranges")
     terms = Terms(effective, margin, chosen, nobody_worse, over_ranges, monitoring)
     search = _Search(terms, audit_costs(costs, effective.consortium.size))
     found = search.largest(audits_per_slot)

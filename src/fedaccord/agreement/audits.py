@@ -191,7 +191,7 @@ def audit_budgets(
     """
     check_type("agreement", agreement, Agreement)
     if agreement.laws is not None:
-        wrong = "a budget of audits cannot be combined with a measured law that others fit as well"
+        wrong = "is possible only for the fitted law alone, not for all that fit the measurements"
         raise InvalidInput(wrong, field="budgets")
     found = [
         solve_with_audits(
@@ -202,7 +202,7 @@ def audit_budgets(
             punishment=agreement.punishment,
             nobody_worse=agreement.nobody_worse,
             monitoring=replace(agreement.monitoring, audit=1.0),
-            over_ranges=agreement.ranges is not None,
+            robust="ranges" if agreement.ranges is not None else False,
         )
         for budget in budgets
     ]

@@ -130,6 +130,7 @@ def solve(
                 equilibrium,
                 monitoring.audits_per_slot,
                 costs=costs_by_name(monitoring.audit_cost, consortium.names),
+                robust="ranges" if fitted_law else True,
                 **options,
             )
         else:
