@@ -43,10 +43,11 @@ _JUST_ABOVE = 1.0 + 1e-5
 
 _STEPS = 60
 """Far more than regula falsi takes; it stops when a step is within rounding."""
-_CLOSE = 1e-13
-"""Relative: amounts and multipliers this close are the same."""
+_CLOSE = 1e-10
+"""Relative: amounts, multipliers and totals this close are the same. The most tempting part of an
+amount is known to some 1e-9, so that nothing here is known much better."""
 
-_ON_EITHER_SIDE = (1.0 - 1e-11, 1.0 + 1e-11)
+_ON_EITHER_SIDE = (1.0 - 1e-9, 1.0 + 1e-9)
 """Multipliers next to the one that is found, which differ by more than its error."""
 
 _TO_THE_SAFE_SIDE = 1e-11
@@ -154,8 +155,9 @@ class _Search:
             return min(self._spent(total), 2.0 * budget + 1.0) - budget
 
         total = _crossing(over, least, most)
-        while over(total) > 0:
-            total = max(least, total * (1.0 - _CLOSE))
+        step = _CLOSE
+        while total > least and over(total) > 0:
+            total, step = max(least, total * (1.0 - step)), 2.0 * step
         profile = self._cheapest(total)
         assert profile is not None
         return profile, self._audits(profile, total)

@@ -22,6 +22,9 @@ from fedaccord.agreement.spot_checks import Odds, most_tempting
 from fedaccord.agreement.weight import accusations, effective_discount_factor, meanwhile
 from fedaccord.numbers import FloatArray
 
+_ALL = 1.0 - 1e-8
+"""A part beyond this is all: the search for the most tempting one is no more exact."""
+
 
 @dataclass(frozen=True)
 class Needed:
@@ -60,7 +63,7 @@ class Needed:
         full_rise = np.where(going, 1.0 - game.pull * game.law.slope(kept), 0.0)[0]
         gain, rise = full, full_rise
         if game.samples_checked is not None:
-            gain, rise = self._checked(amount, total)
+            gain, rise = self._checked(amount, total, full_rise)
         lost = self.per_saving * game.saving(x, everything)[0] - self.waiting * full
         falls = self.per_saving + self.waiting * full_rise
         each = self.others_quiet * lost
@@ -71,16 +74,20 @@ class Needed:
         steeper = np.where(tempted | (rise > 0), np.where(each > 0, steeper, np.inf), 0.0)
         return np.where(tempted, audits, 0.0) + self.false_alarm, steeper
 
-    def _checked(self, amount: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
-        """The gain of the most tempting shortfall, and how it grows with the amount."""
+    def _checked(
+        self, amount: FloatArray, total: float, full_rise: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The gain of the most tempting shortfall, and how it grows with the amount.
+
+        With y samples left out of x, g(y) / v(y / x) grows with x only because v falls, by the
+        envelope theorem; if all are left out, as the full slip does.
+        """
         game, checked = self.game, self.game.samples_checked
         assert checked is not None
-        found = most_tempting(
-            game.law, game.pull, game.satiation, amount, np.array([[total]]), checked
-        )
+        everything = np.array([[total]])
+        found = most_tempting(game.law, game.pull, game.satiation, amount, everything, checked)
         part, gain = found.part[0], found.gain[0]
         missed = (1.0 - part) ** (checked - 1)  # by all other checks
         rise = gain * checked * missed * Odds(part, checked).each
-        steep = (game.pull * game.law.slope(np.array([[total]])))[0]
-        at_nothing = np.where(game.satiation[0] < total, np.maximum(1.0 - steep, 0.0), 0.0)
-        return gain, np.divide(rise, amount, out=at_nothing, where=amount > 0)
+        rise = np.divide(rise, amount, out=full_rise.copy(), where=amount > 0)
+        return gain, np.where(part > _ALL, full_rise, rise)

@@ -26,6 +26,9 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _STEPS = 45
 """Each step leaves 0.62 of the bracket, all of them 4e-10; at the peak the error is its square."""
 
+_NEXT_TO = 1e-6
+"""The part of the bracket in which a peak cannot be told from its end: the error is its square."""
+
 
 class Tempting(NamedTuple):
     """The shortfall with the most gain for the probability of being found."""
@@ -90,12 +93,17 @@ def most_tempting(
     def at(part: FloatArray) -> FloatArray:
         return gained(law, pull, amount, total, Odds(part, checked))
 
-    part = _peak(at, most)
+    at_most = at(most)
+    # with one peak, it is at an end if the function falls from there
+    at_an_end = (at_once >= at(_NEXT_TO * most)) | (at_most >= at((1.0 - _NEXT_TO) * most))
     best = Tempting(at_once, nowhere)
-    for tried in (part, most):
-        gain = at(tried)
+    tried = [(most, at_most)]
+    if not (at_an_end | (satiation >= total)).all():
+        part = _peak(at, most)
+        tried.append((part, at(part)))
+    for part, gain in tried:
         better = gain > best.gain
-        best = Tempting(np.where(better, gain, best.gain), np.where(better, tried, best.part))
+        best = Tempting(np.where(better, gain, best.gain), np.where(better, part, best.part))
     return Tempting(np.where(satiation < total, best.gain, 0.0), best.part)
 
 
