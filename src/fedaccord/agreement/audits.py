@@ -3,7 +3,7 @@
 >>> import fedaccord as fa
 >>> agreement = fa.solve_agreement(fa.paper_consortium())
 >>> least = least_audits(agreement)
->>> round(least.per_slot, 2), round(least.checks.sum(), 2)
+>>> round(least.per_slot, 2), round(float(least.checks.sum()), 2)
 (3.73, 3.73)
 >>> least.samples_to_check[:3].tolist()
 [2.0, 2.0, 1.0]

@@ -138,6 +138,9 @@ class Certificate(Record):
         tempted = self.slips.tempting > self._allowed
         slips = self.slips.only(tempted & asked & ~self.gives_more)
         least = watch_of(agreement).least_audit(delta, slips, self.saving)
+        # what is proved for the agreed audits holds for these, where rounding says otherwise
+        agreed = agreement.monitoring.audits(agreement.consortium.names)
+        least = np.where(self.keeps, np.minimum(least, agreed), least)
         least = np.where(np.isinf(self.threshold), np.inf, least)
         if agreement.laws is not None and self.under_laws is not None:
             least = np.maximum(least, self.under_laws.least_audit.max(axis=0))

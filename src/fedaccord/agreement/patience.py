@@ -24,6 +24,9 @@ from fedaccord.numbers import FloatArray
 _SHARP = 1e-9
 """Accuracy of a smallest discount factor that is found by bisection over whole agreements."""
 
+_CLEARLY = 0.01
+"""A discount factor this much above the smallest one is clearly enough."""
+
 _LONGEST = 2**20
 """Slots of a punishment; more would not differ from one without end."""
 
@@ -81,6 +84,10 @@ def smallest_discount_factor(
         least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
     if uneven or not game.steady:
         least = _smallest_by_halving(lambda delta: exists(np.array(delta)), least)
+    elif game.samples_checked is not None and least < 1.0 - _CLEARLY:
+        # a contributor that has nothing to gain by a full slip may gain by a tiny one
+        if not exists(np.array(least + _CLEARLY)):
+            least = _smallest_by_halving(lambda delta: exists(np.array(delta)), float("nan"))
     return _said(float(least), margin, lambda delta: float(weighs(delta)[0]))
 
 

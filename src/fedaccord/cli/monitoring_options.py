@@ -1,6 +1,7 @@
 """Options that say how a slip is seen, and what audits may cost."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,7 +64,7 @@ class EvidenceOptions:
         """How a slip is seen; by default for certain, before the next slot."""
         from fedaccord.agreement.monitoring import Monitoring
 
-        rates = rates_by_name(getattr(self, "audit_rate", None), names, "--audit-rate", 1.0)
+        rates = _by_name(getattr(self, "audit_rate", None), names, "--audit-rate", most=1.0)
         audit = rates[0] if len(set(rates)) == 1 else tuple(rates)
         return Monitoring(
             audit=audit,
@@ -110,14 +111,14 @@ class BudgetOptions(MonitoringOptions):
 
 def costs_by_name(given: list[str] | None, names: "Sequence[str]") -> list[float]:
     """What an audit of each client costs."""
-    return rates_by_name(given, names, "--audit-cost", 1.0)
+    return _by_name(given, names, "--audit-cost", most=inf)
 
 
-def rates_by_name(
-    given: list[str] | None, names: "Sequence[str]", flag: str, usual: float
+def _by_name(
+    given: list[str] | None, names: "Sequence[str]", flag: str, *, most: float
 ) -> list[float]:
-    """A number for each client, from numbers for all and for single ones."""
-    everyone, single = usual, {}
+    """A number for each client, from numbers for all and for single ones; 1 if none is given."""
+    everyone, single = 1.0, {}
     for text in given or []:
         name, _, number = text.rpartition("=")
         try:
@@ -125,6 +126,9 @@ def rates_by_name(
         except ValueError:
             wrong = f"{flag} {text}: must be a number, or a name and a number as in NAME=0.1"
             raise InvalidInput(wrong) from None
+        if not 0.0 <= value <= most or value == inf:
+            allowed = "0 or more" if most == inf else f"from 0 to {most:g}"
+            raise InvalidInput(f"{flag}: must be {allowed}, got {number.strip()}")
         if name:
             single[name] = value
         else:

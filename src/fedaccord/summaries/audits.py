@@ -9,6 +9,7 @@ import numpy as np
 from fedaccord.agreement.audits import AuditBudgets, LeastAudits, least_audits
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.false_alarms import false_alarms
+from fedaccord.game.money import money
 from fedaccord.numbers import count, write
 from fedaccord.summaries.words import Noun
 
@@ -107,7 +108,8 @@ def _undeserved(certificate: Certificate, noun: Noun) -> str:
     if not agreement.monitoring.accuses_falsely:
         return ""
     found = false_alarms(agreement)
-    paid, total = write([found.cost.sum()])[0], write([found.long_run_total])[0]
+    currency, total = agreement.consortium.currency, write([found.long_run_total])[0]
+    paid = money(write([found.cost.sum()])[0], currency)
     said = (
         f"False alarms cost all {noun}s together {paid} in a slot on average; in the long run "
         f"{total} samples are trained on in a slot."
@@ -115,7 +117,7 @@ def _undeserved(certificate: Certificate, noun: Noun) -> str:
     share = float(np.nanmax(found.act_on, initial=0.0))
     if np.isnan(found.mildest_cost).any() or share > 1.0:
         return said
-    mildest = write([found.mildest_cost.sum()])[0]
+    mildest = money(write([found.mildest_cost.sum()])[0], currency)
     return (
         f"{said} It would be enough to suspend by lot, {100 * share:.2g} % of the accused or "
         f"fewer, depending on the {noun}: then they would cost {mildest}."
