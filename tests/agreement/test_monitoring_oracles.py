@@ -162,13 +162,17 @@ def test_slsqp_finds_no_fewer_audits(total: float, checked: int | None) -> None:
     found = []
     for _ in range(8):
         start = np.clip(profile / samples + rng.normal(0.0, 0.15, samples.size), 0.0, 1.0)
-        constraint = {"type": "eq", "fun": lambda part: (part @ samples - total) / total}
-        options = {"ftol": 1e-12, "maxiter": 300}
+        constraint: Any = {"type": "eq", "fun": lambda part: (part @ samples - total) / total}
+        options: Any = {"ftol": 1e-12, "maxiter": 300}
         result = minimize(
             audits, start, bounds=[(0.0, 1.0)] * 6, constraints=constraint, options=options
         )
         each = search.needed.at(result.x * samples, total)[0]
-        if result.success and (each <= 1.0).all() and abs(result.x @ samples - total) < 1e-6 * total:
+        if (
+            result.success
+            and (each <= 1.0).all()
+            and abs(result.x @ samples - total) < 1e-6 * total
+        ):
             found.append(result.fun)
     assert found
     assert fewest <= min(found) * (1.0 + 1e-6)
@@ -184,9 +188,7 @@ def test_costs_move_audits_to_where_they_are_cheap() -> None:
     assert dear.total < even.total
     spent = float(costs @ dear.monitoring.audits(HOSPITALS.names))
     assert spent == pytest.approx(1.0, rel=1e-6)
-    share = [
-        agreement.monitoring.audits(HOSPITALS.names)[:3].sum() for agreement in (even, dear)
-    ]
+    share = [agreement.monitoring.audits(HOSPITALS.names)[:3].sum() for agreement in (even, dear)]
     assert share[1] < share[0]
 
 

@@ -88,7 +88,7 @@ def test_an_agreement_keeps_its_monitoring_in_a_file(tmp_path: Path) -> None:
         fa.load_agreement(path, HOSPITALS, monitoring=fa.Monitoring())
     broken = agreement.to_dict() | {"monitoring": {"audit": 2.0}}
     path.write_text(json.dumps({"agreement": broken}), encoding="utf-8")
-    with pytest.raises(fa.InvalidInput, match="agreement.monitoring.audit: must be from 0 to 1"):
+    with pytest.raises(fa.InvalidInput, match=r"agreement\.monitoring\.audit: must be from 0 to 1"):
         fa.load_agreement(path, HOSPITALS)
 
 

@@ -48,9 +48,7 @@ def test_what_is_solved_holds(
 def test_uniform_agreements_hold(
     consortium: fa.Consortium, punishment: Any, monitoring: fa.Monitoring
 ) -> None:
-    agreement = most_data(
-        consortium, kind="uniform", punishment=punishment, monitoring=monitoring
-    )
+    agreement = most_data(consortium, kind="uniform", punishment=punishment, monitoring=monitoring)
     assert fa.certify(agreement).holds
 
 
@@ -66,7 +64,11 @@ def test_what_is_solved_for_another_objective_holds(
 
 
 @pytest.mark.slow
-@given(consortia(st.integers(2, 4), PATIENCE, extreme=False, whole_data=True), PUNISHMENTS, monitorings())
+@given(
+    consortia(st.integers(2, 4), PATIENCE, extreme=False, whole_data=True),
+    PUNISHMENTS,
+    monitorings(),
+)
 def test_whole_samples_hold(
     consortium: fa.Consortium, punishment: Any, monitoring: fa.Monitoring
 ) -> None:

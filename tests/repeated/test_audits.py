@@ -83,5 +83,8 @@ def test_the_same_seed_draws_the_same_audits() -> None:
 def test_believed_counts_draw_nothing() -> None:
     plain = fa.agreement_on(HOSPITALS, HOSPITALS.samples, fa.Suspension())
     slips = {NAME: DeviateOnce(slot=3)}
-    noisy = {"noise": 0.02, "dropout": 0.1, "tolerance": 0.05}
-    assert fa.play(plain, slips, **noisy).events == fa.play(all_data("suspension"), slips, **noisy).events
+    noisy: dict[str, Any] = {"noise": 0.02, "dropout": 0.1, "tolerance": 0.05}
+    assert (
+        fa.play(plain, slips, **noisy).events
+        == fa.play(all_data("suspension"), slips, **noisy).events
+    )

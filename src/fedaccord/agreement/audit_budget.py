@@ -79,8 +79,8 @@ def solve_with_audits(
         robust: As in `solve_agreement`; not possible for all laws that fit measurements.
 
     Returns:
-        An `Agreement` whose monitoring has the audit probabilities of each client. Where a client is
-        a large part of the total there may be a larger one (see the module).
+        An `Agreement` whose monitoring has the audit probabilities of each client. Where a client
+        is a large part of the total there may be a larger one (see the module).
     """
     check_number("audits_per_slot", audits_per_slot, least=0)
     equilibrium, chosen = equilibrium_of(consortium), as_punishment(punishment)
@@ -131,7 +131,7 @@ class _Search:
     @cached_property
     def _everything(self) -> FloatArray:
         """The largest profile, whatever the audits cost."""
-        return largest_profiles(self.game)[0]
+        return np.asarray(largest_profiles(self.game)[0])
 
     def why_none(self) -> str:
         """Why there is no agreement."""

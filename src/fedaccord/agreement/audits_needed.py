@@ -85,7 +85,9 @@ class Needed:
         game, checked = self.game, self.game.samples_checked
         assert checked is not None
         everything = np.array([[total]])
-        found = most_tempting(game.law, game.pull, game.satiation, amount, everything, checked)
+        found = most_tempting(
+            game.law, game.pull, game.satiation, amount=amount, total=everything, checked=checked
+        )
         part, gain = found.part[0], found.gain[0]
         missed = (1.0 - part) ** (checked - 1)  # by all other checks
         rise = gain * checked * missed * Odds(part, checked).each

@@ -44,8 +44,10 @@ def checked_root(
     assert checked is not None
     amount = np.broadcast_to(most, np.broadcast_shapes(most.shape, game.pull.shape)).copy()
     for _ in range(_MOST_STEPS):
-        part = most_tempting(game.law, game.pull, game.satiation, amount, total, checked).part
-        lower = _root_of_part(game, Odds(part, checked), total, allowance, amount)
+        found = most_tempting(
+            game.law, game.pull, game.satiation, amount=amount, total=total, checked=checked
+        )
+        lower = _root_of_part(game, Odds(found.part, checked), total, allowance, amount)
         lower = np.where(game.satiation >= total, most, np.minimum(lower, amount))
         done = bool((amount - lower <= _SETTLED * amount).all())
         amount = lower

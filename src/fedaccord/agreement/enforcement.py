@@ -171,7 +171,12 @@ class ScaledGame:
         if self.samples_checked is None:
             return full
         found = most_tempting(
-            self.law, self.pull, self.satiation, contribution, total, self.samples_checked
+            self.law,
+            self.pull,
+            self.satiation,
+            amount=contribution,
+            total=total,
+            checked=self.samples_checked,
         )
         return np.asarray((1.0 - self.late) * found.gain + self.late * full)
 

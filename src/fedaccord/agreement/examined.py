@@ -73,8 +73,13 @@ def examine(
     threshold = np.minimum(watch.threshold(slips, threat.saving), 1.0)
     threshold = np.where((slips.gain > 0) | (threat.saving >= 0), threshold, 1.0)
     audit = np.where(unwilling, np.inf, watch.least_audit(delta, slips, threat.saving))
-    columns = keeps, delta - threshold, more, np.where(profile > 0, audit, 0.0)
-    return Examined(*(column.reshape(shape) for column in columns))
+    audit = np.where(profile > 0, audit, 0.0)
+    return Examined(
+        keeps.reshape(shape),
+        (delta - threshold).reshape(shape),
+        more.reshape(shape),
+        audit.reshape(shape),
+    )
 
 
 class _Threat(NamedTuple):

@@ -8,7 +8,7 @@ suspension it also misses the samples of others that are out.
 
 A punishment that weighs more than it must costs more than it must. The mildest one that suffices is
 one that is begun by lot: with probability p after an accusation, so that p q and p e count instead
-of q and e. Its own false alarms then cost a client e gain / (q - e) a slot, whatever the punishment.
+of q and e. Its own false alarms then cost a client e gain / (q - e) a slot, however harsh it is.
 
 >>> import fedaccord as fa
 >>> agreement = fa.agreement_on(

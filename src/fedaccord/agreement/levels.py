@@ -113,7 +113,9 @@ class Ladder:
         gain = least - slip - game.pull * game.law.fall(after, total - after, total)
         if game.samples_checked is not None:  # a tiny shortfall is seen k times as rarely
             steep = game.pull * game.law.slope(lowest)
-            gain = np.maximum(gain, (1.0 - game.late) * least * (1.0 - steep) / game.samples_checked)
+            gain = np.maximum(
+                gain, (1.0 - game.late) * least * (1.0 - steep) / game.samples_checked
+            )
         stake = game.stake(total, lowest)
         excess = game.weighed(gain, stake - least, least, total)
         slips = (excess > game.sliver(least)) & (least > 0)

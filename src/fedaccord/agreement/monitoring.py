@@ -57,10 +57,11 @@ class Monitoring(Record):
             raise InvalidInput(
                 "slips that are seen late cannot be combined with false alarms", field="seen_late"
             )
-        lengths = {len(rate) for rate in (self.audit, self.false_alarm) if _by_client(rate)}
+        rates: tuple[Any, ...] = (self.audit, self.false_alarm)
+        lengths = {len(rate) for rate in rates if _by_client(rate)}
         if len(lengths) > 1:
             raise InvalidInput("must have as many entries as audit", field="false_alarm")
-        if not any(_by_client(rate) for rate in (self.audit, self.false_alarm)):
+        if not lengths:
             self._check_order(np.array([self.audit]), np.array([self.false_alarm]))
 
     @property
@@ -164,7 +165,9 @@ def _rate(field: str, given: Any) -> Rate:
         return _probability(field, given)
     if np.ndim(given) != 1:
         raise InvalidInput("must be one number, or one for each client", field=field)
-    return tuple(_probability(field, value, n) for n, value in enumerate(np.asarray(given).tolist()))
+    return tuple(
+        _probability(field, value, n) for n, value in enumerate(np.asarray(given).tolist())
+    )
 
 
 def _probability(field: str, value: Any, where: object = None) -> float:

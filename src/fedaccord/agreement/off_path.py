@@ -8,9 +8,9 @@ for the client, it keeps its amount if
 
     gain(Y)  <=  (delta + ... + delta^(L-1)) (V - f(Y))  +  delta^L (V - f(T)),
 
-f(Y) being its cost while the total is Y (if not every slip is seen, the right side counts less, as in
-`watch`). Where that fails, those who are left play the equilibrium
-among themselves instead, and nobody is judged: that needs no threat. So it does not decide whether
+f(Y) being its cost while the total is Y. If not every slip is seen, the right side counts less, as
+in `watch`. Where that fails, those who are left play the equilibrium among themselves instead, and
+nobody is judged: that needs no threat. So it does not decide whether
 the agreement holds, but what a slip costs the innocent.
 """
 

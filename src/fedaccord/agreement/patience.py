@@ -27,6 +27,9 @@ _SHARP = 1e-9
 _CLEARLY = 0.01
 """A discount factor this much above the smallest one is clearly enough."""
 
+_MOST = 1.0 - _SHARP
+"""As patient as clients are taken to be."""
+
 _LONGEST = 2**20
 """Slots of a punishment; more would not differ from one without end."""
 
@@ -84,10 +87,11 @@ def smallest_discount_factor(
         least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
     if uneven or not game.steady:
         least = _smallest_by_halving(lambda delta: exists(np.array(delta)), least)
-    elif game.samples_checked is not None and least < 1.0 - _CLEARLY:
-        # a contributor that has nothing to gain by a full slip may gain by a tiny one
-        if not exists(np.array(least + _CLEARLY)):
-            least = _smallest_by_halving(lambda delta: exists(np.array(delta)), float("nan"))
+    elif game.samples_checked is not None and not np.isnan(least):
+        # a contributor that gains nothing by a full slip may gain by a tiny one
+        enough = exists(np.array(min(least + _CLEARLY, _MOST)))
+        found = least if enough else float("nan")
+        least = found if enough else _smallest_by_halving(lambda d: exists(np.array(d)), found)
     return _said(float(least), margin, lambda delta: float(weighs(delta)[0]))
 
 

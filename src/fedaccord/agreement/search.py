@@ -86,9 +86,7 @@ def best_deviation(
     return slip, gain
 
 
-def gain_of_less(
-    consortium: Consortium, profile: FloatArray, total: Numbers, less: FloatArray
-) -> FloatArray:
+def gain_of_less(consortium: Consortium, total: Numbers, less: FloatArray) -> FloatArray:
     """What contributing `less` fewer samples saves each client in one slot; no cancellation."""
     change = consortium.quality * less
     after = np.maximum(total - change, 0.0)

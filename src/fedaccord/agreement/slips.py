@@ -63,7 +63,7 @@ def best_slips(
     if monitoring.samples_checked is None:
         return Slips(deviation, gain, found, gain)
     part, least = _most_tempting(consortium, profile, total, monitoring)
-    saved = gain_of_less(consortium, profile, total, part * profile)
+    saved = gain_of_less(consortium, total, part * profile)
     slips = (deviation <= profile) & (saved > 0)
     return Slips(
         np.where(slips, profile - part * profile, deviation),
@@ -81,7 +81,7 @@ def _most_tempting(
     def worth(exponent: FloatArray) -> FloatArray:
         """Gain by probability of being found, of a shortfall of 2^-exponent."""
         part = 0.5**exponent
-        return gain_of_less(consortium, profile, total, part * profile) / monitoring.seen(part)
+        return gain_of_less(consortium, total, part * profile) / monitoring.seen(part)
 
     best, best_worth = np.zeros_like(profile), worth(np.zeros_like(profile))
     for exponent in range(1, _HALVINGS + 1):

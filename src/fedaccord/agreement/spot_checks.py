@@ -76,6 +76,7 @@ def most_tempting(
     law: Law,
     pull: FloatArray,
     satiation: FloatArray,
+    *,
     amount: FloatArray,
     total: FloatArray,
     checked: int,
@@ -123,4 +124,4 @@ def _peak(at: Callable[[FloatArray], FloatArray], most: FloatArray) -> FloatArra
             np.where(leftwards, at_fresh, at_right),
             np.where(leftwards, at_left, at_fresh),
         )
-    return np.where(at_left >= at_right, left, right)
+    return np.asarray(np.where(at_left >= at_right, left, right))

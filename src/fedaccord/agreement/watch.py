@@ -125,7 +125,7 @@ class Watch:
         return np.where(tempted, np.where(ever, high, np.inf), 0.0)
 
     def least_audit(self, delta: FloatArray, slips: Slips, saving: FloatArray) -> FloatArray:
-        """The smallest probability of an audit at which no slip pays; more than 1: none is enough."""
+        """The smallest probability of an audit at which no slip pays; more than 1: none does."""
         lost = self.begun(delta, saving) - self.waiting(delta) * slips.largest
         each = self._others_quiet * lost
         nothing = np.full_like(each, np.inf)

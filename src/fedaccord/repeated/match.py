@@ -48,8 +48,8 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
-from fedaccord.repeated.recorder import Event, Recorder, event_columns, phase_names
 from fedaccord.repeated.random_slots import MatchRng
+from fedaccord.repeated.recorder import Event, Recorder, event_columns, phase_names
 from fedaccord.repeated.simulator import Simulator
 from fedaccord.repeated.strategies import (
     AnyStrategy,

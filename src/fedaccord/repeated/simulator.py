@@ -3,8 +3,8 @@
 What an alarm leads to, and for whom, depends on the agreement's punishment; see
 `fedaccord.repeated.aftermath`.
 
-Random numbers decide who is absent from a slot, by how much each is misread, and where the agreement
-says how clients are audited, whether an audit accuses one (`MatchRng`).
+Random numbers decide who is absent from a slot, by how much each is misread, and if the agreement
+says how clients are audited, whom audits accuse (`random_slots`).
 """
 
 from dataclasses import dataclass, replace

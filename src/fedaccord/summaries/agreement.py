@@ -222,8 +222,8 @@ def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
         f"The training is repeated, slot after slot. A {noun} that contributes less than agreed "
         "gains once: it saves the cost of training and still receives the model. "
         f"{_what_it_loses(certificate, noun)} It keeps to the agreement when that loss weighs more "
-        f"than the gain, which depends on its patience{_and_odds(agreement)}. The least patience that suffices is its "
-        "threshold.",
+        f"than the gain, which depends on its patience{_and_odds(agreement)}. The least "
+        "patience that suffices is its threshold.",
         f"The certificate computes this for every {noun} from the cost function alone. It searches "
         f"for the best slip of each {noun} and uses no result of the search for the agreement, "
         f"so that an error there cannot stay hidden. {answer}",

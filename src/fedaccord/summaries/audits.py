@@ -60,8 +60,8 @@ def _few_enough(least: LeastAudits, noun: Noun) -> str:
 def so_many_audits(per_slot: float) -> str:
     """At least so many audits, in words that are easy to plan with.
 
-    >>> so_many_audits(0.288), so_many_audits(0.9), so_many_audits(1.29), so_many_audits(5e-4)
-    ('one audit in 3 slots', 'one audit in a slot', '1.3 audits in a slot', 'one audit in 2,000 slots')
+    >>> so_many_audits(0.288), so_many_audits(0.9), so_many_audits(1.29)
+    ('one audit in 3 slots', 'one audit in a slot', '1.3 audits in a slot')
     """
     if per_slot > 1.0:
         return f"{_number(per_slot)} audits in a slot"

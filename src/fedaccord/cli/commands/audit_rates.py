@@ -106,7 +106,11 @@ def _print(console: "Console", least: "LeastAudits", budgets: "AuditBudgets", ev
     )
     if agreement.consortium.law.evidence is not None:
         console.print("By the fitted law alone, not by all that fit the measurements.")
-    headings = ["Samples\nagreed", "Least audit\nprobability", "Samples to check\nif always audited"]
+    headings = [
+        "Samples\nagreed",
+        "Least audit\nprobability",
+        "Samples to check\nif always audited",
+    ]
     table = plain_table("Client", headings)
     checked = ["none suffices" if k == float("inf") else f"{k:g}" for k in least.samples_to_check]
     rates = ["none suffices" if q == float("inf") else f"{q:.4f}" for q in least.probability]

@@ -146,7 +146,10 @@ def solve(
             others = alternatives_to(solved)
             if solved.ranges is None:
                 exists_from = fa.smallest_discount_factor(
-                    equilibrium, agreement, **options, **first  # type: ignore[arg-type]
+                    equilibrium,
+                    agreement,
+                    **options,
+                    **first,  # type: ignore[arg-type]
                 )
     with working("Proving"):
         certificate = fa.certify(solved)
