@@ -6,7 +6,6 @@ Tolerances are half of the last digit that the notes print, and each result has 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fedaccord as fa

@@ -91,7 +91,9 @@ class Watch:
 
     def gained(self, delta: FloatArray, slips: Slips) -> FloatArray:
         """What counts against the weight: the tempting slip, and those while it waits."""
-        return slips.tempting + self.rise * self.waiting(delta) * slips.largest
+        waiting = self.rise * self.waiting(delta)
+        with np.errstate(invalid="ignore"):  # infinite gains, if nobody contributes
+            return slips.tempting + np.where(waiting > 0, waiting * slips.largest, 0.0)
 
     def excess(self, delta: FloatArray, slips: Slips, saving: FloatArray) -> FloatArray:
         """By how much a slip pays, in the size of the amounts that it is computed from."""
@@ -126,9 +128,11 @@ class Watch:
 
     def least_audit(self, delta: FloatArray, slips: Slips, saving: FloatArray) -> FloatArray:
         """The smallest probability of an audit at which no slip pays; more than 1: none does."""
-        lost = self.begun(delta, saving) - self.waiting(delta) * slips.largest
-        each = self._others_quiet * lost
-        nothing = np.full_like(each, np.inf)
-        more = np.divide(slips.tempting, each, out=nothing, where=each > 0)
+        waiting = self.waiting(delta)
+        with np.errstate(invalid="ignore"):  # infinite gains and costs, if nobody contributes
+            lost = self.begun(delta, saving) - np.where(waiting > 0, waiting * slips.largest, 0.0)
+            each = self._others_quiet * lost
+            nothing = np.full_like(each, np.inf)
+            more = np.divide(slips.tempting, each, out=nothing, where=each > 0)
         least = np.tile(self.rates.false_alarm, self.height) + more
         return np.where(slips.gain > 0, least, 0.0)
