@@ -12,6 +12,7 @@ NAMES = (
     "batch",
     "law",
     "ranges",
+    "monitoring",
     "suspension",
     "misreport",
     "play",

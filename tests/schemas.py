@@ -49,6 +49,7 @@ def schemas() -> dict[str, Schema]:
         "solve-states": output(
             "What `fedaccord solve --format json` prints for a file with states", ChangingSolution
         ),
+        "audit-rates": output("What `fedaccord audit-rates --format json` prints", AuditRates),
         "departures": output("What `fedaccord departures --format json` prints", Departures),
         "certify": output("What `fedaccord certify --format json` prints", Certified),
         "misreport": output("What `fedaccord misreport --format json` prints", Misreports),
@@ -260,6 +261,8 @@ class AgreementClient(EquilibriumClient):
     """What a slot would cost it on its own."""
     threshold: float | None
     """The smallest discount factor at which it keeps to the agreement; null: none is enough."""
+    audit_probability: float | None
+    """The least probability of an audit in a slot that keeps it to the agreement; null: none."""
 
 
 class Reversion(_Output):
@@ -285,6 +288,21 @@ class Suspension(_Output):
 
 
 Punishment = Reversion | Suspension
+
+Rate = float | list[float] | dict[str, float]
+
+
+class Monitoring(_Output):
+    """How a slip is seen."""
+
+    audit: Rate
+    """The probability that a client is audited in a slot: of all, in their order, or by name."""
+    samples_checked: int | None
+    """How many of the claimed samples an audit checks; null: it sees any shortfall."""
+    false_alarm: Rate
+    """The probability that an honest client is accused in a slot, like audit."""
+    seen_late: int
+    """How many slots after a slip its punishment begins."""
 
 
 class Agreement(_Output):
@@ -315,6 +333,8 @@ class Agreement(_Output):
     whole_samples: bool
     punishment: Punishment
     """What follows a slip."""
+    monitoring: Monitoring
+    """How a slip is seen."""
     nobody_worse: bool
     """Whether it was asked for that nobody pays more than at the equilibrium."""
     robust: bool
@@ -617,6 +637,58 @@ class DepartureClient(_Output):
     contribution_new: float
 
 
+class AuditRatesAgreement(_Output):
+    """The largest agreement that holds if every slip is seen."""
+
+    exists: bool
+    total: float
+    reason: str | None
+    """Why no agreement exists."""
+
+
+class AuditRatesClient(_Output):
+    """How a client must be audited."""
+
+    name: str
+    contribution: float
+    audit_probability: float | None
+    """The least probability of an audit in a slot; null: none is enough."""
+    checks: float | None
+    """The least expected number of samples to check in a slot, whatever the scheme."""
+    samples_to_check: float | None
+    """How many samples to check if it is audited in every slot; null: none is enough."""
+    cost: float | None
+    """What its audits cost in a slot on average."""
+
+
+class AuditBudget(_Output):
+    """What a budget of audits buys."""
+
+    audits: float
+    exists: bool
+    total: float
+    saving: float
+    """What all clients save together in a slot."""
+
+
+class AuditRates(_Output):
+    """How often each client must be audited, and what budgets buy."""
+
+    consortium: Consortium
+    agreement: AuditRatesAgreement
+    enough: bool
+    """Whether there are audits that keep everyone to the agreement."""
+    per_slot: float | None
+    cost: float | None
+    checks_per_slot: float | None
+    """Samples to check in a slot, all clients together."""
+    punishment: Punishment
+    monitoring: Monitoring
+    clients: list[AuditRatesClient]
+    equilibrium_total: float
+    budgets: list[AuditBudget]
+
+
 class Departure(_Output):
     """What happens if a client leaves."""
 
@@ -672,6 +744,8 @@ class CertifiedClient(_Output):
     slack: float | None
     keeps: bool
     """Whether it keeps to the agreement."""
+    audit_probability: float | None
+    """The least probability of an audit in a slot that keeps it to the agreement; null: none."""
 
 
 class Certificate(Verdict):
@@ -680,6 +754,8 @@ class Certificate(Verdict):
     smallest_discount_factor: float | None
     punishment: Punishment
     """The punishment with which this was proved."""
+    monitoring: Monitoring
+    """How a slip is seen, for which this was proved."""
     punishment_holds: bool
     """Whether nobody gains by not carrying out the punishment."""
     law_holds: bool

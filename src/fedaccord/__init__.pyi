@@ -1,5 +1,10 @@
 from .agreement.agreement import Agreement as Agreement
 from .agreement.agreement import agreement_on as agreement_on
+from .agreement.audit_budget import solve_with_audits as solve_with_audits
+from .agreement.audits import AuditBudgets as AuditBudgets
+from .agreement.audits import LeastAudits as LeastAudits
+from .agreement.audits import audit_budgets as audit_budgets
+from .agreement.audits import least_audits as least_audits
 from .agreement.batch import Batch as Batch
 from .agreement.batch import solve_batch as solve_batch
 from .agreement.certificate import Certificate as Certificate
@@ -14,7 +19,11 @@ from .agreement.coalition import Coalition as Coalition
 from .agreement.coalition import find_coalition as find_coalition
 from .agreement.departures import Departures as Departures
 from .agreement.departures import departures as departures
+from .agreement.false_alarms import FalseAlarms as FalseAlarms
+from .agreement.false_alarms import compare_lengths as compare_lengths
+from .agreement.false_alarms import false_alarms as false_alarms
 from .agreement.file import load_agreement as load_agreement
+from .agreement.monitoring import Monitoring as Monitoring
 from .agreement.patience import shortest_punishment as shortest_punishment
 from .agreement.patience import smallest_discount_factor as smallest_discount_factor
 from .agreement.punishment import Reversion as Reversion

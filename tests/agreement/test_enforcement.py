@@ -4,12 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.agreement.enforcement import (
-    effective_discount_factor,
-    effective_patience,
-    scale_one,
-    threshold,
-)
+from fedaccord.agreement.enforcement import scale_one, threshold
+from fedaccord.agreement.weight import effective_discount_factor
 from tests.consortia import FEW, consortia
 from tests.oracles import accuracy_gained, best_slip_gain, pulls
 
@@ -52,14 +48,15 @@ def test_effective_discount_factor_at_its_limits() -> None:
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_invalid_margins_are_refused(margin: float) -> None:
     with pytest.raises(fa.InvalidInput, match="margin: must be from 0 to less than 1"):
-        effective_patience(fa.paper_consortium(2).discount_factor, margin)
+        scale_one(fa.solve_equilibrium(fa.paper_consortium(2)), margin)
 
 
 def test_a_margin_reduces_the_discount_factor_to_no_less_than_0() -> None:
     consortium = fa.Consortium(
         valuation=[1, 2], cost_per_sample=1, samples=1, rounds=1, discount_factor=[0.05, 0.8]
     )
-    assert effective_patience(consortium.discount_factor, 0.1).tolist() == pytest.approx([0.0, 0.7])
+    game = scale_one(fa.solve_equilibrium(consortium), 0.1)
+    assert game.patience[0].tolist() == pytest.approx([0.0, 0.7])
 
 
 def test_thresholds_of_every_kind() -> None:

@@ -10,7 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.agreement.enforcement import effective_discount_factor, scale_one
+from fedaccord.agreement.enforcement import scale_one
+from fedaccord.agreement.weight import effective_discount_factor
 from fedaccord.files.consortium import example_consortium
 from tests.consortia import FEW, consortia, with_patience
 

@@ -55,7 +55,7 @@ def test_the_json_of_certify(run: Run) -> None:
     certificate = answer["certificate"]
     assert list(certificate) == [
         *("holds", "worst_client", "slack", "smallest_discount_factor"),
-        *("punishment", "punishment_holds", "law_holds", "nothing_harsher"),
+        *("punishment", "monitoring", "punishment_holds", "law_holds", "nothing_harsher"),
         *("under_laws", "under_fresh_laws", "over_ranges"),
         *("keeps_if_one_is_out", "keeps_if_all_are_out", "assumptions", "clients"),
     ]
@@ -64,7 +64,7 @@ def test_the_json_of_certify(run: Run) -> None:
     assert list(certificate["clients"][0]) == [
         *("name", "contribution", "cost_equilibrium", "cost_alone", "cost_punished"),
         *("cost_agreement", "cost_deviation"),
-        *("deviation", "threshold", "slack", "keeps"),
+        *("deviation", "threshold", "slack", "keeps", "audit_probability"),
     ]
     assert [client["keeps"] for client in certificate["clients"]].count(False) == 1
 

@@ -28,7 +28,7 @@ CONTRACT = {  # the fields in their order; * marks later additions
         *("first_converted", "first_converted_by"),  # *
         *("level", "largest_level", "smallest_discount_factor"),
         *("exists_from", "reason", "objective", "margin", "whole_samples"),  # *
-        *("punishment", "nobody_worse", "robust", "total_cost", "clients"),  # *
+        *("punishment", "monitoring", "nobody_worse", "robust", "total_cost", "clients"),  # *
     ],
     "certificate": [
         *("holds", "worst_client", "slack"),
@@ -54,7 +54,7 @@ def test_the_json_contract(run: Run) -> None:
     assert list(answer["equilibrium"]["clients"][0]) == ["name", "contribution", "role", "cost"]
     assert list(answer["agreement"]["clients"][0]) == [
         *("name", "contribution", "role", "cost", "saving"),
-        *("worse_than_equilibrium", "alone_cost", "threshold"),  # *
+        *("worse_than_equilibrium", "alone_cost", "threshold", "audit_probability"),  # *
     ]
     assert answer["agreement"]["clients"][0]["role"] == "free rider"
 

@@ -8,7 +8,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.repeated import DeviateOnce, FreeRide, Match, Myopic, Selfish, View, play
-from fedaccord.repeated import simulator as rng
+from fedaccord.repeated import random_slots as rng
 from fedaccord.repeated import simulator as table_module
 from tests.contracts.strategy_contract import small_agreement
 

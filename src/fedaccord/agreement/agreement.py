@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.punishment import Punishment, PunishmentName, Reversion, as_punishment
 from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
@@ -65,6 +66,8 @@ class Agreement(Record):
     """Whether all contributions are whole numbers."""
     punishment: Punishment = field(default_factory=Reversion)
     """What follows a deviation; the paper's is reversion for ever."""
+    monitoring: Monitoring = BELIEVED
+    """How a deviation is seen; by default for certain, before the next slot."""
     nobody_worse: bool = False
     """Whether it was asked for that no client pays more than at the equilibrium."""
     laws: Law | None = None
@@ -155,6 +158,7 @@ class Agreement(Record):
             "margin": self.margin,
             "whole_samples": self.whole_samples,
             "punishment": self.punishment,
+            "monitoring": self.monitoring,
             "nobody_worse": self.nobody_worse,
             "robust": self.robust,
             "total_cost": self.cost.sum(),
@@ -179,6 +183,7 @@ def agreement_on(
     consortium: Consortium,
     profile: npt.ArrayLike,
     punishment: Punishment | PunishmentName = "reversion",
+    monitoring: Monitoring = BELIEVED,
 ) -> Agreement:
     """An agreement on any profile, for instance one written by hand.
 
@@ -186,10 +191,13 @@ def agreement_on(
         consortium: The clients.
         profile: What each client is asked to contribute in every slot.
         punishment: What follows a deviation, or the name of its kind.
+        monitoring: How a deviation is seen; by default for certain, before the next slot.
     """
+    monitoring.rates(consortium.names)  # refuses rates of other clients
     return Agreement(
         equilibrium=solve_equilibrium(consortium),
         profile=as_profile(profile, consortium.samples),
         kind="given",
         punishment=as_punishment(punishment),
+        monitoring=monitoring,
     )

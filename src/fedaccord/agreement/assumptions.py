@@ -2,7 +2,7 @@
 
 Everything here follows from one number per client: the least by which a slot of the punishment must
 be dearer than the loss of the agreed model, E x + gain / w, for a slip not to pay (w: how much the
-slots of the punishment weigh). Where a client saves its fees meanwhile, being alone must cost it
+punishment weighs, see `watch`). Where a client saves its fees meanwhile, being alone must cost it
 that much more. With the harsher of both punishments, clients that reversion keeps to the agreement
 do not count.
 """
@@ -14,7 +14,9 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import lost_by, saving_of, total_of
-from fedaccord.agreement.threats import TOLERANCE, worth_of
+from fedaccord.agreement.slips import Slips
+from fedaccord.agreement.threats import TOLERANCE
+from fedaccord.agreement.watch import Watch, watch_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.money import money
 from fedaccord.numbers import BoolArray, FloatArray, count, write
@@ -44,12 +46,13 @@ class Margins:
     """How many slots it may take until a slip is seen; 1: it is seen before the next slot."""
 
 
-def margins_of(agreement: Agreement, gain: FloatArray, saving: FloatArray) -> Margins:
-    """The margins of an agreement that holds, from each client's gain and saving."""
+def margins_of(agreement: Agreement, slips: Slips, saving: FloatArray) -> Margins:
+    """The margins of an agreement that holds, from each client's best slip and its saving."""
     consortium, profile = agreement.consortium, agreement.profile
-    worth = worth_of(consortium.discount_factor, agreement.punishment.slots)
+    delta, watch = consortium.discount_factor, watch_of(agreement)
     with np.errstate(divide="ignore", invalid="ignore"):
-        lost = np.where(gain > 0, gain / worth, 0.0)
+        gain, weight = watch.gained(delta, slips), watch.weight(delta)
+        lost = np.where(gain > 0, gain / weight, 0.0)
     price = consortium.cost_per_sample
     least = price * profile + lost + _fees_saved(agreement)
     deterred = _deterred(agreement, lost)
@@ -60,7 +63,7 @@ def margins_of(agreement: Agreement, gain: FloatArray, saving: FloatArray) -> Ma
         model_keeps=float(_worth_old(consortium, total, least).min(where=deterred, initial=1.0)),
         worth_alone=float(alone.min(where=deterred, initial=_LARGEST)),
         fees=float(spare.min(where=deterred, initial=np.inf)),
-        delay=_delay(consortium.discount_factor, gain, worth * saving),
+        delay=_delay(watch, delta, slips, saving),
     )
 
 
@@ -112,32 +115,38 @@ def _worth_alone(consortium: Consortium, total: np.float64, least: FloatArray) -
     return np.exp(low)
 
 
-def _delay(delta: FloatArray, gain: FloatArray, lost: FloatArray) -> int:
-    """The largest J with (1 + ... + delta^(J-1)) gain <= delta^(J-1) lost for every client."""
-    gained, factor = gain.copy(), np.ones_like(delta)
-    for slots in range(1, _MOST_DELAY):
-        factor = factor * delta
-        gained = gained + factor * gain
-        if (gained > factor * lost).any():
+def _delay(watch: Watch, delta: FloatArray, slips: Slips, saving: FloatArray) -> int:
+    """The largest J at which everyone keeps to it, counted up from the agreed one.
+
+    With false alarms it is not known for J > 1.
+    """
+    agreed = watch.monitoring.seen_late
+    if watch.monitoring.accuses_falsely:
+        return agreed
+    lost = watch.rise * watch.begun(delta, saving)
+    waiting, factor = watch.waiting(delta), delta ** (agreed - 1)
+    for slots in range(agreed, _MOST_DELAY):
+        lost, factor = lost * delta, factor * delta
+        waiting = waiting + factor
+        if (slips.tempting + watch.rise * waiting * slips.largest > lost).any():
             return slots
-    return _MOST_DELAY
+    return max(_MOST_DELAY, agreed)
 
 
 def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
     """What is assumed and not proved, in sentences, with the margin that each has."""
     numbers = "as stated" if agreement.ranges is None else "within their ranges"
-    known = (
-        f"Costs follow the law of the loss, and each client's numbers are {numbers}.",
-        "Everyone sees after a slot what each client trained on.",
-    )
+    costs = f"Costs follow the law of the loss, and each client's numbers are {numbers}."
+    seen = _seen(agreement)
     if isinstance(agreement.punishment, Reversion) or np.isinf(margins.fees):
-        return known
-    slots = count(margins.delay, "slot")
-    late = f" The agreement would still hold if that took {slots}." if margins.delay > 1 else ""
+        return (costs, *seen)
+    if margins.delay > agreement.monitoring.seen_late:
+        late = f"The agreement would still hold if that took {count(margins.delay, 'slot')}."
+        seen = (*seen[:-1], f"{seen[-1]} {late}")
     share = f"{100 * margins.model_keeps:.3g} %"
     return (
-        known[0],
-        known[1] + late,
+        costs,
+        *seen,
         "An old model loses its worth: it would hold as long as the last model is worth no more "
         f"than {share} of the agreed data to a suspended client.",
         f"Nobody passes the model on to a suspended client: a copy worth more than {share} of the "
@@ -146,6 +155,34 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
         f"long as they are worth no more than {margins.worth_alone:,.3g} times as much to it.",
         _saved_in_words(agreement, margins.fees),
     )
+
+
+def _seen(agreement: Agreement) -> tuple[str, ...]:
+    """What is assumed about how a slip is seen; the last sentence is about when."""
+    monitoring, suspends = agreement.monitoring, isinstance(agreement.punishment, Suspension)
+    if monitoring.is_plain:
+        return ("Everyone sees after a slot what each client trained on.",)
+    said = [
+        "Nobody knows before a slot whether it will be audited; how the draws of different clients "
+        "hang together makes no difference. A slip that no audit finds changes nothing later.",
+    ]
+    if monitoring.samples_checked is None:
+        said.append("An audit finds any shortfall.")
+    else:
+        said.append(
+            "A check decides for certain whether that sample was trained on, and says nothing of "
+            "its quality. Which of the claimed samples are checked is drawn at random."
+        )
+    if monitoring.accuses_falsely:
+        others = ", and what other clients' false alarms cost it is not counted" * suspends
+        said.append(f"Each client's false alarms are independent of everything else{others}.")
+    when = "What an audit finds is acted on before the next slot."
+    if monitoring.seen_late > 1:
+        when = (
+            f"What an audit finds is acted on {monitoring.seen_late:,} slots later; the client may "
+            "know until then, and slip, but nobody else does."
+        )
+    return (*said, when)
 
 
 def _saved_in_words(agreement: Agreement, fees: float) -> str:

@@ -20,10 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import FirstConverted, SolvedKind
-from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, effective_patience, scale
+from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, scale
 from fedaccord.agreement.individual import largest_profiles
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.uniform import solve_uniform_rows
+from fedaccord.agreement.weight import weight_of
 from fedaccord.checks import check_choice
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
@@ -107,6 +109,7 @@ def solve_batch(
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
+    monitoring: Monitoring = BELIEVED,
 ) -> Batch:
     """The equilibrium and the agreement with the most data of many consortia of equal size.
 
@@ -124,6 +127,8 @@ def solve_batch(
         nobody_worse: Let no client pay more than at the equilibrium.
         first_converted: Uniform: convert from the "paper"'s client l, or from the first
             "feasible" one.
+        monitoring: How a slip is seen, in all consortia: numbers for all clients, or one for each
+            column.
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
@@ -137,7 +142,9 @@ def solve_batch(
     }
     rows = _rows(fields)
     chosen = as_punishment(punishment)
-    height = max(1, _BLOCK // rows[0].shape[1])
+    width = rows[0].shape[1]
+    height = max(1, _BLOCK // width)
+    rates = monitoring.rates([f"client-{n}" for n in range(1, width + 1)])
 
     def solve(part: slice) -> tuple[Any, ...]:
         rho, price, data, delta, paid, turns = (values[part] for values in rows)
@@ -145,10 +152,11 @@ def solve_batch(
             rho / price,
             data,
             _law_of(law, turns, part, rows[0].shape),
-            effective_patience(delta, margin, chosen.slots),
+            weight_of(delta, rates, chosen, monitoring, margin),
             chosen,
             fees=paid / price,
             nobody_worse=nobody_worse,
+            samples_checked=monitoring.samples_checked,
         )
         return _columns(game, at_margin, kind, feasible=first_converted == "feasible")
 

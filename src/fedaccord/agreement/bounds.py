@@ -14,12 +14,20 @@ off than at the equilibrium, u_n is at most the client's lead, x*_n + a_n (L(S) 
 A client is *small* if L'' falls by no more than a factor 1 - delta over its samples, from Z on: Z
 is the largest of h_n and the least total that a slip can leave, S under reversion and S - D_n under
 suspension. Its u_n is concave and increasing in T, because L'' is log-convex.
+
+If an audit checks only some samples, the gain is another function; see `checked_bounds`.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
+from fedaccord.agreement.checked_bounds import (
+    checked_root,
+    is_concave_if_checked,
+    is_linear,
+    linear_slope,
+)
 from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -61,6 +69,8 @@ class Bounds:
         free = (amount > 0) & (amount < most) & (at_kept < 1.0)
         steep = game.pull * game.law.slope(total)
         slope = np.divide(steep - at_kept, 1.0 - at_kept, out=np.zeros_like(steep), where=free)
+        if is_linear(game):
+            slope = np.where(free, linear_slope(game, total, amount), 0.0)
         eager = game.satiation >= total
         if game.nobody_worse:
             lead = game.lead(total)
@@ -105,6 +115,8 @@ class Bounds:
         From any guess, the first step of Newton's method lands left of the root (or beyond the
         most, which then is the answer); from there it increases monotonically.
         """
+        if self.game.samples_checked is not None:
+            return checked_root(self.game, total, allowance, most), np.zeros_like(self.weight)
         eager = self.game.satiation >= total
         amount = most if start is None else np.clip(start, 0.0, most)
         for _ in range(_MOST_STEPS):
@@ -123,8 +135,11 @@ class Bounds:
     def below_all(self, total: FloatArray) -> BoolArray:
         """Whether u_n(T) < D_n: asking for all its samples would be too much."""
         game = self.game
-        most = np.minimum(game.samples, total)
-        excess, _ = self._excess(most, total, game.patience * game.stake(total))
+        most, allowance = np.minimum(game.samples, total), game.patience * game.stake(total)
+        if game.samples_checked is None:
+            excess, _ = self._excess(most, total, allowance)
+        else:
+            excess = self.impatience * game.gain(most, total) + game.patience * most - allowance
         if game.nobody_worse:
             excess = np.maximum(excess, most - game.lead(total))
         return np.asarray((excess > game.sliver(most)) & (game.satiation < total))
@@ -167,9 +182,12 @@ def steepest(
 
     With B = a m(T) and k = (1 - delta) a m(Y), m the slope of the law and Y = T - u_n the total
     after a deviation, u_n' = (B - k) / (1 - k). B and k decrease in T, and u_n' increases in B and
-    decreases in k.
+    decreases in k. With spot checks u_n' is at most B.
     """
     game = bounds.game
+    if game.samples_checked is not None:
+        steep = np.clip(game.pull * game.law.slope(low), 0.0, 1.0)
+        return np.where(at_low >= game.samples, 0.0, steep)
     kept = np.maximum(high - at_high, game.satiation)
     at_kept = bounds.weight * game.law.slope(kept)
     rise = game.pull * game.law.slope(low) - at_kept
@@ -180,11 +198,15 @@ def steepest(
 
 def is_concave(game: ScaledGame) -> BoolArray:
     """In which rows all bounds are known to be concave and increasing in T."""
+    if game.samples_checked is not None:
+        return np.asarray(is_concave_if_checked(game).all(axis=-1) & game.steady)
     return np.asarray(_falls_little(game, game.law.bend).all(axis=-1) & game.steady)
 
 
 def is_rising(game: ScaledGame) -> BoolArray:
     """Which clients' bounds are known to increase with T."""
+    if game.samples_checked is not None:
+        return is_concave_if_checked(game) & game.steady
     return _falls_little(game, game.law.slope) & game.steady
 
 

@@ -20,11 +20,14 @@ If selfish play has been observed, it is the punishment, and it narrows the rati
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from fedaccord.agreement.enforcement import ScaledGame, effective_patience
+from fedaccord.agreement.enforcement import ScaledGame
+from fedaccord.agreement.monitoring import Monitoring
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
+from fedaccord.agreement.weight import Weight, weight_of
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.game.law import Law
@@ -43,6 +46,7 @@ class Box:
     margin: float
     punishment: Punishment
     nobody_worse: bool
+    monitoring: Monitoring
 
     def game(self, law: Law, height: int) -> ScaledGame:
         """Every client in its own worst corner, under each of the laws (rows)."""
@@ -65,14 +69,16 @@ class Box:
             pull=pull,
             satiation=low,
             samples=np.broadcast_to(ranges.samples[0], shape),
-            patience=np.broadcast_to(self._patience, shape),
+            patience=np.broadcast_to(self._weight.patience, shape),
             equilibrium=before.own,
             equilibrium_total=before.total,
             lowest=np.broadcast_to(lowest, shape),
             punished=before.own if self._reverts else alone,
             punished_total=before.total if self._reverts else alone,
             fees=np.broadcast_to(self._fees, shape),
+            late=np.broadcast_to(self._weight.late, shape),
             punishment=self.punishment,
+            samples_checked=self.monitoring.samples_checked,
             nobody_worse=self.nobody_worse and not self._reverts,
         )
 
@@ -95,10 +101,11 @@ class Box:
         harsher = isinstance(self.punishment, Suspension) and self.punishment.or_reversion
         return self.nobody_worse or harsher
 
-    @property
-    def _patience(self) -> FloatArray:
+    @cached_property
+    def _weight(self) -> Weight:
         lowest = self.ranges.discount_factor[0]
-        return effective_patience(lowest, self.margin, self.punishment.slots)
+        rates = self.monitoring.rates(self.equilibrium.consortium.names)
+        return weight_of(lowest, rates, self.punishment, self.monitoring, self.margin)
 
     @property
     def _fees(self) -> FloatArray | float:

@@ -29,14 +29,13 @@ from fedaccord.agreement.loss import is_in_class
 from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
 from fedaccord.agreement.over_ranges import HeldOver, held_over
 from fedaccord.agreement.punishment import Reversion
-from fedaccord.agreement.search import best_alone, best_deviation, cost_of, total_of
-from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of, worth_of
+from fedaccord.agreement.search import best_alone, cost_of, total_of
+from fedaccord.agreement.slips import Slips, best_slips
+from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of
+from fedaccord.agreement.watch import watch_of
 from fedaccord.checks import check_type
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables
-
-_HALVINGS = 64
-"""Bisection steps that determine a threshold to the last bit."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,10 +51,8 @@ class Certificate(Record):
     """F_n when all keep to the agreement."""
     cost_deviation: FloatArray
     """F_n in the slot of its best deviation."""
-    deviation: FloatArray
-    """What it would contribute in that slot."""
-    gain: FloatArray
-    """What that saves it in that slot, without cancellation."""
+    slips: Slips
+    """That deviation: what it saves, and how likely an audit finds it."""
     threshold: FloatArray
     """The smallest discount factor at which it keeps to the agreement (eq. 19); infinite if none
     is enough."""
@@ -113,6 +110,48 @@ class Certificate(Record):
         """Whether the law of the loss is of the class that the search rests on: convex, falling."""
         return is_in_class(self.agreement.consortium.law)
 
+    @property
+    def deviation(self) -> FloatArray:
+        """What each client would contribute in the slot of its best deviation."""
+        return self.slips.deviation
+
+    @property
+    def gain(self) -> FloatArray:
+        """What that saves it in that slot, without cancellation."""
+        return self.slips.gain
+
+    @property
+    def audit_probability(self) -> FloatArray:
+        """The least with which each client must be audited; infinite if none is enough."""
+        least = self.least_audit
+        return np.where(least <= 1.0 + TOLERANCE, np.minimum(least, 1.0), np.inf)
+
+    @cached_property
+    def least_audit(self) -> FloatArray:
+        """The same, but more than 1 where that would be needed.
+
+        All else is as agreed, for all laws and numbers that the agreement was made for. If one
+        sample is checked, this is the least expected number of checks of any scheme.
+        """
+        agreement = self.agreement
+        delta, asked = agreement.consortium.discount_factor, agreement.profile > 0
+        tempted = self.slips.tempting > self._allowed
+        slips = self.slips.only(tempted & asked & ~self.gives_more)
+        least = watch_of(agreement).least_audit(delta, slips, self.saving)
+        # what is proved for the agreed audits holds for these, where rounding says otherwise
+        agreed = agreement.monitoring.audits(agreement.consortium.names)
+        least = np.where(self.keeps, np.minimum(least, agreed), least)
+        least = np.where(np.isinf(self.threshold), np.inf, least)
+        if agreement.laws is not None and self.under_laws is not None:
+            least = np.maximum(least, self.under_laws.least_audit.max(axis=0))
+        if agreement.ranges is not None and self.over_ranges is not None:
+            least = np.maximum(least, self.over_ranges.least_audit)
+        return least
+
+    @property
+    def _allowed(self) -> FloatArray:
+        return _allowed(self.agreement, self.threat, self.slips)
+
     @cached_property
     def cost_alone(self) -> FloatArray:
         """V_n: what a slot costs each client if it trains by itself, as well as it can."""
@@ -166,7 +205,7 @@ class Certificate(Record):
     @cached_property
     def margins(self) -> Margins:
         """How much weaker than assumed suspension may be."""
-        return margins_of(self.agreement, self.gain, self.saving)
+        return margins_of(self.agreement, self.slips, self.saving)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -207,6 +246,7 @@ class Certificate(Record):
             "slack": self.slack[self.worst],
             "smallest_discount_factor": self.smallest_discount_factor,
             "punishment": self.agreement.punishment,
+            "monitoring": self.agreement.monitoring,
             "punishment_holds": bool(self.punishment_holds.all()),
             "law_holds": self.law_holds,
             "nothing_harsher": bool(self.nothing_harsher.all()),
@@ -234,6 +274,7 @@ class Certificate(Record):
             "threshold": self.threshold,
             "slack": self.slack,
             "keeps": self.keeps,
+            "audit_probability": self.audit_probability,
         }
 
 
@@ -241,8 +282,9 @@ def certify(agreement: Agreement) -> Certificate:
     """Prove or refute an agreement, from the cost function alone.
 
     A deviation gains `gain` once and loses `saving` in each slot of the punishment; those slots
-    count for delta + delta^2 + ... = `worth`. The client keeps to the agreement if
-    gain <= worth * saving and saving is not negative: otherwise even the smallest deviation would
+    count for delta + delta^2 + ..., and for less if not every slip is seen (see `watch`). The
+    client keeps to the agreement if the gain is no more than that times the saving, for every
+    deviation, and saving is not negative: otherwise even the smallest deviation would
     bring on a punishment that it prefers (and under suspension it would not take part at all).
     The cost is convex in the client's own contribution, so its minimum is on one side: a client
     that gains by contributing more gains by no deviation.
@@ -255,24 +297,21 @@ def certify(agreement: Agreement) -> Certificate:
     """
     check_type("agreement", agreement, Agreement)
     consortium, profile = agreement.consortium, agreement.profile
-    total = total_of(consortium, profile)
-    deviation, gain = best_deviation(consortium, profile, total)
-    threat = threat_of(agreement)
-    saving, slots = threat.saving, agreement.punishment.slots
-    worth = worth_of(consortium.discount_factor, slots)
-    allowed = TOLERANCE * consortium.cost_per_sample * (profile + threat.contribution + deviation)
-    tempted = gain > allowed
-    gives_more = tempted & (deviation > profile)
+    total, delta = total_of(consortium, profile), consortium.discount_factor
+    slips = best_slips(consortium, profile, total, agreement.monitoring)
+    threat, watch = threat_of(agreement), watch_of(agreement)
+    allowed = _allowed(agreement, threat, slips)
+    tempted = slips.tempting > allowed
+    gives_more = tempted & (slips.deviation > profile)
     asked = profile > 0
-    prefers_it = saving < -allowed
+    prefers_it = threat.saving < -allowed
     # under reversion, a client that is asked for nothing can do nothing to be punished
     # an agreement for many laws may ask for less than a client would give under one of them
     unhappy = np.zeros_like(gives_more) if agreement.robust else gives_more
     hopeless = unhappy | prefers_it & (asked | threat.can_leave)
-    threshold = _threshold(np.where(tempted, gain, 0.0), saving, slots)
+    threshold = watch.threshold(slips.only(tempted), threat.saving)
     threshold = np.where(hopeless, np.inf, np.where(asked, threshold, 0.0))
-    with np.errstate(invalid="ignore"):  # infinite costs, if nobody contributes
-        deterred = (gain - worth * saving) / (1.0 + worth) <= allowed
+    deterred = watch.excess(delta, slips, threat.saving) <= allowed
     equilibrium = agreement.equilibrium.profile
     return Certificate(
         agreement=agreement,
@@ -281,13 +320,12 @@ def certify(agreement: Agreement) -> Certificate:
         cost_agreement=cost_of(consortium, profile, total),
         cost_deviation=cost_of(
             consortium,
-            deviation,
-            np.maximum(total + consortium.quality * (deviation - profile), 0.0),
+            slips.deviation,
+            np.maximum(total + consortium.quality * (slips.deviation - profile), 0.0),
         ),
-        deviation=deviation,
-        gain=gain,
+        slips=slips,
         threshold=threshold,
-        slack=consortium.discount_factor - threshold,
+        slack=delta - threshold,
         keeps=~hopeless & (deterred | ~asked | (gives_more & ~unhappy)),
         gives_more=gives_more,
     )
@@ -297,22 +335,7 @@ def _all(keeps: BoolArray | None) -> bool | None:
     return None if keeps is None else bool(keeps.all())
 
 
-def _threshold(gain: FloatArray, saving: FloatArray, slots: int | None) -> FloatArray:
-    """The smallest discount factor at which gain <= worth * saving; infinite if there is none.
-
-    For a punishment without end it is gain / (gain + saving) (eq. 19); for T slots it is the root
-    of a polynomial.
-    """
-    tempted = gain > 0
-    if slots is None:
-        with np.errstate(invalid="ignore"):  # infinite savings
-            stake = gain + saving
-        for_ever = np.divide(gain, stake, out=np.full_like(gain, np.inf), where=stake > 0)
-        return np.where(tempted, for_ever, 0.0)
-    low, high = np.zeros_like(gain), np.full_like(gain, np.nextafter(1.0, 0.0))
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        enough = worth_of(middle, slots) * saving >= gain
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    enough_ever = slots * saving > gain
-    return np.where(tempted, np.where(enough_ever, high, np.inf), 0.0)
+def _allowed(agreement: Agreement, threat: Threat, slips: Slips) -> FloatArray:
+    """The gain up to which it is rounding."""
+    decided = agreement.profile + threat.contribution + slips.deviation
+    return np.asarray(TOLERANCE * agreement.consortium.cost_per_sample * decided)

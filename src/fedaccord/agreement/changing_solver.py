@@ -38,13 +38,13 @@ from fedaccord.agreement.enforcement import (
     SOLVED,
     WORTHWHILE,
     ScaledGame,
-    effective_discount_factor,
     scale,
 )
 from fedaccord.agreement.individual import largest_profiles
 from fedaccord.agreement.objectives import least_cost_profile
 from fedaccord.agreement.punishment import Punishment, PunishmentName
 from fedaccord.agreement.solve import default_objective
+from fedaccord.agreement.weight import Weight, effective_discount_factor
 from fedaccord.checks import check_choice, check_number, check_type
 from fedaccord.game.changing import ChangingConsortium
 from fedaccord.numbers import BoolArray, FloatArray
@@ -249,7 +249,7 @@ def _game_of(changing: ChangingConsortium, punishment: Punishment) -> ScaledGame
         changing.valuation / price,
         np.where(present, quality * changing.samples, 0.0),
         changing.everyone.law,
-        np.zeros(present.shape),
+        Weight(np.zeros(present.shape), np.zeros(present.shape)),
         punishment,
         fees=np.where(present, paid / price, 0.0),
     )

@@ -23,6 +23,7 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement, Objective, agreement_on
 from fedaccord.agreement.batch import solve_batch
 from fedaccord.agreement.certificate import certify
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.solve import default_objective, solve_agreement
 from fedaccord.checks import check_type
@@ -168,6 +169,7 @@ def departures(
     margin: float = 0.0,
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
+    monitoring: Monitoring = BELIEVED,
 ) -> Departures:
     """What happens if any one client leaves; the options are those of `solve_agreement`."""
     check_type("consortium", consortium, Consortium)
@@ -178,6 +180,7 @@ def departures(
         "margin": margin,
         "punishment": chosen,
         "nobody_worse": nobody_worse,
+        "monitoring": _for_any(monitoring),
     }
     aim = objective or default_objective(chosen)
     agreement = solve_agreement(consortium, objective=aim, **options)
@@ -185,7 +188,7 @@ def departures(
     left = [some_members(consortium, stay) for stay in others]
     profiles, keeps = np.full(others.shape, np.nan), np.ones(others.shape, dtype=bool)
     for n, stay in enumerate(others):
-        kept = agreement_on(left[n], agreement.profile[stay], chosen)
+        kept = agreement_on(left[n], agreement.profile[stay], chosen, monitoring)
         certificate = certify(kept)
         keeps[n, stay] = certificate.keeps | certificate.gives_more
     if aim == "most data" and _plain(consortium):
@@ -194,6 +197,14 @@ def departures(
     new = [solve_agreement(one, objective=aim, **options) for one in left]
     profiles[others] = np.concatenate([one.profile for one in new])
     return Departures(agreement, keeps, np.array([one.exists for one in new]), profiles)
+
+
+def _for_any(monitoring: Monitoring) -> Monitoring:
+    """The monitoring, if it is the same for all clients: whoever leaves is not audited."""
+    if any(not isinstance(rate, float) for rate in (monitoring.audit, monitoring.false_alarm)):
+        wrong = "must be the same for all clients, since any of them may leave"
+        raise InvalidInput(wrong, field="monitoring")
+    return monitoring
 
 
 def _plain(consortium: Consortium) -> bool:

@@ -7,7 +7,8 @@ the punishment instead of the agreement's. It keeps to the agreement if
 
 which is Theorem 5 (eq. 19-20): delta at least the *threshold*
 (F(coop) - F(least)) / (F(punish) - F(least)). A punishment of T slots is equivalent to one
-without end at a smaller, *effective* discount factor.
+without end at a smaller, *effective* discount factor, and so is one that not every slip is followed
+by (see `weight`).
 
 The two punishments differ in F(punish) alone. Under reversion it is the cost of the equilibrium:
 x*_n samples of the client's own in a total of S. Under suspension it is the cost of being alone:
@@ -18,6 +19,9 @@ A deviation is to contribute less than agreed. Contributing more is not one and 
 so a client that prefers to contribute more does so in every slot, however patient it is: a profile
 is kept only if every client with a satiation point above the total contributes all it has. A
 client that is asked for nothing cannot deviate.
+
+If an audit checks only some samples, a small shortfall is seen less often. What counts is then the
+most that a deviation gains divided by the probability that an audit finds it (see `spot_checks`).
 
 All costs here are in units of the client's own cost per sample, without the constants that
 cancel: `a L(X) + x`, with L the law of the loss without its scale and the *pull* a the ratio times
@@ -35,8 +39,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
-from fedaccord.checks import check_number
+from fedaccord.agreement.spot_checks import most_tempting
+from fedaccord.agreement.weight import Weight, weight_of
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.filling import fill
 from fedaccord.game.law import Law
@@ -59,7 +65,7 @@ saving is lost in rounding, and nobody would sign for it."""
 
 _ARRAYS = (
     *("pull", "satiation", "samples", "patience", "equilibrium", "equilibrium_total", "lowest"),
-    *("punished", "punished_total", "fees"),
+    *("punished", "punished_total", "fees", "late"),
 )
 
 
@@ -75,7 +81,7 @@ class ScaledGame:
     """h_n, where a_n times the slope of L is 1."""
     samples: FloatArray
     patience: FloatArray
-    """The effective discount factor, after the margin and the length of the punishment."""
+    """The effective discount factor, after the margin, the punishment and the monitoring."""
     equilibrium: FloatArray
     """x*, the equilibrium profile."""
     equilibrium_total: FloatArray
@@ -88,7 +94,11 @@ class ScaledGame:
     """The total that its model is then trained on: S, or m_n."""
     fees: FloatArray
     """What it saves by not taking part while it is punished: 0, or (C_n + p) / E_n."""
+    late: FloatArray
+    """The part of what a slip gains that is gained while it is not yet punished (see `weight`)."""
     punishment: Punishment = REVERSION
+    samples_checked: int | None = None
+    """How many of the claimed samples an audit checks; None: it sees any shortfall."""
     nobody_worse: bool = False
     """Whether no client may pay more than at the equilibrium. Reversion implies it."""
 
@@ -148,11 +158,30 @@ class ScaledGame:
             punished_total=self.equilibrium_total,
             fees=np.zeros_like(self.fees),
             punishment=REVERSION,
+            samples_checked=None,
             nobody_worse=False,
         )
 
     def gain(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
-        """F(coop) - F(least): what the best deviation from `contribution` saves in one slot."""
+        """F(coop) - F(least): what the best deviation from `contribution` saves in one slot.
+
+        With spot checks, what the most tempting one saves divided by how likely it is found.
+        """
+        full = self.full_gain(contribution, total)
+        if self.samples_checked is None:
+            return full
+        found = most_tempting(
+            self.law,
+            self.pull,
+            self.satiation,
+            amount=contribution,
+            total=total,
+            checked=self.samples_checked,
+        )
+        return np.asarray((1.0 - self.late) * found.gain + self.late * full)
+
+    def full_gain(self, contribution: FloatArray, total: FloatArray) -> FloatArray:
+        """What the best deviation saves in one slot, however likely it is found."""
         others = total - contribution
         less = contribution - np.clip(self.satiation - others, 0.0, contribution)
         result: FloatArray = less - self.pull * self.law.fall(total - less, less, total)
@@ -256,13 +285,14 @@ def scale(
     ratio: FloatArray,
     samples: FloatArray,
     law: Law,
-    patience: FloatArray,
+    weight: Weight,
     punishment: Punishment = REVERSION,
     *,
     fees: FloatArray | float = 0.0,
     nobody_worse: bool = False,
+    samples_checked: int | None = None,
 ) -> tuple[ScaledGame, BoolArray]:
-    """Rows of games from their ratios, samples, law and effective discount factors.
+    """Rows of games from their ratios, samples, law and the weight of the punishment.
 
     `fees` are in units of the client's own cost per sample. Also returns which clients are at the
     margin of their equilibrium.
@@ -273,11 +303,12 @@ def scale(
     game = _game(
         punishment,
         nobody_worse=nobody_worse,
+        samples_checked=samples_checked,
         law=shape,
         pull=ratio * scale,
         satiation=satiation,
         samples=samples,
-        patience=patience,
+        weight=weight,
         profile=filling.profile,
         total=filling.total,
         fees=fees,
@@ -291,21 +322,24 @@ def scale_one(
     punishment: Punishment = REVERSION,
     *,
     nobody_worse: bool = False,
+    monitoring: Monitoring = BELIEVED,
 ) -> ScaledGame:
     """One consortium as a single row."""
     consortium, quality = equilibrium.consortium, equilibrium.consortium.quality
-    patience = effective_patience(consortium.discount_factor, margin, punishment.slots)
+    rates = monitoring.rates(consortium.names)
+    weight = weight_of(consortium.discount_factor, rates, punishment, monitoring, margin)
     fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
     scale, shape = consortium.law.split()
     return _game(
         punishment,
         nobody_worse=nobody_worse,
+        samples_checked=monitoring.samples_checked,
         law=shape,
         fees=(quality * fees)[np.newaxis],
         pull=(quality * consortium.ratio * scale)[np.newaxis],
         satiation=consortium.satiation[np.newaxis],
         samples=(quality * consortium.samples)[np.newaxis],
-        patience=patience[np.newaxis],
+        weight=Weight(weight.patience[np.newaxis], weight.late[np.newaxis]),
         profile=(quality * equilibrium.profile)[np.newaxis],
         total=np.array([[equilibrium.total]]),
     )
@@ -315,11 +349,12 @@ def _game(
     punishment: Punishment,
     *,
     nobody_worse: bool,
+    samples_checked: int | None,
     law: Law,
     pull: FloatArray,
     satiation: FloatArray,
     samples: FloatArray,
-    patience: FloatArray,
+    weight: Weight,
     profile: FloatArray,
     total: FloatArray,
     fees: FloatArray | float,
@@ -334,49 +369,18 @@ def _game(
         pull=pull,
         satiation=satiation,
         samples=samples,
-        patience=patience,
+        patience=weight.patience,
         equilibrium=profile,
         equilibrium_total=everywhere,
         lowest=everywhere,
         punished=profile if reverts else alone,
         punished_total=everywhere if reverts else alone,
         fees=np.broadcast_to(fees if saved else 0.0, pull.shape),
+        late=np.broadcast_to(weight.late, pull.shape),
         punishment=punishment,
+        samples_checked=samples_checked,
         nobody_worse=nobody_worse and not reverts,
     )
-
-
-def effective_patience(
-    discount_factor: FloatArray, margin: float = 0.0, punishment_slots: int | None = None
-) -> FloatArray:
-    """Effective discount factors, after a margin and for the length of the punishment."""
-    check_number("margin", margin, least=0, below=1)
-    patience: FloatArray = np.maximum(discount_factor - margin, 0.0)
-    return effective_discount_factor(patience, punishment_slots)
-
-
-def effective_discount_factor(
-    discount_factor: npt.ArrayLike, punishment_slots: int | None
-) -> FloatArray:
-    """The discount factor at which a punishment without end weighs as much as T slots at delta.
-
-    A deviation loses the saving of delta + delta^2 + ... + delta^T slots; without end that sum is
-    delta / (1 - delta). Equating the two: delta (1 - delta^T) / (1 - delta^(T+1)).
-
-    >>> float(effective_discount_factor(0.8, None)), float(effective_discount_factor(0.8, 5))
-    (0.8, 0.728...)
-    """
-    delta = np.asarray(discount_factor, dtype=np.float64)
-    if punishment_slots is None:
-        return delta
-    if punishment_slots == 1:
-        return np.asarray(delta / (1.0 + delta))
-    # 1 - delta^T without cancellation for delta just under 1
-    with np.errstate(divide="ignore"):
-        log = np.log(delta)
-    lost = np.expm1(punishment_slots * log)
-    result: FloatArray = delta * lost / np.expm1((punishment_slots + 1) * log)
-    return result
 
 
 def threshold(gain: FloatArray, saving: FloatArray) -> FloatArray:

@@ -15,7 +15,9 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.loss import slope_of
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import best_alone, best_deviation, lost_by, total_of
-from fedaccord.agreement.threats import TOLERANCE, worth_of
+from fedaccord.agreement.slips import best_slips
+from fedaccord.agreement.threats import TOLERANCE
+from fedaccord.agreement.watch import watch_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -28,6 +30,8 @@ class Examined(NamedTuple):
     """Its discount factor less the smallest one at which it would keep to the agreement."""
     gives_more: BoolArray
     """Whether it would contribute more than agreed, which helps everybody."""
+    least_audit: FloatArray
+    """The smallest probability of an audit that keeps it to the agreement; more than 1: none."""
 
 
 class Selfish(NamedTuple):
@@ -49,22 +53,33 @@ def examine(
     """
     profile = np.tile(agreement.profile, shape[0])
     total = total_of(agreement.consortium, agreement.profile)
-    deviation, gain = best_deviation(types, profile, total)
+    slips = best_slips(types, profile, total, agreement.monitoring)
+    watch = watch_of(agreement, shape[0])
 
     def before() -> Selfish:
         return selfish_play(types, shape) if selfish is None else selfish
 
     threat = _punishment(agreement, types, profile, total, before)
-    allowed = TOLERANCE * types.cost_per_sample * (profile + threat.contribution + deviation)
-    more = (gain > allowed) & (deviation > profile)
-    gain = np.where(more | (gain <= allowed), 0.0, gain)
-    worth = worth_of(types.discount_factor, agreement.punishment.slots)
-    deterred = (gain - worth * threat.saving) / (1.0 + worth) <= allowed
+    decided = profile + threat.contribution + slips.deviation
+    allowed = TOLERANCE * types.cost_per_sample * decided
+    tempted = slips.tempting > allowed
+    more = tempted & (slips.deviation > profile)
+    slips = slips.only(tempted & ~more)
+    delta = types.discount_factor
+    deterred = watch.excess(delta, slips, threat.saving) <= allowed
     can_leave = (profile > 0) | (not isinstance(agreement.punishment, Reversion))
     unwilling = (threat.saving < -allowed) & can_leave
     keeps = (deterred | (profile == 0)) & ~unwilling & threat.proper
-    slack = _slack(agreement, types, gain, threat.saving)
-    return Examined(keeps.reshape(shape), slack.reshape(shape), more.reshape(shape))
+    threshold = np.minimum(watch.threshold(slips, threat.saving), 1.0)
+    threshold = np.where((slips.gain > 0) | (threat.saving >= 0), threshold, 1.0)
+    audit = np.where(unwilling, np.inf, watch.least_audit(delta, slips, threat.saving))
+    audit = np.where(profile > 0, audit, 0.0)
+    return Examined(
+        keeps.reshape(shape),
+        (delta - threshold).reshape(shape),
+        more.reshape(shape),
+        audit.reshape(shape),
+    )
 
 
 class _Threat(NamedTuple):
@@ -159,26 +174,6 @@ def _saving(
     better = lost_by(types, total_before, total)
     return np.asarray(better - types.cost_per_sample * (profile - before))
 
-
-def _slack(
-    agreement: Agreement, types: Consortium, gain: FloatArray, saving: FloatArray
-) -> FloatArray:
-    """Discount factor less threshold, for a punishment without end or of T slots.
-
-    For T slots the threshold is where delta + ... + delta^T is gain / saving, found by bisection.
-    """
-    low, high = np.zeros_like(gain), np.full_like(gain, np.nextafter(1.0, 0.0))
-    slots = agreement.punishment.slots
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        enough = worth_of(middle, slots) * saving >= gain
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    threshold = np.where(gain > 0, high, np.where(saving < 0, 1.0, 0.0))
-    return np.asarray(types.discount_factor - threshold)
-
-
-_HALVINGS = 50
-"""Bisection steps that determine a threshold to 1e-15."""
 
 STEPS = 100
 """Bisection steps that determine a total to the last bit, even one far below all samples."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isnan
 from pathlib import Path
 from typing import Any, get_args
 
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Kind, Objective, agreement_on
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring, read_monitoring
 from fedaccord.agreement.punishment import (
     Punishment,
     PunishmentName,
@@ -36,6 +38,7 @@ def load_agreement(
     path: str | Path,
     consortium: Consortium,
     punishment: Punishment | PunishmentName | None = None,
+    monitoring: Monitoring | None = None,
 ) -> Agreement:
     """The agreement in a file.
 
@@ -47,6 +50,7 @@ def load_agreement(
         punishment: What follows a deviation, or the name of its kind, if the file holds
             contributions only (reversion for ever by default); it must not contradict a whole
             agreement.
+        monitoring: How a deviation is seen, in the same way; by default for certain, at once.
     """
     wanted = None if punishment is None else as_punishment(punishment)
     path = Path(path)
@@ -54,7 +58,7 @@ def load_agreement(
     data = load_json(path) if path.suffix.lower() == ".json" else None
     agreed = data.get("agreement") if isinstance(data, dict) else None
     if not isinstance(agreed, dict):
-        return agreement_on(consortium, profile, wanted or "reversion")
+        return agreement_on(consortium, profile, wanted or "reversion", monitoring or BELIEVED)
     fields = _checked(agreed, path)
     agreed_on = fields["punishment"]
     if fields.pop("robust"):
@@ -65,6 +69,13 @@ def load_agreement(
             "use it unchanged, or use only its contributions",
             str(path),
         )
+    if monitoring not in (None, fields["monitoring"]):
+        raise InvalidInput(
+            f"its agreement says how slips are seen ({fields['monitoring']}), and not: "
+            f"{monitoring}; use it unchanged, or use only its contributions",
+            str(path),
+        )
+    fields["monitoring"].rates(consortium.names)
     return Agreement(equilibrium=solve_equilibrium(consortium), profile=profile, **fields)
 
 
@@ -83,7 +94,7 @@ def _made_for(consortium: Consortium, path: Path) -> tuple[Law | None, Ranges | 
 def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:
     """The fields of the record, each checked to have a valid value."""
     mistakes = Mistakes(str(path))
-    fields = {field: agreed.get(field) for field in (*_FIELDS, "punishment")}
+    fields = {field: agreed.get(field) for field in _FIELDS}
 
     def expect(field: str, right: bool, expected: str) -> None:
         if field not in agreed:
@@ -103,12 +114,19 @@ def _checked(agreed: dict[str, Any], path: Path) -> dict[str, Any]:
         expect(field, fields[field] is None or isinstance(fields[field], str), "text or null")
     if "punishment" not in agreed:
         mistakes.add(Problem("punishment", "is missing", "agreement.punishment"))
-    else:
+    readers: dict[str, Callable[[object], Any]] = {
+        "punishment": read_punishment,
+        "monitoring": read_monitoring,  # missing in files of versions before it
+    }
+    fields["monitoring"] = BELIEVED
+    for field, read in readers.items():
+        if field not in agreed:
+            continue
         try:
-            fields["punishment"] = read_punishment(agreed["punishment"])
+            fields[field] = read(agreed[field])
         except InvalidInput as error:
             for problem in error.problems:
-                place = f"agreement.punishment.{problem.field}".removesuffix(".punishment")
+                place = f"agreement.{field}.{problem.field}".removesuffix(f".{field}")
                 mistakes.add(Problem(problem.field, problem.message, place))
     if mistakes:
         raise mistakes.error()

@@ -178,9 +178,9 @@ def _profile(game: ScaledGame, low: _End, high: _End) -> FloatArray:
     If somebody would rather be punished above it, all who are willing to contribute less do.
     """
     if np.isfinite(high.amounts).all():
-        return _fitted(low.amounts, high.amounts, low.total)
+        return fitted(low.amounts, high.amounts, low.total)
     least = np.where(game.satiation[:1] >= low.total, low.amounts, 0.0)
-    return _fitted(low.amounts, least, low.total)
+    return fitted(low.amounts, least, low.total)
 
 
 def _reach(game: ScaledGame, low: _Ends, high: _Ends) -> FloatArray:
@@ -198,7 +198,10 @@ def _reach(game: ScaledGame, low: _Ends, high: _Ends) -> FloatArray:
     rate = np.where(full, 0.0, steepest(bounds, low.total, low.rows, high.total, high.rows))
     ray = low.rows / (low.total - game.equilibrium_total)
     rate = np.where(free, ray, rate)
-    fixed = np.where(full, np.maximum(low.rows, high.rows), low.rows)
+    largest = np.maximum(low.rows, high.rows)
+    if game.samples_checked is not None:  # of a contributor's u_n less is known then
+        largest = bounds.between(low.total, high.total)
+    fixed = np.where(full, largest, low.rows)
     return _last_below_line(fixed.sum(axis=-1), rate.sum(axis=-1), low, high)
 
 
@@ -231,7 +234,7 @@ def _last_below_line(fixed: FloatArray, rate: FloatArray, low: _Ends, high: _End
     return np.where(rate < 1.0, np.minimum(end, meets), throughout)
 
 
-def _fitted(upper: FloatArray, lower: FloatArray, total: float) -> FloatArray:
+def fitted(upper: FloatArray, lower: FloatArray, total: float) -> FloatArray:
     """The mixture of two profiles that adds up to `total`; a bound may jump between them."""
     spread = float((upper - lower).sum())
     if spread <= 0.0:

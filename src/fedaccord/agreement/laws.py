@@ -29,6 +29,8 @@ class HeldUnder(Record):
     """Its discount factor less the smallest one at which it would keep to the agreement."""
     gives_more: BoolArray
     """Whether it would contribute more than agreed, which helps everybody."""
+    least_audit: FloatArray
+    """The smallest probability of an audit that keeps it to the agreement; more than 1: none."""
 
     @cached_property
     def held(self) -> int:
@@ -63,7 +65,7 @@ def held_under(agreement: Agreement, laws: Law) -> HeldUnder:
     laws = rows_of(laws)
     shape = (laws.value.shape[1], agreement.consortium.size)
     found = examine(agreement, _stacked(agreement.consortium, laws), shape)
-    return HeldUnder(agreement, found.keeps, found.slack, found.gives_more)
+    return HeldUnder(agreement, *found)
 
 
 def _stacked(consortium: Consortium, laws: Law) -> Consortium:

@@ -8,16 +8,19 @@ for the client, it keeps its amount if
 
     gain(Y)  <=  (delta + ... + delta^(L-1)) (V - f(Y))  +  delta^L (V - f(T)),
 
-f(Y) being its cost while the total is Y. Where that fails, those who are left play the equilibrium
-among themselves instead, and nobody is judged: that needs no threat. So it does not decide whether
+f(Y) being its cost while the total is Y. If not every slip is seen, the right side counts less, as
+in `watch`. Where that fails, those who are left play the equilibrium among themselves instead, and
+nobody is judged: that needs no threat. So it does not decide whether
 the agreement holds, but what a slip costs the innocent.
 """
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.search import best_deviation, lost_by
+from fedaccord.agreement.search import lost_by
+from fedaccord.agreement.slips import best_slips
 from fedaccord.agreement.threats import TOLERANCE, Threat, worth_of
+from fedaccord.agreement.watch import watch_of
 from fedaccord.numbers import BoolArray, FloatArray
 
 _MOST_PAIRS = 2**18
@@ -71,11 +74,16 @@ def _keeps(agreement: Agreement, threat: Threat, low: FloatArray, high: FloatArr
     before = np.zeros_like(delta)
     if slots != 1:
         before = worth_of(delta, None if slots is None else slots - 1)
-    deviation, gain = best_deviation(consortium, profile, high)
-    gain = np.where(deviation < profile, gain, 0.0)  # contributing more is not a slip
+    slips = best_slips(consortium, profile, high, agreement.monitoring)
+    slips = slips.only(slips.deviation < profile)  # contributing more is not a slip
     dearer = lost_by(consortium, low, (consortium.quality * profile).sum())
     with np.errstate(invalid="ignore"):  # 0 times infinity, for a client that would have no model
         meanwhile = np.where(before > 0, before * (threat.saving - dearer), 0.0)
     lost = meanwhile + last * threat.saving
-    allowed = TOLERANCE * consortium.cost_per_sample * (profile + threat.contribution + deviation)
-    return np.asarray((gain - lost <= allowed * (1.0 + worth)) | (profile == 0))
+    decided = profile + threat.contribution + slips.deviation
+    allowed = TOLERANCE * consortium.cost_per_sample * decided
+    # what is lost counts as much less as the punishment does, since not every slip is seen
+    watch = watch_of(agreement)
+    seen = np.divide(watch.weight(delta), worth, out=np.zeros_like(worth), where=worth > 0)
+    gain = watch.gained(delta, slips)
+    return np.asarray((gain - seen * lost <= allowed * (1.0 + worth)) | (profile == 0))

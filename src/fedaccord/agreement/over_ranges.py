@@ -52,6 +52,8 @@ class HeldOver(Record):
     keeps: BoolArray
     slack: FloatArray
     """Its lowest discount factor less the smallest one at which it would keep to the agreement."""
+    least_audit: FloatArray
+    """The smallest probability of an audit that keeps it to the agreement; more than 1: none."""
     searched: int
     """How many type profiles were drawn from the box and examined."""
     broken: int
@@ -152,7 +154,8 @@ def held_over(agreement: Agreement, ranges: Ranges, laws: Law | None = None) -> 
     found = at_corners(agreement, ranges, laws, ones, ones)
     searched, broken = _searched(agreement, ranges)
     keeps, slack = np.asarray(found.keeps.all(axis=0)), np.asarray(found.slack.min(axis=0))
-    return HeldOver(agreement, ranges, laws, keeps, slack, searched, broken)
+    audit = np.asarray(found.least_audit.max(axis=0))
+    return HeldOver(agreement, ranges, laws, keeps, slack, audit, searched, broken)
 
 
 def _widest(kept: Callable[[FloatArray], BoolArray], size: int) -> FloatArray:

@@ -11,15 +11,24 @@ import numpy as np
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, SolvedKind
 from fedaccord.agreement.certificate import certify
-from fedaccord.agreement.enforcement import SOLVED, effective_patience, scale_one
+from fedaccord.agreement.enforcement import SOLVED, ScaledGame, scale_one
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring, Rates
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.threats import TOLERANCE
+from fedaccord.agreement.weight import weight_of
 from fedaccord.checks import check_choice, check_type
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
+from fedaccord.numbers import FloatArray
 
 _SHARP = 1e-9
 """Accuracy of a smallest discount factor that is found by bisection over whole agreements."""
+
+_CLEARLY = 0.01
+"""A discount factor this much above the smallest one is clearly enough."""
+
+_MOST = 1.0 - _SHARP
+"""As patient as clients are taken to be."""
 
 _LONGEST = 2**20
 """Slots of a punishment; more would not differ from one without end."""
@@ -41,6 +50,7 @@ def smallest_discount_factor(
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
+    monitoring: Monitoring = BELIEVED,
 ) -> float | None:
     """The discount factor above which an agreement of this kind exists if all clients have it.
 
@@ -51,8 +61,24 @@ def smallest_discount_factor(
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
     equilibrium, chosen = equilibrium_of(consortium).effective, as_punishment(punishment)
-    game = scale_one(equilibrium, punishment=chosen.lasting(None), nobody_worse=nobody_worse)
+    game = scale_one(equilibrium, 0.0, chosen, nobody_worse=nobody_worse, monitoring=monitoring)
     feasible = first_converted == "feasible"
+    rates = monitoring.rates(equilibrium.consortium.names)
+    differ = any(np.ptp(rate) > 0 for rate in rates)
+    if not differ and not monitoring.accuses_falsely:  # one stands for all
+        rates = Rates(*(rate[:1] for rate in rates))
+
+    def weighs(delta: float) -> FloatArray:
+        """Everyone's effective discount factor if all have this one."""
+        everyone = np.full(rates.audit.shape, delta)
+        return weight_of(everyone, rates, chosen, monitoring, margin).patience
+
+    def exists(patience: FloatArray) -> bool:
+        return _exists(game.with_patience(patience), kind, feasible=feasible)
+
+    if differ:
+        found = _smallest_by_halving(lambda delta: exists(weighs(delta)), float("nan"))
+        return None if np.isnan(found) else found
     uneven = game.reverts and kind == "uniform" and not equilibrium.consortium.equal_samples
     least = float("nan")
     if kind == "individual" and game.steady:
@@ -60,36 +86,36 @@ def smallest_discount_factor(
     elif game.steady:
         least = uniform.smallest_common_discount_factor(game, feasible_first=feasible).item()
     if uneven or not game.steady:
-
-        def exists(delta: float) -> bool:
-            patient = game.with_patience(np.full_like(game.patience, delta))
-            if kind == "individual":
-                return game.worthwhile(individual.largest_profiles(patient))
-            rows = uniform.solve_uniform_rows(patient, feasible_first=feasible)
-            return game.worthwhile(rows.profile)
-
-        least = _smallest_by_halving(exists, least)
-    return _said(float(least), margin, chosen.slots)
+        least = _smallest_by_halving(lambda delta: exists(np.array(delta)), least)
+    elif game.samples_checked is not None and not np.isnan(least):
+        # a contributor that gains nothing by a full slip may gain by a tiny one
+        enough = exists(np.array(min(least + _CLEARLY, _MOST)))
+        found = least if enough else float("nan")
+        least = found if enough else _smallest_by_halving(lambda d: exists(np.array(d)), found)
+    return _said(float(least), margin, lambda delta: float(weighs(delta)[0]))
 
 
-def _said(effective: float, margin: float, punishment_slots: int | None) -> float | None:
-    """The discount factor whose effective value this is, after margin and length; None: no such.
+def _exists(game: ScaledGame, kind: SolvedKind, *, feasible: bool) -> bool:
+    """Whether there is an agreement of this kind."""
+    if kind == "individual":
+        return game.worthwhile(individual.largest_profiles(game))
+    return game.worthwhile(uniform.solve_uniform_rows(game, feasible_first=feasible).profile)
+
+
+def _said(effective: float, margin: float, weighs: Callable[[float], float]) -> float | None:
+    """The discount factor whose effective value this is, by `weighs`; None: there is none.
 
     The effective value increases with the discount factor, so bisection finds it.
     """
-
-    def counts(delta: float) -> float:
-        return float(effective_patience(np.array([delta]), margin, punishment_slots).item())
-
-    low, high = margin, np.nextafter(1.0, 0.0)
-    if np.isnan(effective) or counts(high) <= effective:
+    low, high = margin, float(np.nextafter(1.0, 0.0))
+    if np.isnan(effective) or weighs(high) <= effective:
         return None
-    if punishment_slots is None or effective == 0.0:
+    if effective == 0.0 or weighs(effective + margin) == effective:
         return effective + margin
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if counts(middle) > effective else (middle, high)
-    return float(high)
+        low, high = (low, middle) if weighs(middle) > effective else (middle, high)
+    return high
 
 
 def _smallest_by_halving(exists: Callable[[float], bool], enough: float) -> float:
@@ -129,6 +155,8 @@ def shortest_punishment(agreement: Agreement) -> int | None:
     check_type("agreement", agreement, Agreement)
     if not certify(replace(agreement, punishment=agreement.punishment.lasting(None))).holds:
         return None
+    if not agreement.monitoring.is_plain:
+        return _shortest_for_all(agreement, 1)
     game = scale_one(agreement.equilibrium, punishment=agreement.punishment.lasting(None))
     contribution = (agreement.consortium.quality * agreement.profile)[np.newaxis]
     total = np.array([[agreement.total]])
@@ -147,7 +175,7 @@ def shortest_punishment(agreement: Agreement) -> int | None:
 
 
 def _shortest_for_all(agreement: Agreement, slots: int) -> int | None:
-    """The fewest slots, from `slots` on, under which the agreement holds for all its laws.
+    """The fewest slots, from `slots` on, under which the agreement is certified to hold.
 
     A longer punishment never enforces less, so doubling and halving find them.
     """

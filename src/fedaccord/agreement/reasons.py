@@ -14,6 +14,7 @@ NO_USE = {
     "least total cost": "none lowers the total cost",
     "fairest": "none leaves every client at least as well off as at the equilibrium",
 }
+TOO_FEW_AUDITS = "so few audits keep nobody to more than at the equilibrium"
 NOT_IN_BOX = (
     "none holds for every combination of numbers within the ranges, though one would if the "
     "numbers were exactly as stated: narrower ranges are needed, or a harsher punishment"

@@ -18,8 +18,10 @@ from collections.abc import Callable
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.enforcement import ScaledGame, effective_patience, scale
+from fedaccord.agreement.enforcement import ScaledGame, scale
+from fedaccord.agreement.monitoring import Monitoring
 from fedaccord.agreement.punishment import Punishment
+from fedaccord.agreement.weight import Weight, weight_of
 from fedaccord.errors import NotConverged
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.law import Law
@@ -38,6 +40,7 @@ def game_of_laws(
     laws: Law,
     margin: float,
     punishment: Punishment,
+    monitoring: Monitoring,
     *,
     nobody_worse: bool,
 ) -> ScaledGame:
@@ -47,12 +50,20 @@ def game_of_laws(
     """
     consortium = equilibrium.consortium
     shape = (laws.value.shape[1], consortium.size)
-    patience = effective_patience(consortium.discount_factor, margin, punishment.slots)
+    rates = monitoring.rates(consortium.names)
+    weight = weight_of(consortium.discount_factor, rates, punishment, monitoring, margin)
     fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
-    rows = [consortium.ratio, consortium.samples, patience, fees]
-    ratio, samples, patience, fees = (np.broadcast_to(row, shape) for row in rows)
+    rows = [consortium.ratio, consortium.samples, weight.patience, weight.late, fees]
+    ratio, samples, patience, late, fees = (np.broadcast_to(row, shape) for row in rows)
     game, _ = scale(
-        ratio, samples, laws, patience, punishment, fees=fees, nobody_worse=nobody_worse
+        ratio,
+        samples,
+        laws,
+        Weight(patience, late),
+        punishment,
+        fees=fees,
+        nobody_worse=nobody_worse,
+        samples_checked=monitoring.samples_checked,
     )
     return game
 

@@ -86,6 +86,14 @@ def best_deviation(
     return slip, gain
 
 
+def gain_of_less(consortium: Consortium, total: Numbers, less: FloatArray) -> FloatArray:
+    """What contributing `less` fewer samples saves each client in one slot; no cancellation."""
+    change = consortium.quality * less
+    after = np.maximum(total - change, 0.0)
+    dearer = loss_difference(terms_of(consortium.law), after, total, change)
+    return np.asarray(consortium.cost_per_sample * less - consortium.valuation * dearer)
+
+
 def best_alone(consortium: Consortium) -> FloatArray:
     """What is best for each client to train on by itself, found from all that it has."""
     everything = consortium.samples

@@ -22,6 +22,7 @@ from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective, SolvedKind
 from fedaccord.agreement.box import Box
 from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.objectives import LOSSES, fairest_profile, least_cost_profile
 from fedaccord.agreement.patience import equilibrium_of
 from fedaccord.agreement.punishment import (
@@ -39,7 +40,7 @@ from fedaccord.agreement.reasons import (
 )
 from fedaccord.agreement.robust import game_of_laws, solve_for_all
 from fedaccord.agreement.whole import largest_whole_profile
-from fedaccord.checks import check_choice
+from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
@@ -62,6 +63,7 @@ def solve_agreement(
     first_converted: FirstConverted = "paper",
     robust: bool | Robust = True,
     laws: Sequence[Law] | None = None,
+    monitoring: Monitoring = BELIEVED,
 ) -> Agreement:
     """The agreement of a consortium; if there is none, the record says so and why.
 
@@ -82,11 +84,13 @@ def solve_agreement(
             measurements gives; not only for the numbers as stated and the fitted law. "law" and
             "ranges" are for one of both.
         laws: Further laws that it must hold for, besides the consortium's own.
+        monitoring: How a slip is seen; by default for certain, before the next slot.
 
     Returns:
         An `Agreement`; `certify` proves that it holds.
     """
     check_choice("kind", kind, get_args(SolvedKind))
+    check_type("monitoring", monitoring, Monitoring)
     punishment = as_punishment(punishment)
     if objective is None:
         objective = default_objective(punishment)
@@ -98,7 +102,8 @@ def solve_agreement(
     # in samples of quality 1 it is the paper's game
     effective = equilibrium.effective
 
-    terms = _Terms(effective, margin, punishment, nobody_worse, robust in (True, "ranges"))
+    over_ranges = robust in (True, "ranges")
+    terms = Terms(effective, margin, punishment, nobody_worse, over_ranges, monitoring)
 
     def solve(game: ScaledGame) -> Agreement:
         if kind == "uniform":
@@ -123,10 +128,11 @@ def solve_agreement(
     return replace(
         agreement,
         equilibrium=equilibrium,
-        profile=_in_own_samples(agreement.profile, equilibrium),
+        profile=in_own_samples(agreement.profile, equilibrium),
         margin=margin,
         whole_samples=whole_samples,
         punishment=punishment,
+        monitoring=monitoring,
         nobody_worse=nobody_worse,
         laws=others,
         ranges=None if terms.box is None else equilibrium.consortium.ranges,
@@ -134,7 +140,7 @@ def solve_agreement(
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """What an agreement is to hold for, in samples of quality 1."""
 
     equilibrium: Equilibrium
@@ -142,6 +148,7 @@ class _Terms:
     punishment: Punishment
     nobody_worse: bool
     over_ranges: bool
+    monitoring: Monitoring
 
     @cached_property
     def box(self) -> Box | None:
@@ -149,13 +156,18 @@ class _Terms:
         ranges = self.equilibrium.consortium.ranges
         if not self.over_ranges or ranges is None:
             return None
-        return Box(self.equilibrium, ranges, self.margin, self.punishment, self.nobody_worse)
+        agreed = self.margin, self.punishment, self.nobody_worse, self.monitoring
+        return Box(self.equilibrium, ranges, *agreed)
 
     @cached_property
     def stated(self) -> ScaledGame:
         """The game of the numbers as stated and the fitted law."""
         game = scale_one(
-            self.equilibrium, self.margin, self.punishment, nobody_worse=self.nobody_worse
+            self.equilibrium,
+            self.margin,
+            self.punishment,
+            nobody_worse=self.nobody_worse,
+            monitoring=self.monitoring,
         )
         return game if self.box is None else self.box.stated(game)
 
@@ -170,9 +182,8 @@ class _Terms:
         """One row for each of the laws, with every client in its worst corner."""
         if self.box is not None:
             return self.box.game(laws, laws.value.shape[1])
-        return game_of_laws(
-            self.equilibrium, laws, self.margin, self.punishment, nobody_worse=self.nobody_worse
-        )
+        agreed = self.margin, self.punishment, self.monitoring
+        return game_of_laws(self.equilibrium, laws, *agreed, nobody_worse=self.nobody_worse)
 
 
 def _why_not_in_box(stated: Agreement) -> str | None:
@@ -192,7 +203,7 @@ def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law |
     return stacked(others)
 
 
-def _in_own_samples(profile: FloatArray, equilibrium: Equilibrium) -> FloatArray:
+def in_own_samples(profile: FloatArray, equilibrium: Equilibrium) -> FloatArray:
     """A profile in samples of quality 1 as the clients' own samples."""
     if equilibrium.effective is equilibrium:
         return profile

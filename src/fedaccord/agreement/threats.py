@@ -96,5 +96,7 @@ def worth_of(discount_factor: FloatArray, slots: int | None) -> FloatArray:
     for_ever = discount_factor / (1.0 - discount_factor)
     if slots is None:
         return np.asarray(for_ever)
+    if slots == 0:
+        return np.zeros_like(discount_factor)
     with np.errstate(divide="ignore"):
         return np.asarray(for_ever * -np.expm1(slots * np.log(discount_factor)))

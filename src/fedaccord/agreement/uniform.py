@@ -198,7 +198,8 @@ def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
     converted, first = _converted(game, throughout)
     if not whole and game.steady and (game.samples == game.samples[:, :1]).all():
         return converted, first  # with equal data, levels hold near 0 or nowhere
-    could_be = here | _keeps_at_the_top(game) | (not game.steady)
+    unknown = not game.steady or game.samples_checked is not None
+    could_be = here | _keeps_at_the_top(game) | unknown
     for row in range(len(converted)):
         one = game.rows(np.arange(len(converted)) == row)
         converted[row], first[row] = _first_of(one, np.flatnonzero(could_be[row]), whole)

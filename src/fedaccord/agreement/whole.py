@@ -149,7 +149,7 @@ class _Ceilings:
 
     def _largest(self, bounds: Bounds, low: FloatArray, high: FloatArray) -> FloatArray:
         game = bounds.game
-        if not game.reverts:
+        if not game.reverts or game.samples_checked is not None:
             between = bounds.between(low, high)
             return np.where(low == high, bounds.at(low), between)
         at_low, at_high = bounds.at(low), bounds.at(high)

@@ -47,6 +47,7 @@ def at_corners(
         np.all([each.keeps for each in found], axis=0),
         np.min([each.slack for each in found], axis=0),
         np.any([each.gives_more for each in found], axis=0),
+        np.max([each.least_audit for each in found], axis=0),
     )
 
 
@@ -103,7 +104,7 @@ class _Corners:
         total = total_of(self.agreement.consortium, self.agreement.profile)
         largest = self.largest().reshape(-1, 1)
         enough = total >= largest * (1.0 - TOLERANCE)
-        return Examined(found.keeps & enough, found.slack, found.gives_more)
+        return found._replace(keeps=found.keeps & enough)
 
     def sizes(self) -> list[FloatArray]:
         """Data sizes that a client may have: only the highest if they are all known."""

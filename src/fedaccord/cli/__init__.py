@@ -22,6 +22,7 @@ COMMANDS = {
     "solve": "Find the equilibrium, a better agreement, and its proof",
     "certify": "Prove or refute any profile",
     "ranges": "Say what it costs not to know numbers exactly",
+    "audit-rates": "Say how often each client must be audited, and what a budget buys",
     "departures": "See what happens if any one client leaves",
     "play": "Play the repeated game, slot by slot",
     "train": "Train a real model under one profile or several",
@@ -35,7 +36,7 @@ COMMANDS = {
     "ledger": "Show, verify, compare and export the ledger",
     "audit": "Draw audits of training, carry them out, and submit verdicts",
 }
-"""Each is in the module of its name in `commands`."""
+"""Each is in the module of its name in `commands`, with _ instead of -."""
 
 
 class _Commands(TyperGroup):
@@ -65,7 +66,8 @@ class _Commands(TyperGroup):
 
 def _load(name: str) -> Any:
     """A command, or a group of them, from its module."""
-    found = getattr(import_module(f"fedaccord.cli.commands.{name}"), name)
+    module = name.replace("-", "_")
+    found = getattr(import_module(f"fedaccord.cli.commands.{module}"), module)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)

@@ -301,12 +301,14 @@ def _agreement(certificate: "Certificate", exists_from: float | None) -> dict[st
     from fedaccord.record import jsonable
 
     record = certificate.agreement.to_dict()
-    for row, threshold in zip(record["clients"], jsonable(certificate.threshold), strict=True):
-        row["threshold"] = threshold
-    found = {
+    audits = jsonable(certificate.audit_probability)
+    found = zip(record["clients"], jsonable(certificate.threshold), audits, strict=True)
+    for row, threshold, audit in found:
+        row["threshold"], row["audit_probability"] = threshold, audit
+    facts = {
         "smallest_discount_factor": jsonable(certificate.smallest_discount_factor),
         "exists_from": exists_from,
     }
     place = list(record).index("reason")
     fields = list(record.items())
-    return dict([*fields[:place], *found.items(), *fields[place:]])
+    return dict([*fields[:place], *facts.items(), *fields[place:]])

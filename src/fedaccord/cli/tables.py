@@ -20,6 +20,7 @@ from fedaccord.summaries.agreement import (
     worse_off,
 )
 from fedaccord.summaries.alternatives import alternative_sentences
+from fedaccord.summaries.audits import audit_sentences
 from fedaccord.summaries.changing import turnover_sentences
 from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
@@ -94,10 +95,20 @@ def print_solution(
         flag = flags.get(sentence)
         console.print(f"{sentence} ({flag})" if flag else sentence)
     print_clients(console, certificate, every)
+    print_audits(console, certificate)
     print_ranges(console, certificate, alternatives.as_stated)
     print_law(console, certificate, worth, alternatives.for_the_fit)
     print_assumptions(console, certificate)
     print_questions(console, agreement.consortium)
+
+
+def print_audits(console: Console, certificate: "Certificate") -> None:
+    """How slips are seen, and how few audits would do."""
+    said = audit_sentences(certificate)
+    if said:
+        console.print()
+    for sentence in said:
+        console.print(sentence)
 
 
 def print_ranges(
@@ -159,6 +170,7 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     _print_deviations(console, certificate, slipping, every, punished=True)
     _print_deviations(console, certificate, certificate.gives_more, every, punished=False)
     print_clients(console, certificate, every)
+    print_audits(console, certificate)
     print_ranges(console, certificate)
     print_law(console, certificate, worth)
     print_assumptions(console, certificate)

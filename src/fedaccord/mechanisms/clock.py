@@ -40,8 +40,8 @@ from math import log
 
 import numpy as np
 
-from fedaccord.agreement.enforcement import effective_discount_factor
 from fedaccord.agreement.punishment import Suspension
+from fedaccord.agreement.weight import effective_discount_factor
 from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.cost import cost

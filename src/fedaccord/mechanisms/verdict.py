@@ -20,9 +20,9 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate, certify
-from fedaccord.agreement.enforcement import effective_discount_factor
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.threats import TOLERANCE
+from fedaccord.agreement.weight import effective_discount_factor
 from fedaccord.mechanisms.mechanism import ROUNDING, Outcome
 from fedaccord.mechanisms.tiers import best_level
 from fedaccord.numbers import BoolArray

@@ -14,6 +14,7 @@ from fedaccord.plots.agreement import (
     plot_mechanisms,
     plot_thresholds,
 )
+from fedaccord.plots.audits import plot_audits
 from fedaccord.plots.axes import BARS, DRAWN, NAMED
 from fedaccord.plots.law import plot_law
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
@@ -26,6 +27,7 @@ __all__ = [
     "BARS",
     "DRAWN",
     "NAMED",
+    "plot_audits",
     "plot_contributions",
     "plot_costs",
     "plot_events",

@@ -4,7 +4,9 @@ Everyone observes what each client contributes. If in a slot of cooperation some
 contribute less than agreed, by more than the tolerance, a punishment starts with the next slot, for
 as long as the agreement says: everyone plays the equilibrium (reversion), or the accused is out and
 trains alone while the others go on (suspension). An absent client contributes nothing, but that is
-not a slip. Contributing more than agreed is not one, either: it hurts nobody.
+not a slip. Contributing more than agreed is not one, either: it hurts nobody. If the agreement says
+that slips are seen by audits, they are drawn at random in each slot, false alarms too, and acted on
+as late as it says; after the last slot every slip is seen.
 
 As long as no slip is observed most strategies repeat themselves, so many slots are computed at a
 time: a stretch ends where a strategy or a phase changes.
@@ -46,8 +48,9 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables, jsonable, rows_of
+from fedaccord.repeated.random_slots import MatchRng
 from fedaccord.repeated.recorder import Event, Recorder, event_columns, phase_names
-from fedaccord.repeated.simulator import MatchRng, Simulator
+from fedaccord.repeated.simulator import Simulator
 from fedaccord.repeated.strategies import (
     AnyStrategy,
     DeviateOnce,
@@ -242,7 +245,7 @@ def play(
         noise: Standard deviation of the relative error with which contributions are observed.
         dropout: Probability that a client is absent from a slot.
         tolerance: A shortfall of up to this fraction of what was agreed is tolerated.
-        seed: Seed of the random numbers.
+        seed: Seed of the random numbers, those of audits included.
         history: Whether to keep the arrays of slots by clients and the events of single clients.
             Without, memory does not grow with the number of slots.
     """
@@ -257,7 +260,8 @@ def play(
     chosen = by_client(agreement.consortium, strategies or {}, slots)
     simulator = Simulator(agreement, chosen, tolerance)
     recorder = Recorder(simulator.aftermath, slots, history)
-    rng = MatchRng(agreement.consortium.size, slots, noise, dropout, seed)
+    audited = not agreement.monitoring.is_certain and agreement.exists
+    rng = MatchRng(agreement.consortium.size, slots, noise, dropout, seed, audited=audited)
     while simulator.slot <= slots:
         block = rng.block_of(simulator.slot)
         recorder.enter(simulator.stretch(block))

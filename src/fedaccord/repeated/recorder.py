@@ -15,7 +15,8 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns
 from fedaccord.repeated.aftermath import Aftermath, Spell
-from fedaccord.repeated.simulator import Block, Simulator, Stretch
+from fedaccord.repeated.random_slots import Block
+from fedaccord.repeated.simulator import Simulator, Stretch
 
 
 def power(delta: FloatArray, exponent: int) -> FloatArray:

@@ -3,7 +3,8 @@
 What an alarm leads to, and for whom, depends on the agreement's punishment; see
 `fedaccord.repeated.aftermath`.
 
-Random numbers decide who is absent from a slot, and by how much each is misread (`MatchRng`).
+Random numbers decide who is absent from a slot, by how much each is misread, and if the agreement
+says how clients are audited, whom audits accuse (`random_slots`).
 """
 
 from dataclasses import dataclass, replace
@@ -17,57 +18,9 @@ import numpy.typing as npt
 from fedaccord.agreement.agreement import KEPT, Agreement
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.repeated.aftermath import Standing, aftermath_of
+from fedaccord.repeated.judgement import Judgement, Pending
+from fedaccord.repeated.random_slots import Block
 from fedaccord.repeated.strategies import Steady, Strategy, View, answer_of
-
-_TOGETHER = 200_000
-"""How many numbers are drawn at once, so that memory does not grow with the slots."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """The random numbers of some slots in a row."""
-
-    first: int
-    last: float
-    """The last of the slots; may be infinite if nothing is random."""
-    absent: BoolArray | None = None
-    """One row per slot: who is absent; None: nobody."""
-    error: FloatArray | None = None
-    """One row per slot: by what fraction each contribution is misread; None: by nothing."""
-
-    def rows(self, first: int, length: float) -> tuple[BoolArray | None, FloatArray | None]:
-        """The rows of `length` slots from `first` on."""
-
-        def part(values: Any) -> Any:
-            start = first - self.first
-            return None if values is None else values[start : start + int(length)]
-
-        return part(self.absent), part(self.error)
-
-
-class MatchRng:
-    """Draws the same numbers for the same seed, however the slots are cut into stretches."""
-
-    def __init__(self, size: int, slots: int, noise: float, dropout: float, seed: int) -> None:
-        self.size, self.slots, self.noise, self.dropout = size, slots, noise, dropout
-        absence, error = np.random.SeedSequence(seed).spawn(2)
-        self.absence, self.error = np.random.default_rng(absence), np.random.default_rng(error)
-        self.block = Block(first=0, last=0)
-
-    def block_of(self, slot: int) -> Block:
-        """The block that a slot is in; slots must be asked for in order."""
-        if slot > self.block.last:
-            height = self.slots if self.noise == self.dropout == 0 else _TOGETHER // self.size or 1
-            last = min(self.slots, slot + height - 1)
-            shape = (last - slot + 1, self.size)
-            self.block = Block(
-                first=slot,
-                last=last,
-                absent=self.absence.random(shape) < self.dropout if self.dropout else None,
-                error=self.error.normal(0.0, self.noise, shape) if self.noise else None,
-            )
-        return self.block
-
 
 _LOOK_AHEAD = 8
 """How many slots are searched for an alarm at first; then twice as many, and so on."""
@@ -154,7 +107,7 @@ class Simulator:
     ) -> None:
         self.agreement = agreement
         self.strategies = strategies
-        self.least = agreement.profile * (1.0 - tolerance - KEPT)
+        self.judgement = Judgement.of(agreement, tolerance)
         self.groups = grouped(strategies)
         self.aftermath = aftermath_of(
             agreement, [getattr(each, "punishes_for", None) for each in strategies]
@@ -163,24 +116,30 @@ class Simulator:
         self.last: FloatArray | None = None
         self.intended = agreement.profile
         self.look_ahead = _LOOK_AHEAD
+        self.pending = Pending(agreement.monitoring.seen_late)
 
     @property
     def key(self) -> tuple[Any, ...]:
         """All that the future depends on: where everyone stands, and the last intentions."""
-        return self.aftermath.key(self.slot), self.intended.tobytes()
+        return (
+            self.aftermath.key(self.slot),
+            self.pending.key(self.slot),
+            self.intended.tobytes(),
+        )
 
     def stretch(self, block: Block) -> Stretch:
         """Play until something changes, at most to the end of the block."""
         standing = self.aftermath.standing(self.slot)
         self.intended, until = self._intentions(standing)
         profile = np.where(standing.out, 0.0, self.intended)
-        length = min(until, self.aftermath.same_until(self.slot), block.last) - self.slot + 1
-        absent, error = block.rows(self.slot, min(length, self.look_ahead))
-        short = _short(profile, self.least, absent, error) & standing.judged
+        last = min(until, self.aftermath.same_until(self.slot), self.pending.same_until, block.last)
+        length = last - self.slot + 1
+        rows = block.rows(self.slot, min(length, self.look_ahead))
+        short = self.judgement.accused(profile, rows) & standing.judged
         alarms = np.flatnonzero(short.any(axis=-1))
         if alarms.size:
             length = max(int(alarms[0]), 1)
-        elif absent is not None or error is not None:
+        elif rows.is_random:
             length = len(short)
         self.look_ahead = _LOOK_AHEAD if alarms.size else 2 * len(short)
         less = profile < self.agreement.profile * (1.0 - KEPT)
@@ -193,8 +152,8 @@ class Simulator:
             less=less,
             seen=seen,
             falsely=self.aftermath.falsely(seen, less),
-            absent=None if absent is None else absent[: int(length)],
-            error=None if error is None else error[: int(length)],
+            absent=None if rows.absent is None else rows.absent[: int(length)],
+            error=None if rows.error is None else rows.error[: int(length)],
         )
         self._move_on(stretch)
         return stretch
@@ -211,8 +170,10 @@ class Simulator:
         """Go to the slot after a stretch."""
         self.last = stretch.seen_last
         if stretch.seen.any():
-            self.aftermath.alarm(self.slot, stretch.seen, stretch.falsely)
+            self.pending.add(self.slot, stretch.seen, stretch.falsely)
         self.slot += int(stretch.length) if stretch.length < inf else 0
+        for seen, falsely in self.pending.due(self.slot):
+            self.aftermath.alarm(self.slot - 1, seen, falsely)
 
     def _intentions(self, standing: Standing) -> tuple[FloatArray, float]:
         """What everyone would contribute, and the last slot for which that is certain."""
@@ -255,19 +216,6 @@ class _Fixed(Steady):
     def contribution(self, view: View) -> FloatArray:
         """The same again."""
         return self.profile[view.clients]
-
-
-def _short(
-    profile: FloatArray, least: FloatArray, absent: BoolArray | None, error: FloatArray | None
-) -> BoolArray:
-    """By slot, who seems to contribute less than `least`; a single row if all are the same."""
-    if error is None:
-        short = (profile < least)[np.newaxis]
-    else:  # profile * (1 + error) < least, with fewer operations per slot
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            margin = np.where(least > 0, least / profile - 1.0, -np.inf)
-        short = error < margin
-    return short if absent is None else short & ~absent
 
 
 def grouped(strategies: tuple[Strategy, ...]) -> list[Group]:

@@ -15,6 +15,7 @@ from fedaccord.summaries import clients as about_clients
 from fedaccord.summaries import inputs as about_inputs
 from fedaccord.summaries import worth as about_worth
 from fedaccord.summaries.alternatives import Alternatives, alternative_sentences
+from fedaccord.summaries.audits import audit_sentences
 from fedaccord.summaries.ranges import range_sentences
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _worth_part(
         if found.saving_per_year is None
         else money(write([found.saving_per_year])[0], agreement.consortium.currency),
         "worth_rows": about_clients.worth_rows(found, chosen),
+        "audit_sentences": audit_sentences(certificate, "member"),
         "range_sentences": range_sentences(certificate, alternatives.as_stated, "member"),
         "law_sentences": [
             sentence.replace("client", "member")

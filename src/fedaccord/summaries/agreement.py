@@ -75,7 +75,8 @@ def verdict(certificate: Certificate, noun: Noun = "client") -> str:
             f"factor of at least {patience(certificate.threshold[worst])} and has "
             f"{patience(certificate.agreement.consortium.discount_factor[worst])}."
         )
-    refuted = f"Refuted, with {agreement.punishment}"
+    seen = "" if agreement.monitoring.is_plain else f" ({agreement.monitoring})"
+    refuted = f"Refuted, with {agreement.punishment}{seen}"
     if certificate.keeps.all() and certificate.punishment_holds.all():
         over = certificate.over_ranges
         if agreement.ranges is not None and over is not None and not over.holds:
@@ -195,13 +196,15 @@ def what_follows(agreement: Agreement, noun: Noun = "client") -> str:
     """What follows a slip, in one sentence without a full stop."""
     duration = punishment(agreement)
     if _reverts(agreement):
-        return f"after a slip everyone is back to the equilibrium {duration}"
+        found = "" if agreement.monitoring.is_certain else " that an audit finds"
+        return f"after a slip{found} everyone is back to the equilibrium {duration}"
     others = f"while the other {noun}s go on"
     terms = agreement.punishment
     harsher = isinstance(terms, Suspension) and terms.or_reversion
     instead = f"; where it costs a {noun} more, everyone goes back to the equilibrium instead"
+    does = "does" if agreement.monitoring.is_certain else "is found to"
     return (
-        f"whoever does gets no model {duration} and trains alone, {others}"
+        f"whoever {does} gets no model {duration} and trains alone, {others}"
         f"{instead if harsher else ''}"
     )
 
@@ -219,12 +222,17 @@ def why(certificate: Certificate, noun: Noun = "client") -> list[str]:
         f"The training is repeated, slot after slot. A {noun} that contributes less than agreed "
         "gains once: it saves the cost of training and still receives the model. "
         f"{_what_it_loses(certificate, noun)} It keeps to the agreement when that loss weighs more "
-        "than the gain, which depends on its patience. The least patience that suffices is its "
-        "threshold.",
+        f"than the gain, which depends on its patience{_and_odds(agreement)}. The least "
+        "patience that suffices is its threshold.",
         f"The certificate computes this for every {noun} from the cost function alone. It searches "
         f"for the best slip of each {noun} and uses no result of the search for the agreement, "
         f"so that an error there cannot stay hidden. {answer}",
     ]
+
+
+def _and_odds(agreement: Agreement) -> str:
+    """What else it depends on, if not every slip is seen."""
+    return "" if agreement.monitoring.is_certain else " and on how likely an audit finds the slip"
 
 
 def _what_it_loses(certificate: Certificate, noun: Noun) -> str:

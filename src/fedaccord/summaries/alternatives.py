@@ -46,6 +46,7 @@ def alternatives_to(agreement: Agreement) -> Alternatives:
         nobody_worse=agreement.nobody_worse,
         first_converted=agreement.first_converted_by or "paper",
         robust=_robust(agreement),
+        monitoring=agreement.monitoring,
     )
     found: dict[str, Agreement] = {}
     if not isinstance(agreement.punishment, Reversion):

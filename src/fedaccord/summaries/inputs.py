@@ -81,10 +81,18 @@ def breaking_sentences(certificate: Certificate, noun: Noun = "client") -> list[
             "Untrue ranges: numbers outside those that are stated here. Within them it makes no "
             f"difference what a {noun} states, as long as the ranges do not come from itself."
         )
+    unseen = (
+        "Counts that nobody verifies: a slip that is not seen is not punished. Agree on who checks "
+        "how many samples were trained on, and how."
+    )
+    if not agreement.monitoring.is_certain:
+        unseen = (
+            f"Audits that are not carried out, that a {noun} can foresee, or that do not tell "
+            "whether a sample was trained on: fewer slips are then seen than calculated."
+        )
     said = [
         lies,
-        "Counts that nobody verifies: a slip that is not seen is not punished. Agree on who checks "
-        "how many samples were trained on, and how.",
+        unseen,
         "Another model, other rounds or other data than the law of the loss stands for: compare "
         "what each slot brings with what was predicted, and calculate anew when they part.",
         f"A {noun} that joins or leaves, or whose numbers change: the amounts are then no longer "

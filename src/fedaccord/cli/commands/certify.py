@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.monitoring_options import MonitoringOptions
 from fedaccord.cli.options import (
     AllOption,
     AnyPunishmentOptions,
@@ -21,6 +22,7 @@ from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedaccord.agreement.agreement import Agreement
+    from fedaccord.agreement.monitoring import Monitoring
     from fedaccord.agreement.punishment import Punishment
     from fedaccord.game.consortium import Consortium
 
@@ -32,6 +34,7 @@ def certify(
     ] = None,
     *,
     punishment: AnyPunishmentOptions,
+    monitoring: MonitoringOptions,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
@@ -58,11 +61,12 @@ def certify(
 
     import fedaccord as fa
 
-    usual = punishment.chosen(file)
+    usual, seen = punishment.chosen(file), monitoring.chosen(consortium.names)
     with working("Reading"):
         named = usual if punishment.given else None
         asked = file is not None or setting.paper
-        agreement = _load(profile, consortium, named, asked=asked)
+        watched = seen if monitoring.given else None
+        agreement = _load(profile, consortium, (named, watched), asked=asked)
         if agreement.kind == "given":  # contributions only, which say nothing of a punishment
             agreement = replace(agreement, punishment=usual, ranges=consortium.ranges)
     with working("Proving"):
@@ -85,13 +89,17 @@ def certify(
 
 
 def _load(
-    profile: Path, consortium: "Consortium", punishment: "Punishment | None", *, asked: bool
+    profile: Path,
+    consortium: "Consortium",
+    terms: "tuple[Punishment | None, Monitoring | None]",
+    *,
+    asked: bool,
 ) -> "Agreement":
     """What is to be proved; `asked` says whether the user asked for this consortium."""
     import fedaccord as fa
 
     try:
-        return fa.load_agreement(profile, consortium, punishment)
+        return fa.load_agreement(profile, consortium, *terms)
     except InvalidInput as error:
         if asked:
             raise

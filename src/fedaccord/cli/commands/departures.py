@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.monitoring_options import MonitoringOptions
 from fedaccord.cli.options import (
     AllOption,
     AnyPunishmentOptions,
@@ -35,6 +36,7 @@ def departures(
     objective: ObjectiveOption = None,
     margin: MarginOption = None,
     punishment: AnyPunishmentOptions,
+    monitoring: MonitoringOptions,
     nobody_worse: NobodyWorseOption = False,
     setting: PaperOptions,
     output_format: FormatOption = "text",
@@ -58,6 +60,7 @@ def departures(
             margin=margin_or_usual(margin, file),
             punishment=punishment.chosen(file),
             nobody_worse=nobody_worse,
+            monitoring=monitoring.chosen(consortium.names),
         )
 
     say_where_from(file, setting.paper, output_format)

@@ -8,6 +8,7 @@ import typer
 
 from fedaccord.cli.changing import play_states
 from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.monitoring_options import MonitoringOptions
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
@@ -48,6 +49,7 @@ def play(
     objective: ObjectiveOption = None,
     margin: MarginOption = None,
     punishment: PunishmentOptions,
+    monitoring: MonitoringOptions,
     nobody_worse: NobodyWorseOption = False,
     deviate: Annotated[
         list[str] | None,
@@ -93,7 +95,9 @@ def play(
     ] = None,
     seed: Annotated[
         int,
-        typer.Option("--seed", show_default=False, help="Seed of noise and dropout; default 0."),
+        typer.Option(
+            "--seed", show_default=False, help="Seed of noise, dropout and audits; default 0."
+        ),
     ] = 0,
     setting: PaperOptions,
     output_format: FormatOption = "text",
@@ -135,6 +139,7 @@ def play(
             dropout=dropout,
             tolerance=tolerance,
             report=report,
+            **vars(monitoring),
         )
         play_states(
             changing,
@@ -165,6 +170,7 @@ def play(
             margin=margin_or_usual(margin, file),
             punishment=punishment.chosen(file),
             nobody_worse=nobody_worse,
+            monitoring=monitoring.chosen(everyone.names),
         )
         best = None
         if tolerance is None or report is not None:
@@ -192,7 +198,11 @@ def play(
         from fedaccord.cli.outputs import match_record, to_json
 
         exists_from = fa.smallest_discount_factor(
-            equilibrium, agreement, margin=solved.margin, punishment=solved.punishment
+            equilibrium,
+            agreement,
+            margin=solved.margin,
+            punishment=solved.punishment,
+            monitoring=solved.monitoring,
         )
         record = match_record(account, fa.certify(solved), exists_from)
         typer.echo(to_json(record, max(everyone.size, slots)))

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fedaccord.cli.console import counting, output, say_where_from
+from fedaccord.cli.monitoring_options import MonitoringOptions
 from fedaccord.cli.options import (
     AgreementOption,
     AnyPunishmentOptions,
@@ -30,6 +31,7 @@ def ranges(
     objective: ObjectiveOption = None,
     margin: MarginOption = None,
     punishment: AnyPunishmentOptions,
+    monitoring: MonitoringOptions,
     nobody_worse: NobodyWorseOption = False,
     setting: PaperOptions,
     output_format: FormatOption = "text",
@@ -56,6 +58,7 @@ def ranges(
         "margin": margin_or_usual(margin, file),
         "punishment": punishment.chosen(file),
         "nobody_worse": nobody_worse,
+        "monitoring": monitoring.chosen(consortium.names),
     }
     with counting("Solving", 1) as told:
         costs = fa.range_costs(

@@ -7,6 +7,7 @@ import typer
 
 from fedaccord.cli.changing import solve_states
 from fedaccord.cli.console import output, say_where_from, working
+from fedaccord.cli.monitoring_options import BudgetOptions, costs_by_name
 from fedaccord.cli.options import (
     AgreementOption,
     AllOption,
@@ -38,6 +39,7 @@ def solve(
         bool, typer.Option("--whole-samples", help="Round to whole samples, and keep the proof.")
     ] = False,
     punishment: AnyPunishmentOptions,
+    monitoring: BudgetOptions,
     nobody_worse: NobodyWorseOption = False,
     first_converted: Annotated[
         Literal["paper", "feasible"] | None,
@@ -76,6 +78,9 @@ def solve(
     """
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: needs --agreement uniform")
+    monitoring.check()
+    if monitoring.audits_per_slot is not None:
+        _check_budget(agreement, objective, whole_samples=whole_samples)
     check_writable(report, profile_out, inputs=[file])
     chosen: Any = objective and objective.replace("-", " ")
     consortium = choose_either(file, setting)
@@ -90,6 +95,7 @@ def solve(
             fitted_law=fitted_law,
             report=report,
             profile_out=profile_out,
+            **vars(monitoring),
         )
         solve_states(
             consortium,
@@ -106,28 +112,45 @@ def solve(
         raise InvalidInput("--fitted-law: the law of this consortium was not measured")
 
     import fedaccord as fa
-    from fedaccord.summaries.alternatives import alternatives_to
+    from fedaccord.summaries.alternatives import Alternatives, alternatives_to
 
+    seen = monitoring.chosen(consortium.names)
     options: dict[str, Any] = {
         "margin": margin_or_usual(margin, file),
         "punishment": punishment.chosen(file),
         "nobody_worse": nobody_worse,
-        "first_converted": first_converted or "paper",
+        "monitoring": seen,
     }
+    first = {"first_converted": first_converted or "paper"}
     with working("Solving"):
         equilibrium = fa.solve_equilibrium(consortium)
-        solved = fa.solve_agreement(
-            equilibrium,
-            agreement,
-            objective=chosen,
-            whole_samples=whole_samples,
-            robust="ranges" if fitted_law else True,
-            **options,
-        )
-        exists_from = None
-        if solved.ranges is None:
-            exists_from = fa.smallest_discount_factor(equilibrium, agreement, **options)
-        others = alternatives_to(solved)
+        exists_from, others = None, Alternatives()
+        if monitoring.audits_per_slot is not None:
+            solved = fa.solve_with_audits(
+                equilibrium,
+                monitoring.audits_per_slot,
+                costs=costs_by_name(monitoring.audit_cost, consortium.names),
+                robust="ranges" if fitted_law else True,
+                **options,
+            )
+        else:
+            solved = fa.solve_agreement(
+                equilibrium,
+                agreement,
+                objective=chosen,
+                whole_samples=whole_samples,
+                robust="ranges" if fitted_law else True,
+                **options,
+                **first,  # type: ignore[arg-type]
+            )
+            others = alternatives_to(solved)
+            if solved.ranges is None:
+                exists_from = fa.smallest_discount_factor(
+                    equilibrium,
+                    agreement,
+                    **options,
+                    **first,  # type: ignore[arg-type]
+                )
     with working("Proving"):
         certificate = fa.certify(solved)
     if profile_out is not None:
@@ -149,3 +172,13 @@ def solve(
         print_solution(
             output(), certificate, optimum, exists_from, alternatives=others, every=every
         )
+
+
+def _check_budget(agreement: str, objective: str | None, *, whole_samples: bool) -> None:
+    """Refuse what a budget of audits cannot be combined with."""
+    if agreement == "uniform":
+        raise InvalidInput("--audits-per-slot: needs --agreement individual")
+    if objective not in (None, "most-data"):
+        raise InvalidInput("--audits-per-slot: finds the most data, and has no other objective")
+    if whole_samples:
+        raise InvalidInput("--audits-per-slot: cannot be combined with --whole-samples")

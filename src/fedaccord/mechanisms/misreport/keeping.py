@@ -9,8 +9,9 @@ it would keep to, so that it usually keeps to it.
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.enforcement import ROUNDING, effective_discount_factor
+from fedaccord.agreement.enforcement import ROUNDING
 from fedaccord.agreement.punishment import Punishment, Reversion
+from fedaccord.agreement.weight import effective_discount_factor
 from fedaccord.game.filling import fill
 from fedaccord.mechanisms.misreport.gains import Outcomes
 from fedaccord.mechanisms.misreport.reports import Reports
