@@ -71,7 +71,7 @@ def _in_precision(task: Any, kind: Any) -> Any:
 
 
 def differences() -> dict[str, dict[str, float]]:
-    """The largest relative difference from the updates as they are here, by precision."""
+    """The largest relative difference from the updates as they are here, by setting and case."""
     with TemporaryDirectory() as folder:
         paths = {name: Path(folder, f"{n}.npz") for n, name in enumerate(SETTINGS)}
         for name, setting in SETTINGS.items():
@@ -82,13 +82,14 @@ def differences() -> dict[str, dict[str, float]]:
 
 
 def _largest(here: np.lib.npyio.NpzFile, other: np.lib.npyio.NpzFile) -> dict[str, float]:
-    found = {"float32": 0.0, "float64": 0.0}
-    for case in here.files:
-        if not case.endswith("/moved"):
-            apart = np.linalg.norm(np.float64(here[case]) - np.float64(other[case]))
-            part = float(apart / np.linalg.norm(np.float64(here[case + "/moved"])))
-            precision = case.split("/")[0]
-            found[precision] = max(found[precision], part)
+    """By precision, task and local steps, over all seeds."""
+    found: dict[str, float] = {}
+    for name in here.files:
+        if not name.endswith("/moved"):
+            apart = np.linalg.norm(np.float64(here[name]) - np.float64(other[name]))
+            part = float(apart / np.linalg.norm(np.float64(here[name + "/moved"])))
+            case = name.rsplit("/", 1)[0]
+            found[case] = max(found.get(case, 0.0), part)
     return found
 
 
@@ -97,8 +98,12 @@ def main() -> None:
     if len(sys.argv) > 1:
         write_updates(Path(sys.argv[1]))
         return
-    for name, largest in differences().items():
-        print(f"{name:26} float32 {largest['float32']:.1e}   float64 {largest['float64']:.1e}")
+    found = differences()
+    threads = max(found.pop("two threads").values())
+    print(f"two threads, any task: {threads:.1e}")
+    for case in found["as it is"]:
+        worst = max(found, key=lambda name: found[name][case])
+        print(f"{case}: {found[worst][case]:.1e} ({worst})")
 
 
 if __name__ == "__main__":

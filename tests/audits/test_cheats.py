@@ -11,7 +11,7 @@ from fedaccord.audits.draw import draw_audits
 from fedaccord.audits.replay import TOLERANCE, replay, train_round
 from fedaccord.audits.software import software_of
 from fedaccord.audits.trace import TracedRound
-from fedaccord.training.arrays import digest
+from fedaccord.training.arrays import digest, distance
 from fedaccord.training.engine import GradientStep, LocalEpochs
 from fedaccord.training.task import find_task
 from tests.audits.cheats import (
@@ -112,3 +112,12 @@ def test_the_smallest_cheat_is_larger_than_the_tolerance() -> None:
         assert not found.same_machine
         assert found.distance > 10 * TOLERANCE
         assert found.passed is None  # only a machine like the member's can tell
+
+
+def test_one_missing_sample_of_10_000_is_beyond_the_tolerance() -> None:
+    model, said = model_on(records_of(4, 10_000)), premises(None).member.inputs(1)
+    said = said.model_copy(update={"amount": 10_000})
+    less = said.model_copy(update={"amount": 9_999})
+    came, local = incoming(1), GradientStep(0.5)
+    whole, short = (train_round(model, local, one, came) for one in (said, less))
+    assert distance(whole, short) > TOLERANCE * distance(whole, came)

@@ -23,7 +23,7 @@ def terms(**settings: object) -> AuditTerms:
 
 
 def test_each_client_is_drawn_with_its_own_probability() -> None:
-    rules = terms(probability={"a": 0.05, "b": 0.5, "c": 1.0})
+    rules = terms(probabilities={"a": 0.05, "b": 0.5, "c": 1.0})
     trained = dict.fromkeys("abcd", ROUNDS)
     found = Counter(one.client for head in HEADS for one in draw_audits(head, 1, trained, rules))
     for client, probability in {"a": 0.05, "b": 0.5}.items():

@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 
 from fedaccord.audits.replay import train_round
+from fedaccord.audits.settings import AuditTerms
 from fedaccord.audits.trace import Trace
 from fedaccord.audits.verdict import SignedVerdict, Verdict, sign_verdict
 from fedaccord.errors import InvalidInput
+from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.audited import AuditedMember
 from fedaccord.flower.client_file import FileClient, FileTraining
 from fedaccord.flower.local import local_steps
+from fedaccord.ledger.chain import START, Entry, extend
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask
 from fedaccord.protocol.messages import Refusal, Suspended
 from fedaccord.protocol.parameters import Arrays
+from fedaccord.protocol.terms import load_terms
+from fedaccord.protocol.verification import look_over
 from tests.audits.cheats import model_on, records_of
 from tests.audits.consortium import Consortium, key_of
 from tests.cli.conftest import Run
@@ -276,3 +281,54 @@ def test_the_tree_is_built_again_only_if_a_record_changed(played: Consortium) ->
     assert changed.commit().root != first.root
     kept.write_text("damaged")
     assert AuditedMember(model_on(records), played.terms, folder).commit() == first
+
+
+@pytest.mark.parametrize(
+    "audits",
+    [
+        {"per_slot": 1},
+        {"probability": 0.25, "level": 1, "steps": True},
+        {"probabilities": {"North": 0.5}, "attestations": {"notary": {"key": "some text"}}},
+    ],
+)
+def test_terms_with_audits_are_written_as_they_are_read(
+    played: Consortium, tmp_path: Path, audits: dict[str, Any]
+) -> None:
+    auditors = {"A notary": key_of("Notary").public}
+    rules = AuditTerms.model_validate({"auditors": auditors, **audits})
+    terms = played.terms.model_copy(update={"audits": rules})
+    path = tmp_path / "terms.toml"
+    path.write_text(terms_text(terms), encoding="utf-8")
+    assert load_terms(path).digest == terms.digest
+
+
+def test_a_verification_goes_on_between_audits(played: Consortium, run: Run) -> None:
+    verify = ("ledger", "verify", str(played.ledger), "--checkpoint", str(played.folder / "known"))
+    assert run(*verify).exit_code == 0
+    refuse(run, played, "North", "Inspector")
+    submit(run, played, "North", "Inspector")
+    assert run(*verify).exit_code == 0
+    assert audit(run, played, "North", "Notary").exit_code == 0
+    submit(run, played, "North", "Notary")
+    played.play(2)
+    assert run(*verify).exit_code == 0
+    assert run("ledger", "verify", str(played.ledger)).exit_code == 0
+
+
+def test_a_changed_verdict_shows(played: Consortium, run: Run) -> None:
+    refuse(run, played, "North", "Inspector")
+    submit(run, played, "North", "Inspector")
+    with open_ledger(played.ledger) as ledger:
+        entries = list(ledger.entries())
+    place = next(n for n, entry in enumerate(entries) if entry.kind == "audit")
+    body = entries[place].body
+    body["verdict"] |= {"outcome": "passed", "reason": ""}
+    head, chain = START, list[Entry]()
+    for n, entry in enumerate(entries):
+        fact = entry.fact._replace(body=body) if n == place else entry.fact
+        chain += extend(head, [fact], entry.at)
+        head = chain[-1].head
+        if n == place:
+            break
+    (problem,) = look_over(chain).problems
+    assert "is not signed by Inspector" in problem

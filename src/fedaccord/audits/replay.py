@@ -23,11 +23,10 @@ TOLERANCE = 1e-4
 distance by which the replayed one moved the model.
 
 Measured by `python -m benchmarks.audit_replays` on the digits, with other instruction sets for
-PyTorch, oneDNN and MKL: at most 5e-7 for softmax and mlp in 32 bits, 2e-15 in 64; 3e-6 for cnn in
-either (its pooling decides between nearly equal pixels). The number of threads changes nothing: a
-round is trained on one. The exception is training that is unstable by itself: five epochs of the
-cnn with rate 0.5 end up to 0.2 apart. So beyond the tolerance a replay on another kind of processor
-decides nothing. Within it, a member can have left out about one sample in ten thousand.
+PyTorch, oneDNN and MKL: at most 5e-7 for softmax and mlp in 32 bits and 2e-15 in 64, and 3e-6 for
+cnn in either. The number of threads changes nothing: a round is trained on one. The exception is
+training that is unstable by itself: five epochs of the cnn with rate 0.5 end up to 0.2 apart. So
+beyond the tolerance a replay on another kind of processor decides nothing.
 """
 
 

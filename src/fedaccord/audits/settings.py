@@ -26,10 +26,12 @@ class AuditTerms(BaseModel):
     """
 
     model_config = _STRICT
-    probability: Probability | dict[Name, Probability] | None = None
-    """With which a client is audited in a slot: one for all, or each its own."""
+    probability: Probability | None = None
+    """With which each client is audited in a slot."""
+    probabilities: dict[Name, Probability] | None = None
+    """Or for each client its own; who is not named is not audited."""
     per_slot: Annotated[int, Field(ge=1, le=_MOST)] | None = None
-    """How many clients are audited in each slot, instead of probabilities."""
+    """Or how many clients are audited in each slot."""
     level: Level = 2
     samples: int = Field(default=1, ge=1, le=_MOST)
     """How many records are opened."""
@@ -52,8 +54,9 @@ class AuditTerms(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.probability is None) == (self.per_slot is None):
-            raise ValueError("give either probability or per_slot")
+        given = [self.probability, self.probabilities, self.per_slot]
+        if given.count(None) != 2:
+            raise ValueError("needs one of probability, probabilities and per_slot")
         if len(set(self.auditors.values())) < len(self.auditors):
             raise ValueError("two auditors have the same key: an appeal needs someone else")
         if any(map(is_weak, self.auditors.values())):
@@ -63,10 +66,10 @@ class AuditTerms(BaseModel):
     @property
     def named(self) -> set[str]:
         """The clients that have a probability of their own."""
-        return set(self.probability) if isinstance(self.probability, dict) else set()
+        return set(self.probabilities or ())
 
     def probability_of(self, client: str) -> float:
         """With which probability a client is audited; 0 if only others are named."""
-        if isinstance(self.probability, dict):
-            return self.probability.get(client, 0.0)
+        if self.probabilities is not None:
+            return self.probabilities.get(client, 0.0)
         return self.probability or 0.0

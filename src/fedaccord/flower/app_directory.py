@@ -212,7 +212,7 @@ def terms_text(terms: Terms) -> str:
     given = terms.model_dump(mode="json")
     training, law, public = given.pop("training"), given.pop("law", None), given.pop("public", {})
     given.pop("reports", None)
-    keys = given.pop("keys", None)
+    keys, audits = given.pop("keys", None), given.pop("audits", None)
     lines = ["# What everyone in the consortium has signed. Nothing in here is secret.", ""]
     for key, value in given.items():
         if key == "agreement":
@@ -226,6 +226,8 @@ def terms_text(terms: Terms) -> str:
         lines += [_line(key, value) for key, value in numbers.items()]
     if keys is not None:
         lines += _key_lines(keys)
+    if audits is not None:
+        lines += ["", "# How training is audited, and by whom.", *_table_lines("audits", audits)]
     return "\n".join(lines) + "\n"
 
 
@@ -254,6 +256,16 @@ def _key_lines(keys: dict[str, Any]) -> list[str]:
     for table, values in keys.items():
         lines += ["", f"[keys.{table}]"]
         lines += [f"{_toml(name)} = {_toml(value)}" for name, value in values.items()]
+    return lines
+
+
+def _table_lines(name: str, table: dict[str, Any]) -> list[str]:
+    """A table and those inside it; what is None is left out."""
+    inner = {key: value for key, value in table.items() if isinstance(value, dict) and value}
+    plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, dict)}
+    lines = [f"[{name}]", *(f"{_toml(key)} = {_toml(value)}" for key, value in plain.items())]
+    for key, value in inner.items():
+        lines += ["", *_table_lines(f"{name}.{_toml(key)}", value)]
     return lines
 
 

@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -87,12 +88,18 @@ class AuditedMember:
         wanted = self.terms.audits is not None and self.terms.audits.steps
         steps = StepDigests() if wanted else None
         update = train_round(self.model, local_steps(self.terms), inputs, parameters, steps)
+        self.keep(inputs, parameters, update, [] if steps is None else steps.found)
+        return update
+
+    def keep(
+        self, inputs: RoundInputs, parameters: Arrays, update: Arrays, steps: Sequence[str]
+    ) -> None:
+        """Add a round to the trace."""
         traced = TracedRound(
             **inputs.model_dump(),
             model=digest(parameters),
             update=digest(update),
-            steps=() if steps is None else tuple(steps.found),
+            steps=tuple(steps),
             software=software_of(self.model.task),
         )
         self.trace.keep(traced, parameters, update)
-        return update

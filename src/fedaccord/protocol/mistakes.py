@@ -34,6 +34,7 @@ _WORDS = {
     "float_type": "must be a number, got {got}",
     "bool_type": "must be true or false, got {got}",
     "string_type": "must be text, got {got}",
+    "string_pattern_mismatch": "must have the form {pattern}, got {got}",
     "string_too_short": "must not be empty",
     "string_too_long": "must be {max_length} characters or fewer",
     "model_type": "must be a table, got {got}",

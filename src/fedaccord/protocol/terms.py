@@ -213,7 +213,7 @@ class Terms(BaseModel):
         if self.keys is not None and self.keys.clients.keys() != set(self.clients):
             raise _refused("keys.clients", "must have a key for each client, and for nobody else")
         if self.audits is not None and not self.audits.named <= set(self.clients):
-            raise _refused("audits.probability", "names somebody who is not a client")
+            raise _refused("audits.probabilities", "names somebody who is not a client")
         for field in ("model_keeps", "fees_saved"):
             if getattr(self, field) and self.punishment == "reversion":
                 raise _refused(field, "is for suspension, but the punishment is reversion")
