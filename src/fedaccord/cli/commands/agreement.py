@@ -72,10 +72,10 @@ def rotate(
         str | None, typer.Option("--client", metavar="NAME", help="Whose key it is.")
     ] = None,
 ) -> None:
-    """Replace your key in the terms: the old key signs the new one, NEWKEY.
+    """Replace your key in the terms.
 
-    It prints the lines for the new terms. They take effect between two slots, once every member has
-    put the new terms into its directory.
+    The old key signs the new one, NEWKEY. It prints the lines for the new terms. They take effect
+    between two slots, once every member has put the new terms into its directory.
     """
     from fedaccord.checks import normalised
     from fedaccord.protocol.keys import sign_rotation

@@ -77,7 +77,9 @@ def draw(
     slot: Annotated[int | None, typer.Option("--slot", help="Only this slot.")] = None,
     output_format: FormatOption = "text",
 ) -> None:
-    """Show who is audited after each slot of LEDGER, which round and which samples.
+    """Show who is audited by LEDGER, and on what.
+
+    After each slot its settlement draws the members, the round and the samples.
 
     The draw follows from the digest of the settlement, so everyone with the ledger finds the same.
     """
@@ -120,7 +122,9 @@ def run(
     ] = None,
     output_format: FormatOption = "text",
 ) -> None:
-    """Audit the member of CLIENT.toml, on its premises, against the server's LEDGER.
+    """Audit a member on its premises.
+
+    The member is that of CLIENT.toml; LEDGER is the server's.
 
     It reads the member's data, its secret and its trace, opens the drawn records and, at level 2,
     runs the drawn round again. Only the signed verdict leaves, which has digests and no records.
@@ -169,7 +173,10 @@ def refused(
     verdict: VerdictOption = None,
     slot: SlotOption = None,
 ) -> None:
-    """Sign that CLIENT, drawn for an audit in LEDGER, showed nothing in time."""
+    """Sign that a member refused an audit.
+
+    CLIENT was drawn in LEDGER, and showed nothing in time.
+    """
     if auditor is None or key is None or verdict is None or reason is None:
         raise InvalidInput("a refusal needs --reason, --auditor, --key and --verdict")
     check_installed("a verdict", "sqlalchemy", "alembic", "cryptography")
@@ -189,7 +196,9 @@ def digests(
     *,
     key: AuditorKeyOption = None,
 ) -> None:
-    """Write keyed digests of the records of the member of CLIENT.toml to FILE.json.
+    """Write keyed digests of a member's records.
+
+    The member is that of CLIENT.toml; they go to FILE.json.
 
     The auditor compares them with another member's records (`audit run --others`): records that
     both have show, and no record leaves either. Only the auditor can make such digests, since they
@@ -221,7 +230,9 @@ def notarise(
     ] = None,
     slot: SlotOption = None,
 ) -> None:
-    """Sign what CLIENT contributed according to LEDGER, as a notary who looked on.
+    """Sign a contribution as a notary who looked on.
+
+    It is what CLIENT contributed according to LEDGER.
 
     The client attaches FILE to its contribution by `audit attest --kind notary`.
     """
@@ -253,7 +264,9 @@ def attest(
     ] = None,
     slot: SlotOption = None,
 ) -> None:
-    """Attach evidence to what the client of CLIENT.toml contributed, signed by it, in FILE.json.
+    """Attach evidence to a contribution.
+
+    The client of CLIENT.toml signs it, in FILE.json.
 
     The server records it by `audit submit`. Whether it holds is for a verifier of its kind to say:
     `notary` is built in, and other packages bring others.
@@ -288,7 +301,7 @@ def submit(
     *,
     key: KeyOption = None,
 ) -> None:
-    """Record a signed verdict, or an attestation, in the server's LEDGER.
+    """Record a verdict or an attestation in LEDGER.
 
     A failed or refused audit is a slip: the terms' punishment begins with the next slot. A verdict
     of another auditor on the same audit is an appeal: the majority stands, and nobody is punished
