@@ -9,7 +9,7 @@ settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
-    max_examples=12,
+    max_examples=6,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=60)

@@ -217,6 +217,7 @@ def test_one_client() -> None:
     assert "1 members" not in text
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_clients_fit_on_a_small_page() -> None:
     page = page_of(fa.solve_agreement(fa.paper_consortium(clients=100_000)))
     assert len(page) < 2_000_000

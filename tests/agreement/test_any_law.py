@@ -123,6 +123,7 @@ def test_individual_agreements_of_500_random_laws(seed: int) -> None:
     check_individual(setting(seed, 500, calm=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_individual_agreements_of_large_clients_under_any_punishment(seed: int) -> None:
     check_individual(setting(seed, 30))
@@ -284,6 +285,7 @@ def test_certificates_hold_and_fail_when_too_much_is_asked(seed: int) -> None:
         assert not more.keeps[n]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_quality_is_the_same_game_in_other_units(seed: int) -> None:
     games = setting(seed, 1)

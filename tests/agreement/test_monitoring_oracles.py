@@ -179,6 +179,7 @@ def test_slsqp_finds_no_fewer_audits(total: float, checked: int | None) -> None:
     assert fewest == pytest.approx(min(found), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_costs_move_audits_to_where_they_are_cheap() -> None:
     """The audits of dear clients get fewer, and the total with the same budget is smaller."""
     costs = np.array([5.0, 5.0, 5.0, 1.0, 1.0, 1.0])

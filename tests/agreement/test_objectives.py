@@ -32,6 +32,7 @@ def test_least_total_cost_uses_the_cheapest_samples_first(consortium: fa.Consort
     assert np.ptp(agreement.profile[5:]) < 1e-9
 
 
+@pytest.mark.slow
 def test_least_total_cost_against_a_grid_of_levels(consortium: fa.Consortium) -> None:
     """There are two kinds of client, so a grid over the levels of both finds the least cost."""
     agreement = fa.solve_agreement(consortium, objective="least total cost")

@@ -22,6 +22,7 @@ def enforced(agreement: fa.Agreement, slots: int | None) -> bool:
     return fa.certify(replace(agreement, punishment=fa.Reversion(slots))).holds
 
 
+@pytest.mark.slow
 @given(
     consortium=consortia(FEW, PATIENCE, extreme=False),
     margin=st.sampled_from([0.01, 0.05, 0.2]),
@@ -96,6 +97,7 @@ def test_an_agreement_solved_for_a_length_needs_exactly_that_length(kind: Any, s
     assert fa.shortest_punishment(agreement) == slots
 
 
+@pytest.mark.slow
 @given(
     consortium=consortia(FEW, st.floats(0.2, 0.9), extreme=False),
     lengths=st.lists(st.integers(1, 12), min_size=2, max_size=2, unique=True),

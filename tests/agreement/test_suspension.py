@@ -199,6 +199,7 @@ def test_uniform_agreements_under_suspension() -> None:
     assert feasible.free_riders == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["least total cost", "fairest"])
 @pytest.mark.parametrize("punishment", [fa.Reversion(), fa.Suspension()], ids=str)
 def test_objectives_of_a_uniform_agreement(objective: Any, punishment: Any) -> None:

@@ -220,6 +220,7 @@ def test_data_that_changed_and_a_lost_trace_show(played: Consortium, run: Run) -
     assert "has no round" in lost.stderr
 
 
+@pytest.mark.slow
 def test_records_that_two_members_share_show(tmp_path: Path, run: Run) -> None:
     consortium = Consortium(tmp_path / "three")
     theirs = records_of(1, 60)  # those of South
@@ -241,6 +242,7 @@ def test_records_that_two_members_share_show(tmp_path: Path, run: Run) -> None:
     assert "100.0% of the records are also those of another member" in found.stdout
 
 
+@pytest.mark.slow
 def test_a_notarys_statement_is_attached_to_a_contribution(tmp_path: Path, run: Run) -> None:
     consortium = Consortium(tmp_path / "three", notary=True)
     consortium.play(1)
@@ -302,6 +304,7 @@ def test_terms_with_audits_are_written_as_they_are_read(
     assert load_terms(path).digest == terms.digest
 
 
+@pytest.mark.slow
 def test_a_verification_goes_on_between_audits(played: Consortium, run: Run) -> None:
     verify = ("ledger", "verify", str(played.ledger), "--checkpoint", str(played.folder / "known"))
     assert run(*verify).exit_code == 0

@@ -80,6 +80,7 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     return install
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", ["Lottery", "ready"])
 def test_a_mechanism_from_another_package_is_compared(
     install: Install, run: Run, declared: str

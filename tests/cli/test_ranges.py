@@ -68,6 +68,7 @@ def test_ranges_of_the_file_and_of_the_command_line_are_not_mixed(run: Run, rang
     assert run("solve", str(ranged), "--as-stated", "--within", "10%").exit_code == 0
 
 
+@pytest.mark.slow
 def test_certify_judges_a_profile_over_the_ranges(run: Run, ranged: Path) -> None:
     run("solve", str(ranged), "--as-stated", "--profile-out", "stated.csv")
     assert run("certify", str(ranged), "stated.csv").exit_code == 0
@@ -80,6 +81,7 @@ def test_certify_judges_a_profile_over_the_ranges(run: Run, ranged: Path) -> Non
     assert run("certify", str(ranged), "stated.csv", "--as-stated").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_robust_agreement_can_be_read_back(run: Run, ranged: Path) -> None:
     Path("a.json").write_text(run("solve", str(ranged), "--format", "json").stdout, "utf-8")
     assert run("certify", str(ranged), "a.json").exit_code == 0
@@ -102,6 +104,7 @@ def test_what_ranges_cost(run: Run) -> None:
     assert run("ranges", "c.toml", "--picture", "costs.gif").exit_code == 2
 
 
+@pytest.mark.slow
 def test_the_page_says_what_holds_over_the_ranges(run: Run, ranged: Path) -> None:
     run("solve", str(ranged), "--report", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")

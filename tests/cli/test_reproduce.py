@@ -208,6 +208,7 @@ def interrupt_after(runs: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return begun
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_interrupted_training_resumes(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -239,6 +240,7 @@ def test_parts_of_other_settings_are_ignored(tmp_path: Path) -> None:
         assert PartFile(tmp_path, "law", {"rate": 0.5}) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("otherwise", ["--force", "--seed", "half"])
 def test_parts_that_are_not_reused(

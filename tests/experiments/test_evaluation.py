@@ -238,6 +238,7 @@ def test_more_data_never_hurts_is_not_refuted_by_noise() -> None:
     assert "0.00062 ±" in claim.ours
 
 
+@pytest.mark.slow
 def test_readme_has_the_counts_with_their_caveats(sections: list[Section]) -> None:
     claims = [claim for section in sections for claim in section.claims]
     whole = Counter(claim.verdict for claim in claims)
@@ -254,6 +255,7 @@ def test_readme_has_the_counts_with_their_caveats(sections: list[Section]) -> No
     assert f"likely to show {may} hold and {likely['does not hold']} do not" in text
 
 
+@pytest.mark.slow
 def test_statements_that_do_not_hold_have_a_reason(sections: list[Section]) -> None:
     claims = [claim for section in sections for claim in section.claims]
     assert len(claims) > 90
@@ -274,6 +276,7 @@ def test_a_summary_counts() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_html_page_is_self_contained(sections: list[Section]) -> None:
     page = render_page(sections, [], {"fig4": b"<svg/>"}, ["law is left out & why"])
     assert page.count('src="data:image/svg+xml;base64,') == 1

@@ -88,6 +88,7 @@ def test_the_example_consortium_has_free_riders_and_both_agreements() -> None:
     assert tomllib.loads(example_text())["rounds"] == 50
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_are_read_as_columns(tmp_path: Path) -> None:
     rows = "".join(f"client {n},{n + 1},1e-6,{n % 90 + 10}\n" for n in range(100_000))
     header = "name,valuation,cost_per_sample,samples\n"

@@ -186,6 +186,7 @@ SAMPLES = st.sampled_from([1, MOST_SAMPLES]) | st.integers(1, MOST_SAMPLES)
 PATIENCE = st.sampled_from([0.0, 5e-324, 0.8, 1 - 2**-53])
 
 
+@pytest.mark.slow
 @lie(
     "a client",
     "stop the server for good by an extreme number in its report",

@@ -233,6 +233,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_files_are_read_once_a_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "app"
     grid = clients_of(home)
@@ -248,6 +249,7 @@ def test_files_are_read_once_a_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (found["a.npz"], found["test.npz"]) == (2, 6)
 
 
+@pytest.mark.slow
 def test_changes_during_a_slot_count_from_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

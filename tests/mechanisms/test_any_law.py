@@ -90,6 +90,7 @@ def rising_by_hand(
     return np.array([levels[n] for n in range(consortium.size)])
 
 
+@pytest.mark.slow
 @EVERY_LAW
 def test_serial_clock_and_fair_exchange_stop_by_stop(name: str) -> None:
     for consortium in consortia_with(name, 2):
@@ -199,6 +200,7 @@ def test_overstaying_against_a_grid(name: str) -> None:
 SOLVED_BY_QUALITY = [name for name in MECHANISMS if name != "detection"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", SOLVED_BY_QUALITY)
 def test_quality_is_the_game_in_samples_of_quality_one(mechanism: str) -> None:
     rng = np.random.default_rng(8)

@@ -102,6 +102,7 @@ def best_by_slsqp(model: ContractModel, in_time: BoolArray, start: float) -> flo
     return min(float(found.fun) * unit, unit)
 
 
+@pytest.mark.slow
 def test_the_best_amounts_against_another_optimiser() -> None:
     """SLSQP with finite differences comes within 1e-4 of the best, and never below it.
 

@@ -150,6 +150,7 @@ def test_if_all_hospitals_lie_about_the_individual_agreement() -> None:
     assert found.truthful_total == pytest.approx(110_814, abs=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clients", "honest"), [(6, 870_528), (10, 931_611)])
 def test_if_everyone_lies_little_is_left_of_the_agreement(clients: int, honest: int) -> None:
     consortium = fa.paper_consortium(clients=clients, samples=1_000_000 / clients)
@@ -269,6 +270,7 @@ def test_in_random_consortia_nearly_everyone_gains_and_only_by_understating() ->
     assert gaining / clients > 0.95
 
 
+@pytest.mark.slow
 def test_in_a_tiny_consortium_overstating_may_pay() -> None:
     """The other client then has more to lose, and gives more."""
     valuation = np.array([1.81546094, 1.29903811])

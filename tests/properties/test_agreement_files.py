@@ -1,5 +1,6 @@
 """Whatever the consortium: its agreement file is verified, by both verifiers."""
 
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def terms_for(consortium: Consortium, kind: str, margin: float) -> Terms:
     return read_terms(given, "test")
 
 
+@pytest.mark.slow
 @given(
     consortia(st.integers(2, 5), whole_data=True, extreme=False),
     st.sampled_from(["posted", "without numbers", "reversion", "suspension"]),

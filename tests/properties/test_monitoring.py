@@ -126,6 +126,7 @@ def test_spot_checks_never_allow_more(
     assert watched.total <= plain.total * (1.0 + 1e-9)
 
 
+@pytest.mark.slow
 @given(SMALL, PUNISHMENTS, monitorings())
 def test_one_percent_fewer_audits_than_the_least_break_it(
     consortium: fa.Consortium, punishment: Any, monitoring: fa.Monitoring

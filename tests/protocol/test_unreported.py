@@ -391,6 +391,7 @@ def test_terms_with_reports_are_written_as_before() -> None:
 # --- Anything may happen -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), restart=st.booleans())
 def test_whoever_is_away_slips_or_refuses_the_ledger_verifies(

@@ -84,6 +84,7 @@ def both(
     return match, record
 
 
+@pytest.mark.slow
 @given(
     agreement=agreements() | agreements(SUSPENSIONS),
     data=st.data(),

@@ -42,6 +42,7 @@ def test_false_alarms_punish_as_often_as_calculated(punishment: Any) -> None:
     assert match.totals.mean() == pytest.approx(found.long_run_total, rel=0.02)
 
 
+@pytest.mark.slow
 def test_what_false_alarms_cost_by_monte_carlo() -> None:
     """The discounted cost over many matches: out one at a time is close where alarms are rare."""
     agreement = all_data(fa.Suspension(3), false_alarm=0.01)

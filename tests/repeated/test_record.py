@@ -128,6 +128,7 @@ def test_without_the_history_all_else_is_the_same() -> None:
     assert lean.events == tuple(event for event in full.events if event.client is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "random"),
     [

@@ -120,6 +120,7 @@ def slips_where(game: Game, n: int) -> BoolArray:
     return np.asarray(pays & active)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(game=games())
 def test_no_plan_of_slips_pays_in_any_subgame_exactly_if_the_condition_holds(game: Game) -> None:

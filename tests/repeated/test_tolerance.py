@@ -35,6 +35,7 @@ def average(agreement: fa.Agreement, found: Any, matches: int, **arguments: Any)
     return costs.mean(axis=0), costs.std(axis=0) / np.sqrt(matches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slots", [3, 20])
 @pytest.mark.parametrize(("noise", "tau"), [(0.05, 0.1), (0.05, 0.13)])
 def test_what_honest_clients_pay(noise: float, tau: float, slots: int) -> None:

@@ -69,6 +69,7 @@ def test_both_accept_what_is_valid(kind: str) -> None:
         assert first(file.content)[0] == verdict
 
 
+@pytest.mark.slow
 def test_they_agree_on_damaged_files() -> None:
     verdicts = check_agreement(range(8 * len(DAMAGES)))
 
