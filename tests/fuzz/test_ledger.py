@@ -12,7 +12,8 @@ import pytest
 
 from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.ledger.lines import to_line
-from fedaccord.protocol.copies import compare_copies, contradictions
+from fedaccord.protocol.comparison import compare_copies
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.verification import look_over_copy, wrong_in
 from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON

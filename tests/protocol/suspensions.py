@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fedaccord.ledger.store import Ledger
+from fedaccord.protocol.comparison import compare_copies
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.copies import compare_copies, contradictions
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over

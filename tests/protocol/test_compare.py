@@ -10,8 +10,9 @@ import pytest
 
 from fedaccord.ledger.chain import Entry, Fact
 from fedaccord.ledger.lines import to_line
+from fedaccord.protocol.comparison import compare_copies
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.copies import compare_copies, contradictions
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.envelopes import Ask
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of

@@ -11,8 +11,9 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import START, Entry, Fact, extend
 from fedaccord.protocol import notes
+from fedaccord.protocol.comparison import compare_copies
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.copies import compare_copies, compare_with_server
+from fedaccord.protocol.copies import compare_with_server
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.evidence import Proof, answer_in, contradict, question_in
 from fedaccord.protocol.keys import sign_rotation

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from fedaccord.protocol import conclusions
+from fedaccord.protocol.comparison import compare_copies
 from fedaccord.protocol.coordinator import Coordinator
-from fedaccord.protocol.copies import compare_copies, contradictions
+from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.parameters import digest

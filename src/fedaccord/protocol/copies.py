@@ -1,30 +1,25 @@
-"""What clients' copies prove: against the server's ledger, and against one another.
+"""What a client's copy proves against the server's ledger, or does not.
 
-A server that shows two clients different ledgers (a fork) can keep each of them content by itself.
-But it puts every question to all clients at once, from one ledger, and tells all of them the same
-about everything that concerns everyone. So two copies that disagree there prove that it lied to
-one of their clients, whatever its own ledger says.
+What was told must follow from the ledger, and what was said must be in it. Where the terms have
+keys, a copy proves what the server signed, and the ledger what the client did.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 from fedaccord.ledger.chain import Entry, Head
 from fedaccord.protocol import facts, notes
 from fedaccord.protocol.auditing import draw_slot
-from fedaccord.protocol.evidence import Proof, SignedStatement, answer_in, question_in
+from fedaccord.protocol.evidence import Proof, SignedStatement, answer_in
+from fedaccord.protocol.forms import WrongForm
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.state import State
 from fedaccord.protocol.verifier import ANSWERS, NONSENSE, in_brief, same
 
 EMPTY = "it has no entries"
 
-# --- Against the server's ledger -----------------------------------------------------------
-
-_Place: TypeAlias = tuple[str, int, str | None, int]
+Place: TypeAlias = tuple[str, int, str | None, int]
 """What an entry is about (kind, slot, client, turn): no client says two things in one place."""
 
 _TOLD = (
@@ -85,7 +80,7 @@ def compare_with_server(
     return [Compared(one.end(), one.undecided, one.proofs) for one in witnesses]
 
 
-class _Noted(NamedTuple):
+class Noted(NamedTuple):
     """A note, and the number of its entry."""
 
     number: int
@@ -96,6 +91,12 @@ class _Noted(NamedTuple):
         return f"{note.client}'s entry {self.number} ({note.kind} of slot {note.slot})"
 
 
+def place_of(note: notes.Note) -> Place:
+    """The question in which something was noted."""
+    stage = note.stage if isinstance(note, notes.Signed) else notes.STAGE_OF[note.kind]
+    return stage, note.slot, note.client, note.turn
+
+
 class _Witness:
     """A client's copy, compared with the server's ledger entry by entry."""
 
@@ -104,10 +105,10 @@ class _Witness:
         self._misquoted: list[str] = []
         self._invented: list[str] = []
         self._nonsense: str | None = EMPTY
-        self._shown: dict[int, list[_Noted]] = defaultdict(list)
+        self._shown: dict[int, list[Noted]] = defaultdict(list)
         """By the number of the server's entry that the client was shown."""
-        self._said: dict[_Place, list[_Noted]] = defaultdict(list)
-        self._signed: dict[_Place, notes.Signed] = {}
+        self._said: dict[Place, list[Noted]] = defaultdict(list)
+        self._signed: dict[Place, notes.Signed] = {}
         """The evidence, by the stage in the place of the kind."""
         self._taken: dict[str, notes.Signed] = {}
         """The same, by the client's statement that the server says in it that it has."""
@@ -123,16 +124,16 @@ class _Witness:
                     break
                 self._nonsense = None
                 self._take(entry)
-        except facts.WrongForm as problem:
+        except WrongForm as problem:
             about = f"{entry.client}'s entry {entry.number} ({entry.kind} of slot {entry.slot})"
             self._nonsense = f"{about} {problem}"
         except NONSENSE as error:
             self._nonsense = f"cannot be compared: {in_brief(error)}"
 
     def _take(self, entry: Entry) -> None:
-        noted = _Noted(entry.number, note := notes.read_note(entry.fact))
+        noted = Noted(entry.number, note := notes.read_note(entry.fact))
         if isinstance(note, notes.Signed):
-            self._signed[_place(note)] = note
+            self._signed[place_of(note)] = note
             self._taken.setdefault(note.received, note)
             return
         self._shown[note.head.number].append(noted)
@@ -175,11 +176,11 @@ class _Witness:
         if others:
             self._shown[last.number] = others
 
-    def _blame(self, noted: _Noted, problem: str) -> str:
+    def _blame(self, noted: Noted, problem: str) -> str:
         """What the server did, if its own signature proves it; else that nothing proves it."""
         if not self._signs:
             return f"{noted}: {problem}"
-        if _place(noted.note) in self._signed:
+        if place_of(noted.note) in self._signed:
             return f"{noted}: {problem}, and the server's signature proves it"
         return f"{noted}: has no signature of the server, so it does not prove that {problem}"
 
@@ -198,7 +199,7 @@ class _Witness:
                 if _misquoted(fact, noted.note):
                     self._misquoted.append(self._contradicted(noted, about, fact))
 
-    def _contradicted(self, noted: _Noted, about: str, fact: facts.TypedFact) -> str:
+    def _contradicted(self, noted: Noted, about: str, fact: facts.TypedFact) -> str:
         """Who is wrong if an answer is another one in the ledger than in the copy.
 
         A ledger that is signed has the client's signature on the answer.
@@ -242,7 +243,7 @@ class _Witness:
             )
 
 
-def _places(fact: facts.TypedFact, clients: set[str]) -> list[_Place]:
+def _places(fact: facts.TypedFact, clients: set[str]) -> list[Place]:
     """Where clients should have noted what a server wrote down."""
     if isinstance(fact, facts.Told):
         return [("settlement", fact.slot, name, 0) for name in fact.clients if name in clients]
@@ -275,159 +276,3 @@ def _follows(note: notes.Note, state: State) -> bool:
     told = question.contents[note.client]
     keys = type(told).model_fields
     return all(same(getattr(note, key), getattr(told, key)) for key in keys)
-
-
-# --- Against one another -------------------------------------------------------------------
-
-_OPENING = {
-    "terms": "terms",
-    "phase": "phase",
-    "suspended": "suspended clients",
-    "returned": "clients that were allowed to return",
-}
-_OFFERED = {
-    "agreement": "kind of agreement",
-    "total": "total of the agreement",
-    "punishment": "punishment",
-    "punishment_slots": "slots of punishment",
-    "tolerance": "tolerance",
-    "rounds": "rounds",
-}
-ALIKE = {
-    "report": _OPENING,
-    "presence": _OPENING,
-    "rank": {"clients": "number of clients"},
-    "stay": {"step": "share of the clock", "total": "total", "inside": "samples still in"},
-    "offer": _OFFERED
-    | {"equilibrium_total": "total at the equilibrium", "clients": "number of clients"},
-    "posted": _OFFERED,
-    "answer": {},
-    "contribution": {"basis": "basis", "model": "model", "clients": "number of clients"},
-    "tier": {"model": "model"},
-    "settlement": {
-        "phase": "next phase",
-        "slots_left": "slots of punishment that are left",
-        "suspended": "suspended clients",
-        "deviated": "clients that deviated",
-        "absent": "clients that were absent",
-        "model": "model",
-    },
-    "consent": {
-        "to_slot": "slot to go back to",
-        "model": "model",
-        "returns": "client to return",
-        "reason": "reason",
-    },
-}
-"""What all clients are told alike in each kind of note, and in words.
-
-A model is told only to clients that are sent one, a number of clients only along with ranks.
-"""
-UNSEEN = (
-    "a server that never put the same question of a slot to two of these clients, and never showed "
-    "two of them an entry with the same number; comparing each copy with the server's ledger does"
-)
-"""What comparing copies cannot find."""
-
-
-class _Alike(NamedTuple):
-    """A note, and what all clients were told alike in it."""
-
-    noted: _Noted
-    told: dict[str, Any]
-
-
-@dataclass
-class CopyComparison:
-    """The result of comparing copies."""
-
-    questions: int = 0
-    """How many questions two clients or more were asked."""
-    shown: int = 0
-    """Of how many entries of the server's ledger two clients or more were shown the digest."""
-    contradictions: list[str] = field(default_factory=list)
-    proofs: list[Proof] = field(default_factory=list)
-    """Pairs of statements of the server's which show that it lied."""
-
-
-def compare_copies(copies: Collection[Iterable[Entry]]) -> CopyComparison:
-    """Where clients' copies contradict one another; each of them must be intact by itself.
-
-    They are read twice if there is something to prove.
-    """
-    by_question: dict[tuple[str, int, int], _Alike] = {}
-    by_shown: dict[int, _Alike] = {}
-    questions, shown = set[tuple[str, int, int]](), set[int]()
-    found: dict[str, _Both] = {}  # in order, each once
-    for entry in chain.from_iterable(copies):
-        noted = _Noted(entry.number, note := notes.read_note(entry.fact))
-        if isinstance(note, notes.Signed):
-            continue
-        number, digest = note.head
-
-        alike = _Alike(noted, {f"digest of entry {number} of the server's ledger": digest})
-        first = by_shown.setdefault(number, alike)
-        if first.noted.note.client != note.client:
-            shown.add(number)
-            found |= dict.fromkeys(_differences(first, alike), (first.noted, noted))
-
-        alike = _Alike(noted, _told_alike(note) | {_LENGTH: number})
-        first = by_question.setdefault((note.kind, note.slot, note.turn), alike)
-        if first.noted.note.client != note.client:
-            questions.add((notes.STAGE_OF[note.kind], note.slot, note.turn))
-            found |= dict.fromkeys(_differences(first, alike), (first.noted, noted))
-    proofs = _proofs(copies, found) if found else []
-    return CopyComparison(len(questions), len(shown), list(found), proofs)
-
-
-_Both: TypeAlias = tuple[_Noted, _Noted]
-
-
-def _proofs(copies: Collection[Iterable[Entry]], found: dict[str, _Both]) -> list[Proof]:
-    """For each contradiction the two questions as the server signed them, if it did."""
-    wanted = {_place(noted.note) for both in found.values() for noted in both}
-    signed: dict[_Place, notes.Signed] = {}
-    for entry in chain.from_iterable(copies):
-        note = notes.read_note(entry.fact)
-        if isinstance(note, notes.Signed) and _place(note) in wanted:
-            signed.setdefault(_place(note), note)
-    proofs = []
-    for problem, (one, other) in found.items():
-        pair = [signed.get(_place(noted.note)) for noted in (one, other)]
-        if pair[0] is not None and pair[1] is not None:
-            proofs.append(Proof(problem, question_in(pair[0]), question_in(pair[1])))
-    return proofs
-
-
-def _place(note: notes.Note) -> _Place:
-    """The question in which something was noted."""
-    stage = note.stage if isinstance(note, notes.Signed) else notes.STAGE_OF[note.kind]
-    return stage, note.slot, note.client, note.turn
-
-
-_LENGTH = "number of entries in the server's ledger"
-
-
-def _told_alike(note: notes.Note) -> dict[str, Any]:
-    """What all clients were told alike, in words, as far as this client was told it."""
-    told = {key: getattr(note, key) for key in ALIKE[note.kind]}
-    if told.get("agreement") == "serial clock":  # each tier has a model and a total of its own
-        del told["total"]
-    unsaid = [key for key in ("model", "clients") if told.get(key, 0) is None]
-    return {ALIKE[note.kind][key]: value for key, value in told.items() if key not in unsaid}
-
-
-def _differences(one: _Alike, other: _Alike) -> list[str]:
-    return [
-        f"{one.noted} and {other.noted} differ in the {what}: "
-        f"{_shortened(told)} and {_shortened(other.told[what])}"
-        for what, told in one.told.items()
-        if what in other.told and not same(told, other.told[what])
-    ]
-
-
-def _shortened(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return ", ".join(map(str, value)) or "nobody"
-    text = "none" if value is None else str(value)
-    return f"{text[:16]}..." if len(text) == 64 else text

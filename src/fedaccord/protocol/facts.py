@@ -8,23 +8,23 @@ Slot(slot=1, phase='cooperating')
 >>> read_fact(Fact("slot", 1, None, {"phase": "cooperating", "note": "hello"}))
 Traceback (most recent call last):
 ...
-fedaccord.protocol.facts.WrongForm: has an unknown key, note
+fedaccord.protocol.forms.WrongForm: has an unknown key, note
 >>> read_fact(Fact("slot", 1, "a", {"phase": "cooperating"}))
 Traceback (most recent call last):
 ...
-fedaccord.protocol.facts.WrongForm: is about a client, and should concern everyone
+fedaccord.protocol.forms.WrongForm: is about a client, and should concern everyone
 """
 
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.audits.attestation import Attestation
 from fedaccord.audits.verdict import Verdict as AuditVerdict
-from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol import terms as rules
+from fedaccord.protocol.forms import WrongForm, check_format, read_as
 from fedaccord.protocol.keys import Signature
 from fedaccord.protocol.limits import Count
 from fedaccord.protocol.messages import (
@@ -53,10 +53,6 @@ from fedaccord.protocol.messages import (
     VerdictName,
 )
 from fedaccord.protocol.terms import AgreementKind
-
-
-class WrongForm(FedaccordError):
-    """What is wrong with the form of an entry."""
 
 
 class TypedFact(Content):
@@ -407,45 +403,3 @@ def read_fact(fact: Fact) -> TypedFact:
     if kind == "terms":
         check_format(fact)
     return read_as(form, fact, {"slot": fact.slot})
-
-
-def check_format(fact: Fact) -> None:
-    """Refuse entries of another version by its name, before anything in them looks wrong."""
-    if fact.body.get("format") != FORMAT:
-        raise WrongForm(
-            f"is not in format {FORMAT}, the only one that this fedaccord reads: the fedaccord "
-            "that wrote it can verify it"
-        )
-
-
-Form = TypeVar("Form", bound=Content)
-
-
-def read_as(form: type[Form], fact: Fact, place: dict[str, Any]) -> Form:
-    """The record of this form in an entry that is at this place."""
-    body = fact.body
-    if "slot" in body or "client" in body:
-        raise WrongForm("has an unknown key, " + ("slot" if "slot" in body else "client"))
-    try:
-        record = form.model_validate({**body, **place})
-    except ValidationError as error:
-        raise WrongForm(_mistake(error)) from None
-    for key in form.optional:  # such a key is left out where there is nothing to say
-        if body.get(key, 0) is None:
-            raise WrongForm(f"has something else for {key} than belongs there")
-    for key in form.numbers:  # pydantic takes 1 for 1.0, and a number has one spelling only
-        if type(body.get(key)) is int:
-            raise WrongForm(f"has something else for {key} than belongs there")
-    return record
-
-
-def _mistake(error: ValidationError) -> str:
-    mistake = error.errors(include_input=False, include_url=False)[0]
-    if not mistake["loc"]:
-        return mistake["msg"].removeprefix("Value error, ")
-    key = ".".join(map(str, mistake["loc"]))[:40]
-    if mistake["type"] == "extra_forbidden":
-        return f"has an unknown key, {key}"
-    if mistake["type"] == "missing":
-        return f"has no {key}"
-    return f"has something else for {key} than belongs there"

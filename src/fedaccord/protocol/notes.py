@@ -14,7 +14,8 @@ from pydantic import Field
 
 from fedaccord.ledger.chain import START, Entry, Fact, Head, extend
 from fedaccord.ledger.store import open_ledger, wall_clock
-from fedaccord.protocol.facts import ClientFact, WrongForm, check_format, read_as
+from fedaccord.protocol.facts import ClientFact
+from fedaccord.protocol.forms import WrongForm, check_format, read_as
 from fedaccord.protocol.keys import PublicKey, Signature
 from fedaccord.protocol.limits import Count
 from fedaccord.protocol.messages import (

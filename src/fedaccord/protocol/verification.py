@@ -15,14 +15,10 @@ from fedaccord.ledger.chain import Chain, Checkpoint, Entry, Fact, Head
 from fedaccord.ledger.lines import Reading
 from fedaccord.protocol import evidence, facts, notes
 from fedaccord.protocol.auditing import draw_slot
-from fedaccord.protocol.copies import (
-    EMPTY,
-    Compared,
-    CopyComparison,
-    compare_copies,
-    compare_with_server,
-)
+from fedaccord.protocol.comparison import CopyComparison, compare_copies
+from fedaccord.protocol.copies import EMPTY, Compared, compare_with_server
 from fedaccord.protocol.evidence import Proof
+from fedaccord.protocol.forms import WrongForm
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.signatures import Signatures
 from fedaccord.protocol.state import State
@@ -131,7 +127,7 @@ def _wrong(reader: _Reader, before: Head, fact: Fact) -> str | None:
     about = f"entry {before.number + 1} ({fact.kind} of slot {fact.slot})"
     try:
         problem = reader.look_at(before, fact)
-    except facts.WrongForm as wrong:
+    except WrongForm as wrong:
         return f"{about} {wrong}"
     except NONSENSE as error:
         return f"{about} makes no sense: {in_brief(error)}"

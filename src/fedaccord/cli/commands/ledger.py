@@ -252,7 +252,7 @@ def compare(
     The exit code is 0 if they agree, and 1 if they do not or one of them was changed.
     """
     from fedaccord.protocol import verification
-    from fedaccord.protocol.copies import UNSEEN
+    from fedaccord.protocol.comparison import UNSEEN
 
     if len(copies) < 2:
         raise InvalidInput("there is nothing to compare: name two copies or more")
