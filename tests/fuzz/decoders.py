@@ -8,6 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fedaccord.audits.attestation import Attested, verify_notary
+from fedaccord.audits.trace import Trace
+from fedaccord.cli.audit_files import read_digests, read_submission
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import START, Fact
 from fedaccord.ledger.lines import from_lines
@@ -17,6 +20,8 @@ from fedaccord.protocol.messages import AskedReport
 from fedaccord.protocol.receiving import read_late, read_signed
 from fedaccord.protocol.roster import Roster, Signer
 from fedaccord.protocol.terms import read_terms
+from fedaccord.protocol.trusted import load_trusted
+from fedaccord.signed.file import read_agreement_file
 from fedaccord.signing.keys import is_signed, load_key
 from tests.flower.consortia import key_of
 from tests.flower.stories import SIGNED
@@ -92,8 +97,43 @@ def _key_file(data: bytes) -> None:
     load_key(_FILE.with_suffix(".key"))
 
 
+def _agreement(data: bytes) -> None:
+    """The three parts of an agreement file, each of them anything."""
+    read_agreement_file(data)
+
+
+def _checkpoint(data: bytes) -> None:
+    _FILE.with_suffix(".checkpoint").write_bytes(data)
+    load_trusted(_FILE.with_suffix(".checkpoint"))
+
+
+def _submission(data: bytes) -> None:
+    _FILE.with_suffix(".json").write_bytes(data)
+    read_submission(_FILE.with_suffix(".json"))
+
+
+def _digests(data: bytes) -> None:
+    _FILE.with_suffix(".json").write_bytes(data)
+    read_digests(_FILE.with_suffix(".json"))
+
+
+def _notary(data: bytes) -> None:
+    what = Attested("test", "a", 1, "0" * 64)
+    verify_notary(what, data, {"key": key_of("a notary").public})
+
+
+def _trace(data: bytes) -> None:
+    folder = _FILE.with_suffix(".trace")
+    folder.mkdir(exist_ok=True)
+    (folder / "slot-1.jsonl").write_bytes(data)
+    trace = Trace(folder)
+    for one in trace.rounds(1):
+        trace.find(1, one.turn)
+
+
 DECODERS: tuple[Callable[[bytes], None], ...] = (
     *(_question, _fact, _note, _reply, _terms, _keys, _lines, _key_file),
+    *(_agreement, _checkpoint, _submission, _digests, _notary, _trace),
 )
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from fedaccord.flower.app_directory import terms_text
 from fedaccord.ledger.lines import to_line
+from fedaccord.protocol.trusted import save_trusted
+from fedaccord.protocol.verification import look_over, trusted_end
 from tests.flower.stories import SIGNED, told
 from tests.fuzz.decoders import DECODERS, decode
 
@@ -34,7 +36,11 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     lines = "".join(to_line(entry) + "\n" for entry in entries[:9]).encode()
     terms = terms_text(SIGNED).encode()
     keys = json.dumps(SIGNED.model_dump(mode="json")["keys"]).encode()
-    return [*facts, *notes, lines, terms, keys]
+    end = trusted_end(look_over(entries))
+    assert end is not None
+    checkpoint = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
+    save_trusted(checkpoint, end)
+    return [*facts, *notes, lines, terms, keys, checkpoint.read_bytes()]
 
 
 @settings(max_examples=1_500, deadline=None, suppress_health_check=list(HealthCheck))

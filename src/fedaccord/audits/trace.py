@@ -7,6 +7,7 @@ new one begins: once the verdict on a slot is due, nobody asks for it any more.
 """
 
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +98,13 @@ class Trace:
                 continue
 
     def _models(self, line: _Line) -> tuple[Arrays, Arrays]:
-        sizes = [np.dtype(kind).itemsize * int(np.prod(shape)) for _, kind, shape in line.form]
         try:
+            sizes = [np.dtype(kind).itemsize * prod(shape) for _, kind, shape in line.form]
             with self._files(line.round.slot)[1].open("rb") as file:
                 file.seek(line.at)
                 content = [[file.read(size) for size in sizes] for _ in range(2)]
             incoming, update = (_arrays(line.form, parts) for parts in content)
-        except (OSError, ValueError):  # there are too few bytes, or none
+        except (OSError, OverflowError, TypeError, ValueError):  # too few bytes, or no such form
             raise InvalidInput("its models are not complete", str(self.folder)) from None
         return incoming, update
 
