@@ -96,10 +96,12 @@ def test_who_never_uploads_is_absent_alone(attacked: Attacked) -> None:
 @lie(
     "a client",
     "speak for another, on a real SuperLink, with that one's node id in its reply's own bytes",
-    "the reply counts as its own: it is the deviator, and the other has kept to its part",
+    "the reply counts as its own, and is not what it signed: it is absent, and the other has kept "
+    "to its part",
 )
 def test_who_speaks_for_another_has_spoken_for_itself(attacked: Attacked) -> None:
-    assert attacked.verdicts["as_another"] == "deviation"
+    assert attacked.verdicts["as_another"] == "absence"
+    assert attacked.faults["as_another"].startswith("is not signed by this client")
     assert attacked.verdicts["other"] == "kept"
 
 
