@@ -4,6 +4,7 @@ Either side may be wrong, or lie. So both are read into these records, and what 
 refused. They travel in the envelopes of `envelopes`.
 """
 
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -12,7 +13,9 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
+    Union,
     get_args,
+    get_origin,
 )
 
 from pydantic import (
@@ -83,21 +86,35 @@ class Content(BaseModel):
     """Its fields with a default."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """Its fields that are floats."""
+    plain: ClassVar[bool] = False
+    """Whether its JSON is simply its fields: all are required, and none is a record or a list."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         fields = cls.model_fields.items()
         cls.optional = tuple(name for name, field in fields if not field.is_required())
         cls.numbers = tuple(name for name, field in fields if _is_number(field.annotation))
+        cls.plain = not cls.optional and all(_is_plain(field.annotation) for _, field in fields)
 
     @property
     def body(self) -> dict[str, Any]:
         """The record as JSON."""
+        if self.plain:  # a question of each round to each client is
+            return dict(self.__dict__)
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 def _is_number(annotation: Any) -> bool:
     return annotation is float or any(map(_is_number, get_args(annotation)))
+
+
+def _is_plain(annotation: Any) -> bool:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _is_plain(parts[0])
+    if origin in (Union, UnionType):
+        return all(map(_is_plain, parts))
+    return origin is Literal or annotation in (str, int, float, bool, NoneType)
 
 
 Part = TypeVar("Part", bound=Content)

@@ -17,6 +17,7 @@ False
 
 import hashlib
 from collections.abc import Mapping
+from json.encoder import encode_basestring as quoted
 from typing import Any, Literal, NamedTuple
 
 from fedaccord.signing.canonical import canonical
@@ -54,8 +55,15 @@ class Statement(NamedTuple):
     @property
     def content(self) -> bytes:
         """What is signed: a line that says what it is, and the fields as canonical JSON."""
-        fields = self._asdict() | {"head": list(self.head)}
-        return (PREFIX + canonical(fields)).encode()
+        client = "null" if self.client is None else quoted(self.client)
+        number, digest = self.head
+        # the keys in their order, by hand for speed
+        return (
+            f'{PREFIX}{{"body":{canonical(self.body)},"client":{client},'
+            f'"consortium":{quoted(self.consortium)},"head":[{number},{quoted(digest)}],'
+            f'"previous":{quoted(self.previous)},"role":{quoted(self.role)},"slot":{self.slot},'
+            f'"stage":{quoted(self.stage)},"terms":{quoted(self.terms)},"turn":{self.turn}}}'
+        ).encode()
 
     def sign(self, key: Key) -> str:
         """The author's signature."""
