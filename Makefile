@@ -28,7 +28,7 @@ allow_no_tests = || [ $$? -eq 5 ]
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 # Their slow tests run real servers with deadlines, so one after another.
-LIVE := tests/flower tests/protocol tests/ledger
+LIVE := tests/flower tests/ledger
 
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE

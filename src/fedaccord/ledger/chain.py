@@ -140,6 +140,20 @@ class Chain:
         self.head, self.slots = entry.head, max(self.slots, entry.slot)
         return Fact(entry.kind, entry.slot, entry.client, body)
 
+    def follow_quickly(self, entry: Entry) -> bool:
+        """Take an entry of which nothing but the digest needs to be looked at, and it is right.
+
+        Its text must be known to be canonical JSON, and it was written along with the one before.
+        """
+        number, at, *_, previous, digest = entry
+        if (number, previous, at) != (self.head.number + 1, self.head.digest, self._at):
+            return False
+        if tuple(map(type, entry)) != _TYPES[0] or _digest(entry[:-1]) != digest:
+            return False
+        self.length += 1
+        self.head = Head(number, digest)
+        return True
+
     @property
     def at(self) -> str:
         """The time of the last entry."""

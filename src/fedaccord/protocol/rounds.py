@@ -102,8 +102,13 @@ def _faithful(slot: Slot, terms: Terms, name: str) -> bool:
 
 def fell_short(slot: Slot, terms: Terms, name: str) -> bool:
     """Whether a client trained on less than agreed or, without an agreement, on nothing."""
-    least = slot.least.get(name, {})
+    least = slot.least.get(name)
+    if not least:
+        return False
     if slot.basis != "agreement":
         return 0 in least.values()
     kept = 1.0 - terms.tolerance - SAME_CONTRIBUTION
-    return any(x < part_of(slot, terms, name, tier) * kept for tier, x in least.items())
+    for tier, x in least.items():  # noqa: SIM110  a generator takes twice as long
+        if x < part_of(slot, terms, name, tier) * kept:
+            return True
+    return False

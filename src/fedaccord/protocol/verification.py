@@ -20,6 +20,7 @@ from fedaccord.protocol.copies import EMPTY, Compared, compare_with_server
 from fedaccord.protocol.evidence import Proof
 from fedaccord.protocol.forms import WrongForm
 from fedaccord.protocol.parameters import digest, from_bytes
+from fedaccord.protocol.quick_rounds import took_count
 from fedaccord.protocol.signatures import Signatures
 from fedaccord.protocol.state import State
 from fedaccord.protocol.trusted import Trusted
@@ -99,6 +100,10 @@ class _Reader(Protocol):
     signatures: Signatures
     state: State | None
 
+    def took(self, chain: Chain, entry: Entry) -> bool:
+        """Whether this entry is right, and was taken note of the quick way."""
+        ...
+
     def look_at(self, before: Head, fact: Fact) -> str | None:
         """What is wrong with the fact that follows this end of the chain, if anything."""
         ...
@@ -112,6 +117,8 @@ def _go_through(entries: Iterable[Entry], reader: _Reader, chain: Chain | None =
     """Follow the chain to its end, and read what is in it for as long as it makes sense."""
     chain, wrong = chain or Chain(), None
     for entry in entries:
+        if wrong is None and chain.whole and reader.took(chain, entry):
+            continue
         before, fact = chain.head, chain.follow(entry)
         if fact is not None and wrong is None and chain.whole:
             wrong = _wrong(reader, before, fact)  # what comes after it follows from it
@@ -160,6 +167,11 @@ class _Server:
         kept = {state.model, *state.models.values()}
         # those that came with entries which were verified before
         self._named = {n for n, one in self._digests.items() if n <= known and one in kept}
+
+    def took(self, chain: Chain, entry: Entry) -> bool:
+        if entry.kind != "contribution" or chain.head.number < self._believed:
+            return False
+        return took_count(self.verifier, chain, entry)
 
     def look_at(self, before: Head, fact: Fact) -> str | None:
         record, number = facts.read_fact(fact), before.number + 1
@@ -212,6 +224,9 @@ class _Client:
         self._shown = Head(0, "")
         self._told: dict[tuple[str, int], notes.Note] = {}
         """What it wrote down in this slot, by stage and turn."""
+
+    def took(self, chain: Chain, entry: Entry) -> bool:  # noqa: ARG002  as all readers
+        return False
 
     def look_at(self, before: Head, fact: Fact) -> str | None:  # noqa: ARG002  as all readers
         note = notes.read_note(fact)

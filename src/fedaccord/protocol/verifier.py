@@ -34,7 +34,7 @@ from fedaccord.protocol.reasons import OF_NODES, Reason, reason_of
 from fedaccord.protocol.receiving import ReplyRefused
 from fedaccord.protocol.roster import At, Roster
 from fedaccord.protocol.rounds import enough_to_average, handed_to, hands_out, most_of
-from fedaccord.protocol.signatures import Signatures, SignaturesSoFar
+from fedaccord.protocol.signatures import Latest, Signatures, SignaturesSoFar
 from fedaccord.protocol.standing import own_equilibrium
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.terms import SAME_NUMBER, Terms
@@ -133,6 +133,13 @@ class Verifier:
             if fact.kind == "offer" and not self.expected and self._reported:
                 return self._unproved()
         return problem
+
+    def take_count(self, fact: facts.Contribution, latest: Latest | None) -> None:
+        """Take note of a count of which everything was found to be right (`quick_rounds`)."""
+        self.unsealed = True
+        self.heard[fact.client] = fact
+        self.state.apply(fact)
+        self.signatures.take(fact.client, latest)
 
     @property
     def _complete(self) -> bool:

@@ -55,11 +55,15 @@ class Statement(NamedTuple):
     @property
     def content(self) -> bytes:
         """What is signed: a line that says what it is, and the fields as canonical JSON."""
+        return self.content_with(canonical(self.body))
+
+    def content_with(self, body: str) -> bytes:
+        """The same, if this is the body as canonical JSON."""
         client = "null" if self.client is None else quoted(self.client)
         number, digest = self.head
         # the keys in their order, by hand for speed
         return (
-            f'{PREFIX}{{"body":{canonical(self.body)},"client":{client},'
+            f'{PREFIX}{{"body":{body},"client":{client},'
             f'"consortium":{quoted(self.consortium)},"head":[{number},{quoted(digest)}],'
             f'"previous":{quoted(self.previous)},"role":{quoted(self.role)},"slot":{self.slot},'
             f'"stage":{quoted(self.stage)},"terms":{quoted(self.terms)},"turn":{self.turn}}}'

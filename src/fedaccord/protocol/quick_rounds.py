@@ -1,0 +1,89 @@
+"""A quick way to verify what most entries of a long ledger are: counts of samples in a round.
+
+It takes a count only if everything about it is right. Whatever else there is goes the usual way
+(`verifier`), which then says what is wrong. That both come to the same is a test.
+"""
+
+import re
+from hashlib import sha256
+
+from fedaccord.ledger.chain import Chain, Entry
+from fedaccord.protocol import facts
+from fedaccord.protocol.rounds import most_of, part_of, tier_now
+from fedaccord.protocol.signatures import Latest
+from fedaccord.protocol.verifier import Verifier
+from fedaccord.signing.statement import NOTHING
+
+_COUNT = re.compile(
+    r'\{"norm":([0-9][0-9.e+-]*),"samples":([1-9][0-9]{0,11}),'
+    r'(?:"signed":\{"signature":"([0-9a-f]{128})","statement":"([0-9a-f]{64})"\},)?'
+    r'"turn":([1-9][0-9]{0,8}),"update":"([0-9a-f]{64})"\}'
+)
+"""The text of such an entry: its keys in their order, and no spelling but the canonical one."""
+
+
+def took_count(verifier: Verifier, chain: Chain, entry: Entry) -> bool:
+    """Whether this entry is a count that is right; then it is taken note of."""
+    question, state = verifier.question, verifier.state
+    if question is None or question.stage != "train" or verifier.expected or verifier.late:
+        return False
+    if state.current.basis != "agreement" or verifier.signatures.every:
+        return False
+    name, text = entry.client, entry.text
+    if type(text) is not str or name is None or (found := _COUNT.fullmatch(text)) is None:
+        return False
+    fact = _fact(entry.slot, name, found)
+    if (fact.slot, fact.turn) != (question.slot, question.turn) or name not in question.contents:
+        return False
+    if name in verifier.heard or name in verifier.too_long or repr(fact.norm) != found[1]:
+        return False
+    if fact.samples > most_of(state.current, state.rules, name):
+        return False
+    if (fact.signed is None) != (state.roster is None):
+        return False
+    latest = None
+    if fact.signed is not None:
+        latest, digest = _signed(verifier, fact, fact.signed.signature)
+        if digest != fact.signed.statement:
+            return False
+    if not chain.follow_quickly(entry):
+        return False
+    verifier.take_count(fact, latest)
+    return True
+
+
+def _fact(slot: int, name: str, found: re.Match[str]) -> facts.Contribution:
+    """The record; its fields have the right forms, so they are not looked at again."""
+    norm, samples, signature, digest, turn, update = found.groups()
+    signed = None
+    if signature is not None:
+        signed = facts.Signed.model_construct(signature=signature, statement=digest)
+    return facts.Contribution.model_construct(
+        slot=slot,
+        client=name,
+        samples=int(samples),
+        signed=signed,
+        turn=int(turn),
+        norm=float(norm),
+        update=update,
+    )
+
+
+def _signed(verifier: Verifier, fact: facts.Contribution, signature: str) -> tuple[Latest, str]:
+    """What the client signed if it said this, and the digest of that."""
+    state, name = verifier.state, fact.client
+    slot, terms, roster, model = state.current, state.rules, state.roster, state.model
+    assert roster is not None
+    amount = part_of(slot, terms, name, tier_now(slot, terms))
+    asked = f'{{"basis":"agreement","contribution":{amount},"model":"{model}"}}'
+    question = sha256(asked.encode()).hexdigest()
+    answer = {"samples": fact.samples, "update": fact.update}
+    said = {"answer": answer, "model": model, "question": question}
+    body = (
+        f'{{"answer":{{"samples":{fact.samples},"update":"{fact.update}"}},"model":"{model}",'
+        f'"question":"{question}"}}'
+    )
+    previous = state.received.get(name, NOTHING)
+    statement = roster.answer(name, verifier.asked_at, said, previous)
+    digest = sha256(statement.content_with(body) + bytes.fromhex(signature)).hexdigest()
+    return Latest(statement, signature, roster.keys.clients[name]), digest
