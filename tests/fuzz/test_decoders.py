@@ -18,8 +18,8 @@ from tests.fuzz.decoders import DECODERS, decode
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 60
-"""For atheris; it finds most of what it finds in the first minute."""
+SECONDS = 40
+"""For atheris; it finds most of what it finds in the first seconds."""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -23,7 +23,7 @@ from tests.protocol.test_bad_ledger import command, content, with_text
 
 pytestmark = pytest.mark.slow
 
-FORGERIES, DAMAGES = 500, 150
+FORGERIES, DAMAGES = 300, 100
 """For each kind and punishment; all of them take about a minute."""
 SEED = 11
 

@@ -193,7 +193,7 @@ def agreement_on(
         punishment: What follows a deviation, or the name of its kind.
         monitoring: How a deviation is seen; by default for certain, before the next slot.
     """
-    monitoring.rates(consortium.names)  # refuses rates of other clients
+    monitoring.rates(consortium)  # refuses rates of other clients
     return Agreement(
         equilibrium=solve_equilibrium(consortium),
         profile=as_profile(profile, consortium.samples),

@@ -164,7 +164,7 @@ class _Search:
 
     def _audits(self, profile: FloatArray, total: float) -> FloatArray:
         audits, _ = self.needed.at(profile, total)
-        most = self.terms.monitoring.audits(self.terms.equilibrium.consortium.names)
+        most = self.terms.monitoring.audits(self.terms.equilibrium.consortium)
         return np.minimum(audits * (1.0 + _TO_THE_SAFE_SIDE), most)
 
     def _spent(self, total: float) -> float:

@@ -42,7 +42,7 @@ class Needed:
     def under(cls, terms: Terms) -> Needed:
         """The audits needed under these terms, with every client in its worst corner."""
         game, consortium = terms.fitted, terms.equilibrium.consortium
-        rates = terms.monitoring.rates(consortium.names)
+        rates = terms.monitoring.rates(consortium)
         stated = consortium.discount_factor
         lowest = stated if terms.box is None else terms.box.ranges.discount_factor[0]
         delta = np.maximum(lowest - terms.margin, 0.0)

@@ -104,7 +104,7 @@ class Box:
     @cached_property
     def _weight(self) -> Weight:
         lowest = self.ranges.discount_factor[0]
-        rates = self.monitoring.rates(self.equilibrium.consortium.names)
+        rates = self.monitoring.rates(self.equilibrium.consortium)
         return weight_of(lowest, rates, self.punishment, self.monitoring, self.margin)
 
     @property

@@ -139,7 +139,7 @@ class Certificate(Record):
         slips = self.slips.only(tempted & asked & ~self.gives_more)
         least = watch_of(agreement).least_audit(delta, slips, self.saving)
         # what is proved for the agreed audits holds for these, where rounding says otherwise
-        agreed = agreement.monitoring.audits(agreement.consortium.names)
+        agreed = agreement.monitoring.audits(agreement.consortium)
         least = np.where(self.keeps, np.minimum(least, agreed), least)
         least = np.where(np.isinf(self.threshold), np.inf, least)
         if agreement.laws is not None and self.under_laws is not None:

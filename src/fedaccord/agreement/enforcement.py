@@ -326,7 +326,7 @@ def scale_one(
 ) -> ScaledGame:
     """One consortium as a single row."""
     consortium, quality = equilibrium.consortium, equilibrium.consortium.quality
-    rates = monitoring.rates(consortium.names)
+    rates = monitoring.rates(consortium)
     weight = weight_of(consortium.discount_factor, rates, punishment, monitoring, margin)
     fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
     scale, shape = consortium.law.split()

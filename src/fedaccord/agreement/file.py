@@ -75,7 +75,7 @@ def load_agreement(
             f"{monitoring}; use it unchanged, or use only its contributions",
             str(path),
         )
-    fields["monitoring"].rates(consortium.names)
+    fields["monitoring"].rates(consortium)
     return Agreement(equilibrium=solve_equilibrium(consortium), profile=profile, **fields)
 
 

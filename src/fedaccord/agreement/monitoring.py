@@ -25,9 +25,11 @@ import numpy.typing as npt
 
 from fedaccord.checks import LARGEST_COUNT, check_whole, is_number, no_such_client, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_text, count
 from fedaccord.record import Record
 
+Clients: TypeAlias = Consortium | Sequence[str]
 Rate: TypeAlias = float | Mapping[str, float] | tuple[float, ...]
 """A probability for all clients, one for each by name, or one for each in their order."""
 
@@ -80,17 +82,17 @@ class Monitoring(Record):
         """Whether every slip is seen at once: counts are believed."""
         return self.is_certain and self.seen_late == 1
 
-    def audits(self, names: Sequence[str]) -> FloatArray:
-        """q_n of the clients with these names, in their order."""
-        return _of_clients("audit", self.audit, names)
+    def audits(self, clients: Clients) -> FloatArray:
+        """q_n of the clients of a consortium, or with these names, in their order."""
+        return _of_clients("audit", self.audit, clients)
 
-    def false_alarms(self, names: Sequence[str]) -> FloatArray:
-        """e_n of the clients with these names, in their order."""
-        return _of_clients("false_alarm", self.false_alarm, names)
+    def false_alarms(self, clients: Clients) -> FloatArray:
+        """e_n of the same."""
+        return _of_clients("false_alarm", self.false_alarm, clients)
 
-    def rates(self, names: Sequence[str]) -> Rates:
-        """Both for the clients with these names, checked."""
-        audit, false = self.audits(names), self.false_alarms(names)
+    def rates(self, clients: Clients) -> Rates:
+        """Both, checked."""
+        audit, false = self.audits(clients), self.false_alarms(clients)
         self._check_order(audit, false)
         return Rates(audit, false)
 
@@ -186,10 +188,12 @@ def _values(rate: Any) -> FloatArray:
     return np.array(list(rate.values()) if isinstance(rate, Mapping) else rate, dtype=np.float64)
 
 
-def _of_clients(field: str, rate: Any, names: Sequence[str]) -> FloatArray:
-    """One number for each client."""
+def _of_clients(field: str, rate: Any, clients: Clients) -> FloatArray:
+    """One number for each client; a million clients get names only if somebody asks for them."""
     if isinstance(rate, float):
-        return np.full(len(names), rate)
+        size = clients.size if isinstance(clients, Consortium) else len(clients)
+        return np.broadcast_to(np.float64(rate), (size,))
+    names = clients.names if isinstance(clients, Consortium) else clients
     if isinstance(rate, tuple):
         if len(rate) != len(names):
             wrong = f"must have one number for each of {count(len(names), 'client')}"

@@ -63,7 +63,7 @@ def smallest_discount_factor(
     equilibrium, chosen = equilibrium_of(consortium).effective, as_punishment(punishment)
     game = scale_one(equilibrium, 0.0, chosen, nobody_worse=nobody_worse, monitoring=monitoring)
     feasible = first_converted == "feasible"
-    rates = monitoring.rates(equilibrium.consortium.names)
+    rates = monitoring.rates(equilibrium.consortium)
     differ = any(np.ptp(rate) > 0 for rate in rates)
     if not differ and not monitoring.accuses_falsely:  # one stands for all
         rates = Rates(*(rate[:1] for rate in rates))

@@ -50,7 +50,7 @@ def game_of_laws(
     """
     consortium = equilibrium.consortium
     shape = (laws.value.shape[1], consortium.size)
-    rates = monitoring.rates(consortium.names)
+    rates = monitoring.rates(consortium)
     weight = weight_of(consortium.discount_factor, rates, punishment, monitoring, margin)
     fees = (consortium.communication_cost + consortium.server_fee) / consortium.cost_per_sample
     rows = [consortium.ratio, consortium.samples, weight.patience, weight.late, fees]

@@ -35,7 +35,7 @@ _HALVINGS = 64
 
 def watch_of(agreement: Agreement, height: int = 1) -> Watch:
     """How the agreement's clients are watched, each `height` times, one row after the other."""
-    rates = agreement.monitoring.rates(agreement.consortium.names)
+    rates = agreement.monitoring.rates(agreement.consortium)
     return Watch(agreement.punishment, agreement.monitoring, rates, height)
 
 

@@ -28,7 +28,7 @@ class Judgement:
     def of(cls, agreement: Agreement, tolerance: float) -> Judgement:
         """As the agreement says, with a tolerance."""
         monitoring, agreed = agreement.monitoring, agreement.profile
-        rates = monitoring.rates(agreement.consortium.names)
+        rates = monitoring.rates(agreement.consortium)
         return cls(monitoring, rates, agreed, agreed * (1.0 - tolerance - KEPT))
 
     def accused(self, profile: FloatArray, rows: Block) -> BoolArray:

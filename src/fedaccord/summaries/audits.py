@@ -39,7 +39,7 @@ def _seen(certificate: Certificate, noun: Noun) -> str:
         return ""
     if monitoring.is_certain:
         return f"Every slip is seen, and punished from {monitoring.seen_late} slots later on."
-    audits = monitoring.audits(certificate.agreement.consortium.names)
+    audits = monitoring.audits(certificate.agreement.consortium)
     return (
         f"Slips are seen by audits, {_number(audits.sum())} in a slot on average: each {noun} is "
         f"{monitoring}."
