@@ -1,10 +1,12 @@
 """The quick way to verify counts comes to the same as the usual one, whatever is in a ledger."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
 
+from fedaccord.ledger import chain
 from fedaccord.ledger.chain import START, Chain, Entry, extend
 from fedaccord.protocol import verification
 from fedaccord.protocol.terms import Terms
@@ -95,4 +97,18 @@ def test_entries_of_any_type(
 ) -> None:
     entries, last = list(signed), last_count(signed)
     entries[last] = entries[last]._replace(**{field: value})  # type: ignore[arg-type]
+    assert alike(entries, monkeypatch).problems
+
+
+@pytest.mark.parametrize("norm", ["1..2", "1e", "1e999", "01.0", "1", "1.50", "-1.0", "1e5", "NaN"])
+def test_numbers_of_any_spelling(
+    norm: str, signed: list[Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries, last = list(signed), last_count(signed)
+    text = re.sub('"norm":[^,]*', f'"norm":{norm}', entries[last].text)
+    entries[last] = entries[last]._replace(text=text)
+    for n in range(last, len(entries)):
+        before = entries[n - 1].digest
+        content = entries[n]._replace(previous=before)[:-1]
+        entries[n] = Entry(*content, digest=chain._digest(content))
     assert alike(entries, monkeypatch).problems

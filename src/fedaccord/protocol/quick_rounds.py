@@ -15,7 +15,7 @@ from fedaccord.protocol.verifier import Verifier
 from fedaccord.signing.statement import NOTHING
 
 _COUNT = re.compile(
-    r'\{"norm":([0-9][0-9.e+-]*),"samples":([1-9][0-9]{0,11}),'
+    r'\{"norm":([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[+-][0-9]{1,3})?),"samples":([1-9][0-9]{0,11}),'
     r'(?:"signed":\{"signature":"([0-9a-f]{128})","statement":"([0-9a-f]{64})"\},)?'
     r'"turn":([1-9][0-9]{0,8}),"update":"([0-9a-f]{64})"\}'
 )
@@ -29,13 +29,16 @@ def took_count(verifier: Verifier, chain: Chain, entry: Entry) -> bool:
         return False
     if state.current.basis != "agreement" or verifier.signatures.every:
         return False
-    name, text = entry.client, entry.text
-    if type(text) is not str or name is None or (found := _COUNT.fullmatch(text)) is None:
+    slot, name, text = entry.slot, entry.client, entry.text
+    if (type(slot), type(name), type(text)) != (int, str, str) or name is None:
         return False
-    fact = _fact(entry.slot, name, found)
-    if (fact.slot, fact.turn) != (question.slot, question.turn) or name not in question.contents:
+    found = _COUNT.fullmatch(text)
+    if found is None or repr(float(found[1])) != found[1] or name not in question.contents:
         return False
-    if name in verifier.heard or name in verifier.too_long or repr(fact.norm) != found[1]:
+    fact = _fact(slot, name, found)
+    if (slot, fact.turn) != (question.slot, question.turn):
+        return False
+    if name in verifier.heard or name in verifier.too_long:
         return False
     if fact.samples > most_of(state.current, state.rules, name):
         return False
@@ -53,12 +56,12 @@ def took_count(verifier: Verifier, chain: Chain, entry: Entry) -> bool:
 
 
 def _fact(slot: int, name: str, found: re.Match[str]) -> facts.Contribution:
-    """The record; its fields have the right forms, so they are not looked at again."""
+    """The record."""
     norm, samples, signature, digest, turn, update = found.groups()
     signed = None
     if signature is not None:
-        signed = facts.Signed.model_construct(signature=signature, statement=digest)
-    return facts.Contribution.model_construct(
+        signed = facts.Signed(signature=signature, statement=digest)
+    return facts.Contribution(
         slot=slot,
         client=name,
         samples=int(samples),
