@@ -32,6 +32,7 @@ def test_solve_uses_the_ranges_of_the_file(run: Run, ranged: Path) -> None:
     assert stated["certificate"]["over_ranges"] is None
 
 
+@pytest.mark.slow
 def test_within_puts_a_range_around_every_number(run: Run) -> None:
     solved = json.loads(run("solve", "--within", "30%", "--format", "json").stdout)
     assert solved["agreement"]["total"] == pytest.approx(985_919, abs=0.51)

@@ -62,6 +62,7 @@ def forms_of(number: float) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow
 def test_no_message_has_a_valuation_a_cost_or_a_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

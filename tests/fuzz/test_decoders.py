@@ -18,7 +18,7 @@ from tests.fuzz.decoders import DECODERS, decode
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 40
+SECONDS = 20
 """For atheris; it finds most of what it finds in the first seconds."""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -195,6 +195,7 @@ def test_reports_far_below_the_truth_are_an_equilibrium_of_reports() -> None:
 # --- Against brute force -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["individual", "suspension", "uniform", *TRUTHFUL])
 def test_the_rules_are_what_the_mechanisms_do(name: str) -> None:
     """Each report solved as a consortium of its own, and the cost by the cost function."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
@@ -163,6 +163,7 @@ def test_a_budget_is_kept_and_holds(
 
 
 @pytest.mark.slow
+@settings(max_examples=3)
 @given(SMALL, monitorings(), PUNISHMENTS)
 def test_a_batch_has_the_same_answer(
     consortium: fa.Consortium, monitoring: fa.Monitoring, punishment: Any

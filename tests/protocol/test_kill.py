@@ -122,11 +122,11 @@ def unkilled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.slow
 def test_killed_at_every_moment_of_every_commit(unkilled: Unkilled, tmp_path: Path) -> None:
-    """Under suspension at every second one: the commits are the same, and it takes long."""
+    """Under suspension at every third one: the commits are the same, and it takes long."""
     terms, moments, entries, model = unkilled
     assert moments >= 100
     assert wrong_in(entries) == []
-    for moment in range(1, moments + 1, 1 if terms == TERMS else 2):
+    for moment in range(1, moments + 1, 1 if terms == TERMS else 3):
         folder = tmp_path / str(moment)
         assert in_child(folder, terms, killed_at=moment)
         serve(folder, terms)

@@ -65,6 +65,7 @@ def test_it_takes_most_counts(
     assert taken > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terms", KINDS, ids=lambda terms: terms.agreement)
 def test_it_comes_to_the_same(
     terms: Terms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -40,6 +40,7 @@ def up_to(entries: list[Entry], end: int) -> Trusted:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terms", [TERMS, SUSPENDING, SIGNED, IN_TIERS], ids=str)
 def test_it_comes_to_the_same(terms: Terms, tmp_path: Path) -> None:
     entries, _ = told(tmp_path / "ledger.db", slots=4, terms=terms)

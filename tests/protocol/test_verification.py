@@ -206,6 +206,7 @@ def test_offers_by_other_terms_than_were_signed_are_found(
     assert wrong_in(offering(tmp_path / "honest.db", monkeypatch, terms, terms)) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     kind=st.sampled_from(["uniform", "individual"]),

@@ -102,6 +102,7 @@ def test_the_cost_of_a_slip_matches_the_formula(consortium: str, kind: str) -> N
                 assert played(agreement, n, amount, slot) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @every_case
 def test_nobody_gains_by_any_slip_where_the_certificate_holds(consortium: str, kind: str) -> None:
     agreement = solved(consortium, kind)

@@ -94,7 +94,8 @@ class Content(BaseModel):
         fields = cls.model_fields.items()
         cls.optional = tuple(name for name, field in fields if not field.is_required())
         cls.numbers = tuple(name for name, field in fields if _is_number(field.annotation))
-        cls.plain = not cls.optional and all(_is_plain(field.annotation) for _, field in fields)
+        closed = cls.model_config.get("extra") == "forbid" and not cls.optional
+        cls.plain = closed and all(_is_plain(field.annotation) for _, field in fields)
 
     @property
     def body(self) -> dict[str, Any]:
