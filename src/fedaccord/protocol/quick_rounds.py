@@ -80,13 +80,12 @@ def _signed(verifier: Verifier, fact: facts.Contribution, signature: str) -> tup
     amount = part_of(slot, terms, name, tier_now(slot, terms))
     asked = f'{{"basis":"agreement","contribution":{amount},"model":"{model}"}}'
     question = sha256(asked.encode()).hexdigest()
-    answer = {"samples": fact.samples, "update": fact.update}
-    said = {"answer": answer, "model": model, "question": question}
     body = (
         f'{{"answer":{{"samples":{fact.samples},"update":"{fact.update}"}},"model":"{model}",'
         f'"question":"{question}"}}'
     )
-    previous = state.received.get(name, NOTHING)
-    statement = roster.answer(name, verifier.asked_at, said, previous)
-    digest = sha256(statement.content_with(body) + bytes.fromhex(signature)).hexdigest()
-    return Latest(statement, signature, roster.keys.clients[name]), digest
+    statement = roster.answer(name, verifier.asked_at, {}, state.received.get(name, NOTHING))
+    content = statement.content_with(body)
+    digest = sha256(content + bytes.fromhex(signature)).hexdigest()
+    about = f"{name} in train of slot {fact.slot}"
+    return Latest(content, signature, roster.keys.clients[name], about), digest

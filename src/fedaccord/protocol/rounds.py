@@ -46,6 +46,9 @@ def most_of(slot: Slot, terms: Terms, name: str) -> int:
 
 def contributors(slot: Slot, terms: Terms) -> list[str]:
     """Who is to train in this tier."""
+    if not slot.tiers:
+        amounts = slot.amounts
+        return [name for name in slot.here if amounts.get(name, 0) > 0]
     tier = tier_now(slot, terms)
     return [name for name in slot.here if part_of(slot, terms, name, tier) > 0]
 

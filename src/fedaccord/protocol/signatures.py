@@ -19,7 +19,8 @@ from fedaccord.protocol.messages import Asked
 from fedaccord.protocol.receiving import late_statement
 from fedaccord.protocol.roster import At, Roster, said_to
 from fedaccord.protocol.state import State
-from fedaccord.signing.statement import NOTHING, Statement
+from fedaccord.signing.keys import is_signed
+from fedaccord.signing.statement import NOTHING
 
 SERVER = None
 """The author of what no client said."""
@@ -33,9 +34,12 @@ _REMEMBERED = 10_000
 class Latest(NamedTuple):
     """The latest statement of an author, which vouches for those before it."""
 
-    statement: Statement
+    content: bytes
+    """What was signed."""
     signature: str
     key: str
+    about: str
+    """Whose it is, and in which stage and slot."""
 
 
 class SignaturesSoFar(NamedTuple):
@@ -135,14 +139,18 @@ class Signatures:
         if statement.digest(signed.signature) != signed.statement:
             self.wrong += 1
             return f"is not what {name} signed: the server changed it, or its place"
-        return self._vouch(name, Latest(statement, signed.signature, roster.keys.clients[name]))
+        about = f"{name} in {at.stage} of slot {at.slot}"
+        key = roster.keys.clients[name]
+        return self._vouch(name, Latest(statement.content, signed.signature, key, about))
 
     def seal(self, roster: Roster | None, fact: facts.Seal, head: Head) -> str | None:
         """What is wrong with the server's signature on its ledger up to here."""
         if roster is None:
             return "is a signature of a server without a key"
         statement = roster.seal(fact.slot, head)
-        return self._vouch(SERVER, Latest(statement, fact.signature, roster.keys.server))
+        about = f"the server in seal of slot {fact.slot}"
+        latest = Latest(statement.content, fact.signature, roster.keys.server, about)
+        return self._vouch(SERVER, latest)
 
     def late(self, roster: Roster | None, fact: facts.Late) -> str | None:
         """What is wrong with an earlier answer; if nothing is, an absence is disputed by it."""
@@ -214,11 +222,7 @@ class Signatures:
         return self._check(self._latest.pop(author))
 
     def _check(self, latest: Latest | None) -> str | None:
-        if latest is None or latest.statement.is_signed(latest.key, latest.signature):
+        if latest is None or is_signed(latest.key, latest.signature, latest.content):
             return None
         self.checked, self.wrong = self.checked - 1, self.wrong + 1
-        who, said = latest.statement.client or "the server", latest.statement
-        return (
-            f"has a signature that is not valid: the one of {who} in {said.stage} of slot "
-            f"{said.slot}"
-        )
+        return f"has a signature that is not valid: the one of {latest.about}"
