@@ -76,7 +76,7 @@ def question_in(note: notes.Signed) -> SignedStatement:
 
 def answer_in(note: notes.Signed) -> SignedStatement:
     """What the client signed when it answered."""
-    said = _statement("client", note, note.said)._replace(previous=note.previous)
+    said = _statement("client", note, note.said)._replace(previous=note.received)
     return SignedStatement(said, note.signature, note.keys[1])
 
 
@@ -93,8 +93,6 @@ def flaw_in(note: notes.Signed, told: notes.Note | None) -> str | None:
         return "has a question that the server did not sign"
     if not answer.is_right or answer.statement.digest(note.signature) != note.statement:
         return "has an answer that the client did not sign"
-    if note.previous != note.received:
-        return "does not name the statement that the server had"
     written = told.body if told is not None else {}
     if any(written[key] != value for key, value in note.asks.items() if key in written):
         return "has another question than the entry before it"

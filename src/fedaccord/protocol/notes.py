@@ -148,11 +148,9 @@ class Signed(Note):
     """The server's and the client's public keys."""
     token: str
     received: Digest
-    """The last statement of the client that the server said it has."""
+    """The last statement of the client that the server said it has, which the answer names."""
     asks: dict[str, Any]
     question_signature: Signature
-    previous: Digest
-    """What the client names as its statement before this one."""
     said: dict[str, Any]
     statement: Digest
     """The digest of the client's statement with its signature."""

@@ -61,7 +61,6 @@ class OwnStatements:
             received=place.received,
             asks=content.body,
             question_signature=str(place.signature),
-            previous=place.received,
             said=said,
             statement=digest,
             signature=signature,
@@ -94,7 +93,7 @@ class OwnStatements:
             if note.statement == taken:
                 if note.stage == "report":
                     break
-                taken = note.previous
+                taken = note.received
                 places.add(at)
             elif at not in places:
                 places.add(at)
@@ -108,7 +107,7 @@ class OwnStatements:
             stage=note.stage,
             turn=note.turn,
             ledger=note.ledger,
-            previous=note.previous,
+            previous=note.received,
             said=note.said,
         )
         statement = late_statement(self._signer.roster, self._name, answer)

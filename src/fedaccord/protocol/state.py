@@ -354,15 +354,23 @@ def _attestation(state: State, fact: facts.Attested) -> None:
 
 
 def _punish(state: State, slot: AuditedSlot, client: str) -> None:
-    """As after any slip, from the next slot on; whoever is punished already is not twice."""
+    """As after any slip, from the next slot on; whoever is punished already is not twice.
+
+    A reversion that follows from several verdicts ends only when none of them stands any more.
+    """
     rules = state.rules
     if rules.punishment == "suspension" and client not in state.out:
         state.out[client] = Suspended(slipped_in=slot.number, slots_left=rules.punishment_slots)
     elif rules.punishment == "reversion" and state.phase == "cooperating":
         state.phase, state.slots_left = "punishing", rules.punishment_slots
-    else:
+    elif rules.punishment == "suspension" or not _by_verdicts(state):
         return
     slot.punished.add(client)
+
+
+def _by_verdicts(state: State) -> bool:
+    """Whether somebody is punished because of an audit."""
+    return any(slot.punished for slot in state.audited.values())
 
 
 def _forgive(state: State, slot: AuditedSlot, client: str) -> None:
@@ -372,7 +380,7 @@ def _forgive(state: State, slot: AuditedSlot, client: str) -> None:
     if out is not None and out.slipped_in == slot.number:
         del state.out[client]
         state.returned.append(client)
-    elif state.phase == "punishing" and not any(s.punished for s in state.audited.values()):
+    elif state.phase == "punishing" and not _by_verdicts(state):
         state.phase, state.slots_left = "cooperating", 0
 
 
