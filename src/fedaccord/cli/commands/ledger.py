@@ -1,16 +1,23 @@
 """`fedaccord ledger`: show, verify, compare and export ledgers, and propose what takes consent."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedaccord.checks import check_installed, normalised
-from fedaccord.cli.console import counting, escaped, json_for_people, working
+from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.cli.ledger_results import (
+    about,
+    record_of,
+    watched_reading,
+    what_holds,
+    what_is_undecided,
+    what_is_wrong,
+    write_proofs,
+)
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.cli.server_keys import KeyOption, server_key
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry
     from fedaccord.ledger.lines import Reading
     from fedaccord.protocol.coordinator import Coordinator
-    from fedaccord.protocol.evidence import Proof
 
 
 ledger = typer.Typer(
@@ -105,38 +111,6 @@ ProofsOption = Annotated[
 ]
 
 
-@contextmanager
-def _watched(ledger: "Reading", passes: int) -> "Iterator[Reading]":
-    """The same ledger, with a progress bar while it is read that many times."""
-    done = 0
-
-    def counted(found: "Iterator[Entry]") -> "Iterator[Entry]":
-        nonlocal done
-        for entry in found:
-            yield entry
-            done += 1
-            if done % _SHOWN_EVERY == 0:
-                progress(done, "Verifying")
-
-    steps = passes * ledger.length() if sys.stderr.isatty() else 0
-    with counting("Verifying", steps) as progress:
-        yield replace(
-            ledger,
-            entries=lambda: counted(ledger.entries()),
-            entries_from=lambda n: counted(ledger.entries_from(n)),
-        )
-
-
-_SHOWN_EVERY = 1_000
-"""Entries between two looks at the progress bar."""
-
-
-def _write_proofs(path: Path | None, proofs: "Sequence[Proof]") -> None:
-    if path is not None:
-        text = json_for_people({"proofs": [proof.to_dict() for proof in proofs]})
-        write_file(path, f"{text}\n")
-
-
 @ledger.command()
 def verify(
     place: LedgerArgument,
@@ -177,7 +151,6 @@ def verify(
 
     The exit code is 0 if everything is in order, and 1 if not.
     """
-    from fedaccord.numbers import count
     from fedaccord.protocol import verification
     from fedaccord.protocol.trusted import load_trusted, save_trusted
 
@@ -188,50 +161,27 @@ def verify(
     with ExitStack() as stack:
         found = stack.enter_context(_reading(place))
         copies = {_shown(copy): stack.enter_context(_reading(copy)) for copy in against or []}
-        watched = stack.enter_context(_watched(found, passes=2 if copies else 1))
+        watched = stack.enter_context(watched_reading(found, passes=2 if copies else 1))
         since = load_trusted(checkpoint) if checkpoint is not None and checkpoint.exists() else None
         result = verification.verify(watched, copies, every_signature=every_signature, since=since)
-    _write_proofs(proofs, result.proofs)
+    write_proofs(proofs, result.proofs)
     if checkpoint is not None and result.trusted is not None:
         save_trusted(checkpoint, result.trusted)
-    chain, problems = result.chain, result.problems
-    head = chain.head.digest if chain.length else None
     if output_format == "json":
-        record = {
-            "entries": chain.length,
-            "head": head,
-            "slots": chain.slots,
-            "holds": not problems,
-            "problems": problems,
-            "signatures": result.signatures.counts,
-            "unproved": result.signatures.unproved,
-            "undecided": result.undecided,
-            "proofs": [proof.to_dict() for proof in result.proofs],
-        }
-        typer.echo(json_for_people(record))
+        typer.echo(json_for_people(record_of(result)))
     else:
-        last = "" if head is None else f", the last with the digest {head[:16]}..."
-        about = f"{chain.length} entries, {count(chain.slots, 'slot')}{last}"
-        typer.echo(escaped(f"{_shown(place)} is {result.what}: {about}."))
-        in_order = ["Nothing in it was changed: the chain of digests is intact."]
-        if result.what == "the server's ledger":
-            in_order.append(
-                "Every offer, rank, verdict and phase follows; agreements from reports are proved."
-            )
-            if found.models is not None:
-                in_order.append("The model stored with it is the one that it names.")
-        in_order += result.signatures.in_words()
-        in_order += [f"{copy} agrees with it." for copy in copies]
+        typer.echo(escaped(f"{_shown(place)} is {about(result)}"))
+        lines = [f"{copy} agrees with it." for copy in copies]
         if since is not None:
-            in_order.append(f"Entries up to {since.head.number:,} were verified before.")
-        if checkpoint is not None and result.trusted is None and not problems:
-            in_order.append(f"{checkpoint} is as it was: the ledger ends in the middle of a slot.")
-        lines = [f"Wrong: {problem}." for problem in problems] or in_order
-        if result.signatures.wrong and not every_signature:
-            lines.append("Only the latest signatures were checked; --every-signature checks all.")
-        for line in [*lines, *(f"Undecided: {one}." for one in result.undecided)]:
+            lines.append(f"Entries up to {since.head.number:,} were verified before.")
+        if checkpoint is not None and result.trusted is None:
+            lines.append(f"{checkpoint} is as it was: the ledger ends in the middle of a slot.")
+        in_order = [*what_holds(result, models=found.models is not None), *lines]
+        for line in [*(what_is_wrong(result) or in_order), *what_is_undecided(result)]:
             typer.echo(escaped(line))
-    if problems:
+        if result.signatures.wrong and not every_signature:
+            typer.echo("Only the latest signatures were checked; --every-signature checks all.")
+    if result.problems:
         raise typer.Exit(1)
 
 
@@ -264,7 +214,7 @@ def compare(
         found = {_shown(place): stack.enter_context(_reading(place)) for place in copies}
         result = verification.compare(found)
     problems, comparison = result.problems, result.comparison
-    _write_proofs(proofs, comparison.proofs)
+    write_proofs(proofs, comparison.proofs)
     if output_format == "json":
         record = {
             "copies": [{"copy": name, "client": result.clients.get(name)} for name in found],
