@@ -41,6 +41,8 @@ _PATIENCE = 30.0
 """Seconds to wait for a copy that is being written to for another message."""
 
 
+DIGEST = r"^[0-9a-f]{64}$"
+
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -72,6 +74,17 @@ class ClientFile(BaseModel):
     audits: str = "audits"
     """Where it keeps what it needs if its training is audited: a secret, and a trace."""
     model: str | None = None
+    server: str | None = None
+    """The address at which this client reaches the server: HOST:PORT."""
+    authority: str = "ca.pem"
+    """The certificate by which it recognises the server."""
+    node_key: str = "node.key"
+    """The private key with which its node logs in."""
+    certificate: str | None = None
+    """Its own certificate, which it shows to the server's proxy, and the private key to it."""
+    certificate_key: str = "tls.key"
+    app: str | None = Field(default=None, pattern=DIGEST)
+    """The SHA-256 digest of the app that it signed: its node starts no other."""
     consents_to_slot: int | None = Field(default=None, ge=0)
     """The slot whose model this client agrees to go back to, if that is proposed."""
     consents_to_return: EarlyReturn | None = None
