@@ -1,16 +1,20 @@
-"""Certificates and keys: TLS for the server, a node key for each client.
+"""Certificates and keys: TLS for the server and for each client, a node key for each client.
 
-The certificate authority signs one certificate; its key is never written to disk.
+The certificate authority signs one certificate, the server's; its key is never written to disk.
+Each client signs its own certificate, so that its private key never leaves its machine and nobody
+can issue a certificate in its name: the server's proxy has a list of the certificates it accepts.
 """
 
 import ipaddress
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -22,20 +26,26 @@ _CURVE = ec.SECP384R1
 """The curve that Flower's node authentication requires."""
 _LONGEST_DAYS = 825
 """Some systems refuse certificates that are valid for longer."""
+_LOOPBACK = "localhost", "127.0.0.1"
+"""What the proxy and the commands call the SuperLink, which is on the same machine."""
+_LONGEST_SUBJECT = 64
+"""The most characters of a name in a certificate (RFC 5280, ub-common-name)."""
 _LABEL = r"(?!-)[a-zA-Z0-9_-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z)({_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
 """A host name: labels separated by dots. The last is not a number, or it would be an address."""
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:
-    """Write `ca.pem`, `server.pem` and `server.key` for a server with these names."""
+    """Write `ca.pem`, `server.pem` and `server.key` for a server with these names.
+
+    On its own machine the server also has the names localhost and 127.0.0.1.
+    """
     if not hosts:
         raise InvalidInput(
             "the server needs a name or an address at which clients reach it", field="host"
         )
-    if not 1 <= days <= _LONGEST_DAYS:
-        raise InvalidInput(f"must be from 1 to {_LONGEST_DAYS}, got {days}", field="days")
-    names = [_general_name(host) for host in hosts]
+    _check_days(days)
+    names = [_general_name(host) for host in dict.fromkeys([*hosts, *_LOOPBACK])]
     authority, key = ec.generate_private_key(_CURVE()), ec.generate_private_key(_CURVE())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord consortium")])
     root = (
@@ -63,6 +73,99 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
         WholeFile(folder / "server.pem", [server.public_bytes(form)]),
         WholeFile(folder / "ca.pem", [root.public_bytes(form)]),
     )
+
+
+def make_client_certificate(folder: Path, name: str, days: int = 365) -> None:
+    """Write a client's `tls.key`, and `tls.pem`, the certificate for it, which it signs itself."""
+    _check_days(days)
+    certificate, private = folder / "tls.pem", folder / "tls.key"
+    _check_free(private)
+    _check_free(certificate)
+    key = ec.generate_private_key(_CURVE())
+    common_name = x509.NameAttribute(NameOID.COMMON_NAME, name[:_LONGEST_SUBJECT])
+    subject = x509.Name([common_name])
+    signed = (
+        _certificate(subject, subject, key, days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        # with this, two certificates of the same client can be told apart while it renews them
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
+        )
+        .sign(key, hashes.SHA384())
+    )
+    _write(
+        WholeFile(private, [_pem(key)], private=True),
+        WholeFile(certificate, [signed.public_bytes(serialization.Encoding.PEM)]),
+    )
+
+
+@dataclass(frozen=True)
+class ClientCertificate:
+    """A client's own certificate, as the server's proxy accepts it."""
+
+    name: str
+    """Whose it is; of a longer name only the first 64 characters."""
+    begins: datetime
+    """When it begins to be valid."""
+    expires: datetime
+    """When it stops being valid."""
+    fingerprint: str
+    """The SHA-256 digest of the certificate, in hexadecimal digits."""
+    pem: bytes
+    """The certificate alone, without anything else that was in the file."""
+
+
+def read_client_certificate(pem: bytes, source: str = "tls.pem") -> ClientCertificate:
+    """The one certificate in a client's file, if it can vouch for this client and nobody else.
+
+    The proxy trusts each certificate on its list by itself. One that may sign others would
+    therefore let whoever holds its key admit anybody; so it has to be the client's own, signed
+    with its own key, for clients of TLS only, and not an authority's.
+    """
+    try:
+        (certificate,) = x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise InvalidInput("must be one certificate in PEM form", source) from None
+    if wrong := list(_unfit(certificate)):
+        raise InvalidInput(wrong, source)
+    (name,) = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return ClientCertificate(
+        name=str(name.value),
+        begins=certificate.not_valid_before_utc,
+        expires=certificate.not_valid_after_utc,
+        fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
+        pem=certificate.public_bytes(serialization.Encoding.PEM),
+    )
+
+
+def _unfit(certificate: x509.Certificate) -> Iterator[str]:
+    """Why a certificate must not be on the proxy's list."""
+    if len(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)) != 1:
+        yield "must have one common name, the client's"
+    try:
+        elliptic = isinstance(certificate.public_key(), ec.EllipticCurvePublicKey)
+    except (ValueError, UnsupportedAlgorithm):
+        elliptic = False
+    if not elliptic:
+        yield "must be for an elliptic-curve key"
+    try:
+        certificate.verify_directly_issued_by(certificate)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        yield "must be signed with its own key"
+    try:
+        extensions = certificate.extensions
+        authority = extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        purposes = list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+        signs = extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        yield "must say that it is no authority's, and what it may be used for"
+        return
+    if authority or signs:
+        yield "must not be able to sign other certificates"
+    if purposes != [ExtendedKeyUsageOID.CLIENT_AUTH]:
+        yield "must be for clients of TLS, and for nothing else"
 
 
 def make_node_key(path: Path) -> Path:
@@ -121,6 +224,11 @@ def _make_folder(folder: Path) -> None:
     for name in ("server.key", "server.pem", "ca.pem"):
         if (folder / name).is_dir():
             raise FedaccordError(f"{folder / name}: is a directory, but should be a file")
+
+
+def _check_days(days: int) -> None:
+    if not 1 <= days <= _LONGEST_DAYS:
+        raise InvalidInput(f"must be from 1 to {_LONGEST_DAYS}, got {days}", field="days")
 
 
 def _general_name(host: str) -> x509.GeneralName:
