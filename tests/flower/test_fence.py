@@ -1,0 +1,242 @@
+"""The fence with a real nginx: what members need passes, and nothing else, from nobody else."""
+
+import json
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.superlink.main import app as superlink_app
+
+from fedaccord.errors import InvalidInput
+from fedaccord.flower.fence import CALLS, nginx_text
+from fedaccord.flower.keys import make_certificates, make_client_certificate
+from tests.flower.certificates import private_key, write_certificate
+from tests.flower.fence import (
+    NGINX,
+    NO_NGINX,
+    Arrived,
+    context_of,
+    recorder,
+    running_nginx,
+    send,
+    status,
+)
+
+needs_nginx = pytest.mark.skipif(NGINX is None, reason=NO_NGINX)
+
+
+class Fence(NamedTuple):
+    home: Path
+    port: int
+    arrived: list[Arrived]
+    member: ssl.SSLContext
+
+    def of(self, certificate: Path | None) -> ssl.SSLContext:
+        return context_of(self.home / "keys" / "ca.pem", certificate)
+
+
+def prepared(home: Path) -> None:
+    """The keys of a server and two members; a has just renewed its certificate."""
+    make_certificates(home / "keys", ["server.example"])
+    for folder, name in (("a", "a"), ("a-old", "a"), ("b", "Hôpital, été")):
+        (home / folder).mkdir()
+        make_client_certificate(home / folder, name)
+    known = [(home / folder / "tls.pem").read_bytes() for folder in ("a", "a-old", "b")]
+    (home / "keys" / "members.pem").write_bytes(b"".join(known))
+
+
+@pytest.fixture(scope="module")
+def fence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fence]:
+    home = tmp_path_factory.mktemp("server")
+    prepared(home)
+    with recorder(home / "keys") as (port, arrived):
+        with running_nginx(home, f"127.0.0.1:{port}", requests_per_second=1000) as fence:
+            member = context_of(home / "keys" / "ca.pem", home / "a")
+            yield Fence(home, fence, arrived, member)
+
+
+def post(path: str, *headers: str, body: bytes = b"", line: str = "POST {} HTTP/1.1") -> bytes:
+    own = ("Host: server.example", "Connection: close", f"Content-Length: {len(body)}")
+    return "\r\n".join([line.format(path), *own, *headers, "", ""]).encode("latin-1") + body
+
+
+def test_the_calls_are_those_of_flowers_nodes() -> None:
+    """Of the Fleet interface a node with a registered key needs all but two calls."""
+    schema = superlink_app.openapi()
+    fleet = {path.rpartition("/")[2] for path in schema["paths"] if path.startswith("/v1/fleet/")}
+    assert fleet == {*CALLS, "register-node", "unregister-node"}
+
+
+@needs_nginx
+@pytest.mark.parametrize("who", ["a", "a-old", "b"])
+def test_members_calls_arrive_as_they_were_sent(who: str, fence: Fence) -> None:
+    fence.arrived.clear()
+    for call in CALLS:
+        said = send(
+            fence.port,
+            fence.of(fence.home / who),
+            post(f"/v1/fleet/{call}", "flwr-signature: s", "Accept: x/y", body=b"\0\1 bytes"),
+        )
+        assert status(said) == 200, said
+    assert [one.line for one in fence.arrived] == [f"POST /v1/fleet/{c} HTTP/1.1" for c in CALLS]
+    for one in fence.arrived:
+        assert one.body == b"\0\1 bytes"
+        assert (one.headers["flwr-signature"], one.headers["accept"]) == ("s", "x/y")
+
+
+GET_RUN = "/v1/fleet/get-run"
+REFUSED = {
+    "control": post("/v1/control/start-run"),
+    "control, listing": post("/v1/control/list-runs"),
+    "runtime": post("/v1/runtime/push-messages"),
+    "register": post("/v1/fleet/register-node"),
+    "unregister": post("/v1/fleet/unregister-node"),
+    "the root": post("/"),
+    "the folder": post("/v1/fleet/"),
+    "documentation": post("/docs", line="GET {} HTTP/1.1"),
+    "a call that does not exist": post("/v1/fleet/get-runs"),
+    "dot segments out": post("/v1/fleet/get-run/../../control/start-run"),
+    "dot segments in": post("/v1/control/../fleet/get-run"),
+    "a dot segment": post("/v1/./fleet/get-run"),
+    "encoded dots": post("/v1/fleet/%2e%2e/control/start-run"),
+    "an encoded slash": post("/v1%2ffleet/get-run"),
+    "an encoded slash out": post("/v1/fleet/..%2fcontrol/start-run"),
+    "encoded twice": post("/v1/fleet/%252e%252e/control/start-run"),
+    "an encoded letter": post("/v1/fleet/%67et-run"),
+    "an encoded zero": post("/v1/fleet/get-run%00"),
+    "an encoded line": post("/v1/fleet/get-run%0d%0aX:%20y"),
+    "double slashes": post("//v1/fleet/get-run"),
+    "double slashes inside": post("/v1//fleet//get-run"),
+    "a slash at the end": post("/v1/fleet/get-run/"),
+    "a backslash": post("/v1\\fleet\\get-run"),
+    "path parameters": post("/v1/fleet/get-run;x=1"),
+    "path parameters, out": post("/v1/fleet/..;/control/start-run"),
+    "a query": post("/v1/fleet/get-run?x=1"),
+    "a fragment": post("/v1/fleet/get-run#x"),
+    "capitals": post("/V1/Fleet/Get-Run"),
+    "one capital": post("/v1/fleet/get-Run"),
+    "another name of the same letter": post("/v1/fleet/get-r\xfcn"),
+    "an absolute address": post("http://127.0.0.1:8000/v1/control/start-run"),
+    "an absolute address, allowed": post("https://server.example/v1/fleet/get-run"),
+    "a tunnel": post("127.0.0.1:8000", line="CONNECT {} HTTP/1.1"),
+    "HTTP/1.0": post(GET_RUN, line="POST {} HTTP/1.0"),
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/0.9": b"GET /v1/fleet/get-run\r\n",
+    "two spaces": post(GET_RUN, line="POST  {} HTTP/1.1"),
+    "no request": b"\x16\x03\x01 junk \r\n\r\n",
+    "a huge header": post(GET_RUN, f"flwr-signature: {'s' * 40_000}"),
+    "many headers": post(GET_RUN, *(f"x-{n}: {'y' * 4000}" for n in range(20))),
+    "a huge line": post(GET_RUN + "x" * 40_000),
+    "a huge body": post(GET_RUN, body=bytes(16 * 1024**2 + 1)),
+    "a huge chunk": (
+        f"POST {GET_RUN} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1000001\r\n"
+    ).encode()
+    + bytes(16 * 1024**2 + 1),
+    "two lengths": post(GET_RUN, "Content-Length: 5", body=b"12"),
+    "length and chunks": post(GET_RUN, "Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
+    "an odd coding": post(GET_RUN, "Transfer-Encoding: xchunked"),
+} | {
+    f"{method} in place of POST": post(GET_RUN, line=f"{method} {{}} HTTP/1.1")
+    for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "post")
+}
+
+
+@needs_nginx
+@pytest.mark.parametrize("what", REFUSED)
+def test_nothing_else_arrives_even_from_a_member(what: str, fence: Fence) -> None:
+    fence.arrived.clear()
+    said = send(fence.port, fence.member, REFUSED[what])
+    assert status(said) in (0, *range(400, 600)) or said.startswith(b"<html>"), said[:200]
+    assert fence.arrived == []
+    assert b"nginx/" not in said  # no version
+
+
+@needs_nginx
+def test_of_the_headers_only_flowers_own_arrive(fence: Fence) -> None:
+    """An upgrade, a forged address, and names for other hosts end at the fence."""
+    fence.arrived.clear()
+    forged = ["Upgrade: websocket", "X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1"]
+    forged += ["X-Forwarded-Proto: http", "flwr-task-token: t", "Authorization: Bearer t"]
+    forged += ["flwr-superexec-signature: s", "Cookie: c", "Expect: 100-continue"]
+    said = send(fence.port, fence.member, post(GET_RUN, *forged, "flwr-timestamp: now"))
+    assert b" 200 " in said
+    ((_, headers, _),) = fence.arrived
+    assert headers.keys() <= {"host", "content-length", "flwr-timestamp"}
+    assert headers["host"] == "localhost"
+
+
+@needs_nginx
+def test_two_requests_in_one_are_two_requests(fence: Fence) -> None:
+    """What follows a body is judged by itself: nothing is smuggled past the fence."""
+    fence.arrived.clear()
+    first = post(GET_RUN, body=b"x").replace(b"Connection: close\r\n", b"")
+    said = send(fence.port, fence.member, first + post("/v1/control/start-run"))
+    assert said.count(b"HTTP/1.1 ") == 2
+    assert b"HTTP/1.1 403" in said
+    assert [one.line for one in fence.arrived] == [f"POST {GET_RUN} HTTP/1.1"]
+
+
+# --- Certificates ----------------------------------------------------------------------------
+
+
+def strangers(folder: Path, home: Path) -> dict[str, Path | None]:
+    """Who must get nothing: each with the folder of its certificate."""
+    a, key = home / "a", private_key(home / "a" / "tls.key")
+    chain = (a / "tls.pem").read_bytes()
+    fresh = ec.generate_private_key(ec.SECP384R1())
+    server = folder / "server"
+    server.mkdir()
+    for file, other in (("server.pem", "tls.pem"), ("server.key", "tls.key")):
+        (server / other).write_bytes((home / "keys" / file).read_bytes())
+    make = write_certificate
+    return {
+        "without a certificate": None,
+        "with another one": make(folder / "other"),
+        "with a member's name": make(folder / "name", "a"),
+        "signed with a member's key": make(folder / "signed", "c", signer=key, issuer="a"),
+        "... and its certificate beside": make(
+            folder / "chain", "c", signer=key, issuer="a", chain=chain
+        ),
+        "with a member's key, for itself": make(folder / "same", "a", key=key),
+        "an authority's": make(folder / "authority", authority=True),
+        "in the name of the server's authority": make(
+            folder / "ours", "c", signer=fresh, issuer="fedaccord consortium"
+        ),
+        "the server's own": server,
+    }
+
+
+def expired(folder: Path) -> Path:
+    return write_certificate(folder, "late", from_days=-30, to_days=-1)
+
+
+@needs_nginx
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_stranger_gets_nothing(version: ssl.TLSVersion, tmp_path: Path) -> None:
+    prepared(tmp_path)
+    known = tmp_path / "keys" / "members.pem"
+    late = expired(tmp_path / "late")
+    early = write_certificate(tmp_path / "early", "early", from_days=1)
+    known.write_bytes(
+        b"".join(file.read_bytes() for file in (known, late / "tls.pem", early / "tls.pem"))
+    )
+    shown = strangers(tmp_path / "strangers", tmp_path) | {"expired": late, "not yet valid": early}
+    said = {}
+    with recorder(tmp_path / "keys") as (port, arrived):
+        with running_nginx(tmp_path, f"127.0.0.1:{port}") as fence:
+            for who, folder in shown.items():
+                context = context_of(tmp_path / "keys" / "ca.pem", folder)
+                context.maximum_version = version
+                answer = send(fence, context, post("/v1/fleet/get-run", body=b"x"))
+                assert arrived == [], who
+                assert status(answer) == 400, who
+                said[who] = answer.rpartition(b"\r\n\r\n")[2].decode()
+            mine = context_of(tmp_path / "keys" / "ca.pem", tmp_path / "a")
+            assert status(send(fence, mine, post("/v1/fleet/get-run"))) == 200
+    assert said["without a certificate"] == "certificate: NONE\n"
+    assert said["expired"] == "certificate: FAILED:certificate has expired\n"
+    assert all(text.startswith("certificate: ") for text in said.values())
