@@ -1,11 +1,11 @@
-"""An nginx with our configuration, before a stand-in for the SuperLink that records what arrives."""
+"""An nginx with our configuration, before a stand-in for the SuperLink that records requests."""
 
 import shutil
 import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -46,7 +46,7 @@ class Recorder(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, *said: Any) -> None:
         """Nothing: what arrived is in the list."""
 
 
@@ -74,7 +74,11 @@ def running_nginx(home: Path, superlink: str, **limits: Any) -> Iterator[int]:
     assert NGINX is not None
     port = free_port()
     text = nginx_text(
-        listen=f"127.0.0.1:{port}", superlink=superlink, keys=Path("keys"), run=Path("run"), **limits
+        listen=f"127.0.0.1:{port}",
+        superlink=superlink,
+        keys=Path("keys"),
+        run=Path("run"),
+        **limits,
     )
     (home / "nginx.conf").write_text(text)
     (home / "run").mkdir(exist_ok=True)
@@ -111,10 +115,8 @@ def send(port: int, context: ssl.SSLContext, request: bytes) -> bytes:
     plain = socket.create_connection(("127.0.0.1", port), timeout=20)
     try:
         with context.wrap_socket(plain, server_hostname="localhost") as secure:
-            try:
+            with suppress(OSError):  # it need not read to the end what it refuses
                 secure.sendall(request)
-            except OSError:
-                pass  # it need not read to the end what it refuses
             return _all(secure)
     except OSError:
         return b""
@@ -122,11 +124,9 @@ def send(port: int, context: ssl.SSLContext, request: bytes) -> bytes:
 
 def _all(secure: ssl.SSLSocket) -> bytes:
     parts = []
-    try:
+    with suppress(OSError):
         while part := secure.recv(65536):
             parts.append(part)
-    except OSError:
-        pass
     return b"".join(parts)
 
 

@@ -1,11 +1,13 @@
 """The fence with a real nginx: what members need passes, and nothing else, from nobody else."""
 
 import json
+import os
+import signal
+import socket
 import ssl
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -15,6 +17,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.flower.fence import CALLS, nginx_text
 from fedaccord.flower.keys import make_certificates, make_client_certificate
 from tests.flower.certificates import private_key, write_certificate
+from tests.flower.deployment import free_port, until
 from tests.flower.fence import (
     NGINX,
     NO_NGINX,
@@ -26,6 +29,8 @@ from tests.flower.fence import (
     status,
 )
 
+SERVER_DONE = bytes.fromhex("0e000000")
+"""The end of what a server says first in a handshake of TLS 1.2."""
 needs_nginx = pytest.mark.skipif(NGINX is None, reason=NO_NGINX)
 
 
@@ -53,10 +58,12 @@ def prepared(home: Path) -> None:
 def fence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fence]:
     home = tmp_path_factory.mktemp("server")
     prepared(home)
-    with recorder(home / "keys") as (port, arrived):
-        with running_nginx(home, f"127.0.0.1:{port}", requests_per_second=1000) as fence:
-            member = context_of(home / "keys" / "ca.pem", home / "a")
-            yield Fence(home, fence, arrived, member)
+    with (
+        recorder(home / "keys") as (port, arrived),
+        running_nginx(home, f"127.0.0.1:{port}", requests_per_second=1000) as fence,
+    ):
+        member = context_of(home / "keys" / "ca.pem", home / "a")
+        yield Fence(home, fence, arrived, member)
 
 
 def post(path: str, *headers: str, body: bytes = b"", line: str = "POST {} HTTP/1.1") -> bytes:
@@ -189,7 +196,7 @@ def strangers(folder: Path, home: Path) -> dict[str, Path | None]:
     chain = (a / "tls.pem").read_bytes()
     fresh = ec.generate_private_key(ec.SECP384R1())
     server = folder / "server"
-    server.mkdir()
+    server.mkdir(parents=True)
     for file, other in (("server.pem", "tls.pem"), ("server.key", "tls.key")):
         (server / other).write_bytes((home / "keys" / file).read_bytes())
     make = write_certificate
@@ -226,17 +233,146 @@ def test_a_stranger_gets_nothing(version: ssl.TLSVersion, tmp_path: Path) -> Non
     )
     shown = strangers(tmp_path / "strangers", tmp_path) | {"expired": late, "not yet valid": early}
     said = {}
-    with recorder(tmp_path / "keys") as (port, arrived):
-        with running_nginx(tmp_path, f"127.0.0.1:{port}") as fence:
-            for who, folder in shown.items():
-                context = context_of(tmp_path / "keys" / "ca.pem", folder)
-                context.maximum_version = version
-                answer = send(fence, context, post("/v1/fleet/get-run", body=b"x"))
-                assert arrived == [], who
-                assert status(answer) == 400, who
-                said[who] = answer.rpartition(b"\r\n\r\n")[2].decode()
-            mine = context_of(tmp_path / "keys" / "ca.pem", tmp_path / "a")
-            assert status(send(fence, mine, post("/v1/fleet/get-run"))) == 200
+    with (
+        recorder(tmp_path / "keys") as (port, arrived),
+        running_nginx(tmp_path, f"127.0.0.1:{port}") as fence,
+    ):
+        for who, folder in shown.items():
+            context = context_of(tmp_path / "keys" / "ca.pem", folder)
+            context.maximum_version = version
+            answer = send(fence, context, post("/v1/fleet/get-run", body=b"x"))
+            assert arrived == [], who
+            assert status(answer) == 400, who
+            said[who] = answer.rpartition(b"\r\n\r\n")[2].decode()
+        mine = context_of(tmp_path / "keys" / "ca.pem", tmp_path / "a")
+        assert status(send(fence, mine, post("/v1/fleet/get-run"))) == 200
     assert said["without a certificate"] == "certificate: NONE\n"
     assert said["expired"] == "certificate: FAILED:certificate has expired\n"
     assert all(text.startswith("certificate: ") for text in said.values())
+
+
+@needs_nginx
+def test_nobody_learns_the_members_names(fence: Fence) -> None:
+    """In the handshake nginx lists the names of certificates that it would accept."""
+    context = fence.of(None)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # not encrypted in the handshake
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    with socket.create_connection(("127.0.0.1", fence.port), timeout=20) as plain:
+        plain.sendall(outgoing.read())
+        said = b""
+        while SERVER_DONE not in said:
+            said += plain.recv(65536)
+    assert b"fedaccord consortium" in said
+    assert "été".encode() not in said
+
+
+@needs_nginx
+def test_a_member_that_was_taken_off_the_list_gets_nothing(tmp_path: Path) -> None:
+    """After nginx has read its files again; without a restart, and the others notice nothing."""
+    prepared(tmp_path)
+    keys, request = tmp_path / "keys", post("/v1/fleet/get-run")
+    both = {name: context_of(keys / "ca.pem", tmp_path / name) for name in "ab"}
+
+    def statuses() -> dict[str, int]:
+        return {name: status(send(fence, context, request)) for name, context in both.items()}
+
+    with recorder(keys) as (port, _), running_nginx(tmp_path, f"127.0.0.1:{port}") as fence:
+        assert statuses() == {"a": 200, "b": 200}
+        (keys / "members.pem").write_bytes((tmp_path / "a" / "tls.pem").read_bytes())
+        os.kill(int((tmp_path / "run" / "nginx.pid").read_text()), signal.SIGHUP)
+        until(lambda: statuses() == {"a": 200, "b": 400}, 20, "the new list")
+
+
+# --- Limits, and what is written down --------------------------------------------------------
+
+
+@needs_nginx
+def test_limits_are_a_members_own(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    keys, request = tmp_path / "keys", post("/v1/fleet/pull-messages")
+    both = {name: context_of(keys / "ca.pem", tmp_path / name) for name in "ab"}
+    with (
+        recorder(keys) as (port, arrived),
+        running_nginx(tmp_path, f"127.0.0.1:{port}", requests_per_second=1) as fence,
+    ):
+        found = [status(send(fence, both["a"], request)) for _ in range(12)]
+        assert found[:5] == [200] * 5  # a burst of four times the rate
+        assert 503 in found  # with which a node tries again later
+        assert len(arrived) == found.count(200)
+        assert status(send(fence, both["b"], request)) == 200
+
+
+@needs_nginx
+def test_the_log_says_who_asked_for_what(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    keys = tmp_path / "keys"
+    shown = {name: context_of(keys / "ca.pem", tmp_path / name) for name in "ab"}
+    with recorder(keys) as (port, _), running_nginx(tmp_path, f"127.0.0.1:{port}") as fence:
+        for call in ("pull-messages", "send-node-heartbeat", "get-fab"):
+            send(fence, shown["b"], post(f"/v1/fleet/{call}"))
+        send(fence, shown["a"], post('/v1/control/"start-run'))
+        send(fence, context_of(keys / "ca.pem"), post(GET_RUN))
+    lines = (tmp_path / "run" / "access.log").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(one["member"], one["certificate"], one["status"]) for one in found] == [
+        (r"CN=H\C3\B4pital\, \C3\A9t\C3\A9", "SUCCESS", "200"),
+        ("CN=a", "SUCCESS", "403"),
+        ("", "NONE", "400"),
+    ]
+    assert [one["request"].split()[1] for one in found] == [
+        "/v1/fleet/get-fab",
+        '/v1/control/"start-run',
+        GET_RUN,
+    ]
+
+
+@needs_nginx
+def test_a_superlink_that_is_gone_or_not_ours_is_a_502(tmp_path: Path) -> None:
+    """Which a node takes for a reason to try again. No certificate, no passing on."""
+    prepared(tmp_path)
+    keys = tmp_path / "keys"
+    mine = context_of(keys / "ca.pem", tmp_path / "a")
+    with running_nginx(tmp_path, f"127.0.0.1:{free_port()}") as fence:
+        assert status(send(fence, mine, post(GET_RUN))) == 502
+    make_certificates(tmp_path / "other", ["localhost"])
+    with (
+        recorder(tmp_path / "other") as (port, arrived),
+        running_nginx(tmp_path, f"127.0.0.1:{port}") as fence,
+    ):
+        assert status(send(fence, mine, post(GET_RUN))) == 502
+    assert arrived == []
+
+
+@needs_nginx
+def test_a_certificate_of_a_public_authority(tmp_path: Path) -> None:
+    """Members recognise the server by it; towards the SuperLink nothing changes."""
+    prepared(tmp_path)
+    make_certificates(tmp_path / "public", ["localhost"])
+    own = {
+        "certificate": tmp_path / "public" / "server.pem",
+        "certificate_key": tmp_path / "public" / "server.key",
+    }
+    mine = context_of(tmp_path / "public" / "ca.pem", tmp_path / "a")
+    with (
+        recorder(tmp_path / "keys") as (port, _),
+        running_nginx(tmp_path, f"127.0.0.1:{port}", **own) as fence,
+    ):
+        assert status(send(fence, mine, post(GET_RUN))) == 200
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"listen": "8443; }"}, "listen: must be ADDRESS:PORT"),
+        ({"superlink": "http://127.0.0.1:8000"}, "superlink: must be ADDRESS:PORT"),
+        ({"keys": Path('ke"ys')}, "nginx cannot have"),
+        ({"run": Path("$HOME/run")}, "nginx cannot have"),
+    ],
+)
+def test_what_nginx_would_misread_is_refused(wrong: dict[str, Any], message: str) -> None:
+    right = {"listen": "8443", "superlink": "127.0.0.1:8000", "keys": Path("k"), "run": Path("r")}
+    with pytest.raises(InvalidInput, match=message):
+        nginx_text(**(right | wrong))
