@@ -277,9 +277,9 @@ def test_a_member_that_was_taken_off_the_list_gets_nothing(tmp_path: Path) -> No
     both = {name: context_of(keys / "ca.pem", tmp_path / name) for name in "ab"}
 
     def statuses() -> dict[str, int]:
-        return {name: status(send(fence, context, request)) for name, context in both.items()}
+        return {name: status(send(own, context, request)) for name, context in both.items()}
 
-    with recorder(keys) as (port, _), running_nginx(tmp_path, f"127.0.0.1:{port}") as fence:
+    with recorder(keys) as (port, _), running_nginx(tmp_path, f"127.0.0.1:{port}") as own:
         assert statuses() == {"a": 200, "b": 200}
         (keys / "members.pem").write_bytes((tmp_path / "a" / "tls.pem").read_bytes())
         os.kill(int((tmp_path / "run" / "nginx.pid").read_text()), signal.SIGHUP)
@@ -373,6 +373,11 @@ def test_a_certificate_of_a_public_authority(tmp_path: Path) -> None:
     ],
 )
 def test_what_nginx_would_misread_is_refused(wrong: dict[str, Any], message: str) -> None:
-    right = {"listen": "8443", "superlink": "127.0.0.1:8000", "keys": Path("k"), "run": Path("r")}
+    right: dict[str, Any] = {
+        "listen": "8443",
+        "superlink": "127.0.0.1:8000",
+        "keys": Path("k"),
+        "run": Path("r"),
+    }
     with pytest.raises(InvalidInput, match=message):
         nginx_text(**(right | wrong))
