@@ -68,7 +68,14 @@ class Network:
         for n, (name, address) in enumerate(self.addresses.items()):
             machine, port = self.space(name), f"port{n}"
             ip("netns", "add", machine)
-            ip(*on_switch, "link", "add", port, *"type veth peer name eth0 netns".split(), machine)
+            ip(
+                *on_switch,
+                "link",
+                "add",
+                port,
+                *["type", "veth", "peer", "name", "eth0", "netns"],
+                machine,
+            )
             ip(*on_switch, "link", "set", port, "master", "bridge", "up")
             ip("-n", machine, "link", "set", "lo", "up")
             ip("-n", machine, "link", "set", "eth0", "up")

@@ -14,7 +14,6 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grids import InProcessGrid
@@ -27,6 +26,7 @@ from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.state import State
+from fedaccord.protocol.terms_text import terms_text
 from tests.flower.consortia import (
     START_MODEL,
     Clients,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fedaccord.data.dataset import load_dataset
-from fedaccord.flower.app_directory import write_app
-from fedaccord.flower.keys import make_certificates, make_node_key
+from fedaccord.deployment.certificates import make_certificates, make_node_key
 from fedaccord.flower.public_terms import UnreportedKind, public_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
@@ -17,6 +16,7 @@ from fedaccord.protocol.private import Private
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
+from tests.flower.homes import write_app
 
 VALUATIONS = {"a": 20.0, "b": 30.0, "c": 55.0}
 NAMES = tuple(VALUATIONS)

@@ -6,8 +6,8 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.protocol.terms import Terms, load_terms, read_terms, rules_of
+from fedaccord.protocol.terms_text import terms_text
 from tests.flower.consortia import TRAINING
 
 GIVEN = {

@@ -111,10 +111,15 @@ class ClientFile(BaseModel):
 
 def load_client_file(path: str | Path) -> ClientFile:
     """The contents of a client's file, or every mistake in it."""
+    return read_client_file(load_toml(path), str(path))
+
+
+def read_client_file(data: dict[str, Any], source: str | None = None) -> ClientFile:
+    """A client's file in parsed TOML, or every mistake in it."""
     try:
-        found = ClientFile.model_validate(load_toml(path))
+        found = ClientFile.model_validate(data)
     except ValidationError as error:
-        raise InvalidInput(mistakes_in(error), str(path)) from None
+        raise InvalidInput(mistakes_in(error), source) from None
     ratio = found.valuation / found.cost_per_sample
     wrong = []
     if not RATIOS[0] <= ratio <= RATIOS[1]:
@@ -127,7 +132,7 @@ def load_client_file(path: str | Path) -> ClientFile:
         if not (slot.isascii() and slot.isdigit() and int(slot) > 0 and amount >= 0)
     ]
     if wrong:
-        raise InvalidInput(wrong, str(path))
+        raise InvalidInput(wrong, source)
     return found
 
 
@@ -198,7 +203,7 @@ class FileClient:
 def _check_signed(path: Path, terms: Terms) -> None:
     """Compare the signed terms with those of the app, which comes from the server."""
     known = load_terms(path)
-    signed, given = _lines(known), _lines(terms)
+    signed, given = rules_by_name(known), rules_by_name(terms)
     if others := [
         f"{key}: {value} was signed, but the server's app has {given[key]}"
         for key, value in signed.items()
@@ -209,7 +214,7 @@ def _check_signed(path: Path, terms: Terms) -> None:
         raise InvalidInput("other terms were signed than the server's app has", str(path))
 
 
-def _lines(terms: Terms) -> dict[str, Any]:
+def rules_by_name(terms: Terms) -> dict[str, Any]:
     """Every rule by its name.
 
     Laws of different kinds, or with different numbers of terms, have some names for themselves,

@@ -42,7 +42,7 @@ def run_node(client_file: Path) -> None:
             "server is missing: the address HOST:PORT of the server", str(client_file)
         )
     pin = Pin(client_file)
-    key = _node_key(folder / file.node_key)
+    key = load_node_key(folder / file.node_key)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     from fedaccord.flower.fleet import Fleet, tls_context
@@ -53,7 +53,7 @@ def run_node(client_file: Path) -> None:
         _serve(file.server, pin, key, Fleet(pin, context), Path(home))
 
 
-def _node_key(path: Path) -> "ec.EllipticCurvePrivateKey":
+def load_node_key(path: Path) -> "ec.EllipticCurvePrivateKey":
     """The key with which the node logs in."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
