@@ -43,7 +43,7 @@ def terms_in(file: Path | None) -> "Terms | None":
     others = [
         max(option.opts, key=len)
         for option in context.command.params
-        if option.name not in ("directory", "file", "host", "port")
+        if option.name not in ("directory", "file", "host", "port", "superlink_port")
         and context.get_parameter_source(str(option.name)) == click.core.ParameterSource.COMMANDLINE
     ]
     if others:

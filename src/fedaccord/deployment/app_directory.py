@@ -42,9 +42,13 @@ def write_app(
     hosts: Sequence[str] = ("localhost",),
     *,
     port: int = PORT,
+    superlink: int = SUPERLINK,
     days: int = 365,
 ) -> None:
-    """Write the directory, whole or not at all; members reach the server at the first host."""
+    """Write the directory, whole or not at all; members reach the server at the first host.
+
+    `port` is the proxy's, `superlink` that of Flower, on this machine only.
+    """
     check_free(directory)
     check_names(terms.clients)
     parent = directory.resolve().parent
@@ -52,37 +56,36 @@ def write_app(
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".", dir=parent) as folder:
             made = Path(folder) / "app"
-            _write(made, directory, terms, hosts, port=port, days=days)
+            made.mkdir()
+            address = f"{_in_brackets(hosts[0]) if hosts else ''}:{port}"
+            _write_keys(made, hosts, days)
+            _write_app(made, terms, address)
+            write_fence(made, directory, port=port, superlink=superlink)
             put(made, directory)
     except OSError as error:
         raise FedaccordError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
 
-def _write(
-    made: Path, home: Path, terms: Terms, hosts: Sequence[str], *, port: int, days: int
-) -> None:
-    made.mkdir()
+def _write_keys(made: Path, hosts: Sequence[str], days: int) -> None:
     for private in ("keys", "flower-home", MEMBERS):
         (made / private).mkdir(mode=0o700)
     write_key(made / "keys" / "signing.key", new_key())
     make_certificates(made / "keys", hosts, days)
-    reach = Reach(
-        address=f"{_in_brackets(hosts[0])}:{port}",
-        authority=(made / "keys" / "ca.pem").read_text("ascii"),
-    )
+
+
+def _write_app(made: Path, terms: Terms, address: str) -> None:
+    """The app that Flower sends to everyone, and the invitation."""
+    reach = Reach(address=address, authority=(made / "keys" / "ca.pem").read_text("ascii"))
     package = made / "fedaccord_app"
     write_files(
         {
-            made / "README.md": filled("README.md", name=terms.name, address=reach.address),
+            made / "README.md": filled("README.md", name=terms.name, address=address),
             made / "pyproject.toml": filled(
                 "pyproject.toml",
                 package=re.sub(r"[^a-z0-9]+", "-", terms.name.lower()).strip("-") or "consortium",
                 description=toml_value(f"{terms.name}: slots on Flower"),
             ),
             made / ".gitignore": filled("gitignore"),
-            made / "flower-home" / "config.toml": filled(
-                "config.toml", certificates=json.dumps(str(home.resolve() / "keys" / "ca.pem"))
-            ),
             made / INVITATION: Invitation(terms, reach).text,
             package / "__init__.py": '"""The app of this consortium."""\n',
             package / "server_app.py": filled("server_app.py"),
@@ -90,11 +93,10 @@ def _write(
             package / "terms.toml": terms_text(terms),
         }
     )
-    write_fence(made, home, port=port)
 
 
-def write_fence(made: Path, home: Path, *, port: int, superlink: int = SUPERLINK) -> None:
-    """Write the proxy's configuration, and the services of systemd, for the directory `home`."""
+def write_fence(made: Path, home: Path, *, port: int, superlink: int) -> None:
+    """Write how Flower and the proxy before it are started and reached in the directory `home`."""
     run, keys = Path("run"), Path("keys")
     for name in ("run", "systemd"):
         (made / name).mkdir(mode=0o700, exist_ok=True)
@@ -110,7 +112,14 @@ def write_fence(made: Path, home: Path, *, port: int, superlink: int = SUPERLINK
         nginx_words(),
     )
     write_files(
-        {made / "nginx.conf": proxy}
+        {
+            made / "nginx.conf": proxy,
+            made / "flower-home" / "config.toml": filled(
+                "config.toml",
+                address=f"127.0.0.1:{superlink}",
+                certificates=json.dumps(str(home.resolve() / "keys" / "ca.pem")),
+            ),
+        }
         | {made / "systemd" / name: text for name, text in units.items()}
     )
 

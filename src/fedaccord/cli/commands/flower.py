@@ -69,6 +69,16 @@ def new(
             help="At which members reach it (default 8443).",
         ),
     ] = 8443,
+    superlink_port: Annotated[
+        int,
+        typer.Option(
+            "--superlink-port",
+            min=1,
+            max=65_535,
+            show_default=False,
+            help="At which Flower listens, on this machine only (default 8000).",
+        ),
+    ] = 8000,
     reports: Annotated[
         Literal["ratio", "none"] | None,
         typer.Option(
@@ -221,7 +231,10 @@ def new(
             rules["clock_steps"] = clock_steps
         rules |= agreed(known, agreement, reports, after_slip, rules)
         terms = terms_for_app(known, rules, training)
-    _refusing_hosts(lambda: write_app(directory, terms, host or ["localhost"], port=port))
+    reached = host or ["localhost"]
+    _refusing_hosts(
+        lambda: write_app(directory, terms, reached, port=port, superlink=superlink_port)
+    )
     typer.echo(
         f"Wrote {directory}, the server's directory for {len(terms.clients)} members. "
         f"Send {directory / 'invitation.toml'} to each of them; {directory / 'README.md'} says "
