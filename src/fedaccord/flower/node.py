@@ -43,14 +43,26 @@ def run_node(client_file: Path) -> None:
         )
     pin = Pin(client_file)
     key = _node_key(folder / file.node_key)
-    for name, value in _QUIET.items():
+    for name, value in _QUIET.items():  # before Flower is imported
         os.environ.setdefault(name, value)
     from fedaccord.flower.fleet import Fleet, tls_context
+
+    if not logging.root.handlers:
+        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    flower = logging.getLogger("flwr")
+    flower.setLevel(logging.WARNING)
+    flower.addFilter(_not_said_by_us)
 
     context = tls_context(file, folder)
     with TemporaryDirectory(prefix="fedaccord-node-") as home:
         os.environ["FLWR_HOME"] = home  # apps that are installed elsewhere are of no use here
         _serve(file.server, pin, key, Fleet(pin, context), Path(home))
+
+
+def _not_said_by_us(record: logging.LogRecord) -> bool:
+    """Leave out what Flower says at each attempt to reach the server: we say it once."""
+    return not str(record.msg).startswith("Connection attempt failed")
 
 
 def _node_key(path: Path) -> "ec.EllipticCurvePrivateKey":
@@ -83,6 +95,7 @@ def _serve(
     # the one place where Flower takes no argument
     fleet_http_connection.FleetHttpClient = fleet  # type: ignore[attr-defined,assignment,unused-ignore]
     process = AppProcess(home)
+    LOG.info("this node connects to %s, and starts only the app %s", address, pin.signed())
     try:
         while True:
             start_client_internal(
