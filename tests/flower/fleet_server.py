@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -68,7 +69,7 @@ class FleetServer:
         """What happens before the message of a run is sent."""
         self._next = 0
         self._objects: dict[str, bytes] = {}
-        self._tree = ObjectTree()
+        self._tree, self._missing, self._lock = ObjectTree(), set[str](), Lock()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         what = request.url.path.removeprefix("/v1/fleet/").replace("-", "_")
@@ -131,16 +132,18 @@ class FleetServer:
 
     def _push_messages(self, asked: bytes) -> Any:
         self._tree = PushMessagesRequest.FromString(asked).message_object_trees[0]
-        ids = [part.object_id for part in iterate_object_tree(self._tree)]
-        return PushMessagesResponse(objects_to_push=ids, session_id="session")
+        self._missing = {part.object_id for part in iterate_object_tree(self._tree)}
+        return PushMessagesResponse(objects_to_push=list(self._missing), session_id="session")
 
     def _push_object(self, asked: bytes) -> Any:
         content = PushObjectRequest.FromString(asked).object_content
-        self._objects[get_object_id(content)] = content
-        if get_object_id(content) == self._tree.object_id:
-            contents = dict(self._objects)
-            reply: Any = inflate_object_from_contents(self._tree.object_id, contents)
-            self.replies.append(reply)
+        with self._lock:  # Flower pushes several at a time
+            self._objects[get_object_id(content)] = content
+            self._missing.discard(get_object_id(content))
+            if not self._missing:
+                contents = dict(self._objects)
+                reply: Any = inflate_object_from_contents(self._tree.object_id, contents)
+                self.replies.append(reply)
         return PushObjectResponse(stored=True)
 
 

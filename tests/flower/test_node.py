@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -21,12 +21,12 @@ from flwr.supernode import fleet_http_connection
 from flwr.supernode.start_client_internal import start_client_internal
 
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower import fleet, node
-from fedaccord.flower.app_process import AppEnded, AppProcess
+from fedaccord.flower import node
+from fedaccord.flower.app_process import AppProcess
 from fedaccord.flower.app_worker import Worker
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.flower.fleet import Fleet, PinnedClient, tls_context
-from fedaccord.flower.keys import make_certificates, make_node_key
+from fedaccord.flower.keys import make_certificates, make_client_certificate, make_node_key
 from fedaccord.flower.node_memory import Memories, NodeMemory
 from fedaccord.flower.pin import Pin
 from tests.flower.fleet_server import FleetServer, Sent, bundle, usual_signals
@@ -42,8 +42,8 @@ def answer(message, context):
     said = {"said": "MINE", "n": n, "setting": str(context.run_config.get("mode"))}
     return Message(RecordDict({"r": ConfigRecord(said)}), reply_to=message)
 """
-THIEF = ECHO.replace(
-    '"MINE"', 'open(context.node_config["client-file"]).read()'
+THIEF = "from pathlib import Path\n" + ECHO.replace(
+    '"MINE"', 'Path(context.node_config["client-file"]).read_text()'
 )
 NUMBERS = """\
 name = "a"
@@ -62,14 +62,14 @@ class Node:
         self.file = folder / "client.toml"
         self.started: list[str] = []
         """The digests of the apps that were given a message."""
-        self._worker: dict[int, Worker] = {}
+        self._worker: dict[str, Worker] = {}
 
     def sign(self, content: bytes | str | None) -> None:
         digest = content if isinstance(content, str | None) else sha256(content).hexdigest()
         line = "" if digest is None else f'app = "{digest}"\n'
         self.file.write_text(f'server = "127.0.0.1:1"\n{line}{NUMBERS}')
 
-    def answer(self, run: int, parts: list[bytes]) -> list[bytes]:
+    def answer(self, run: str, parts: list[bytes]) -> list[bytes]:
         from flwr.proto.runtime_pb2 import PullTaskInputResponse
 
         given = PullTaskInputResponse.FromString(parts[0])
@@ -114,6 +114,8 @@ class Node:
 def member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in [name for name in sys.modules if name.startswith("app_")]:
+        monkeypatch.delitem(sys.modules, name)
     (tmp_path / "member").mkdir()
     return Node(tmp_path / "member")
 
@@ -250,11 +252,12 @@ def test_a_member_must_have_signed(member: Node) -> None:
 
 # --- The app's process ---------------------------------------------------------------------
 
-CRASH = ECHO.replace('n = message', 'import os; os._exit(3) if message').replace(
+CRASH = ECHO.replace("n = message", "import os; os._exit(3) if message").replace(
     '["n"]["n"]', '["n"]["n"] == 1 else None; n = message.content["n"]["n"]'
 )
 
 
+@pytest.mark.slow
 @lie(
     "whoever reaches the machine",
     "put another app where Flower installs apps, under the name of the signed one",
@@ -289,16 +292,10 @@ def test_the_process(
         assert answers[1]["n"] == 2
     finally:
         process.end()
-    with pytest.raises(AppEnded):
-        _ended(process)
-
-
-def _ended(process: AppProcess) -> None:
     assert process._process.poll() is not None
-    raise AppEnded("as it should")
 
 
-def test_the_process_ends_with_its_node(tmp_path: Path) -> None:
+def test_the_process_ends_with_its_node() -> None:
     """However the node ends: its end of the pipe is closed, even by SIGKILL."""
     words = [sys.executable, "-P", "-m", "fedaccord.flower.app_worker"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -331,7 +328,7 @@ def test_flower_is_as_we_know_it() -> None:
 def guarded(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     """A proxy that answers only those who show a certificate that it knows."""
     make_certificates(tmp_path / "keys", ["127.0.0.1"])
-    make_certificates(tmp_path / "own", ["127.0.0.1"])  # stands for a member's own
+    make_client_certificate(tmp_path, "a")
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -344,7 +341,7 @@ def guarded(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "keys/server.pem", tmp_path / "keys/server.key")
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(tmp_path / "own/ca.pem")
+    context.load_verify_locations(tmp_path / "tls.pem")
     server = HTTPServer(("127.0.0.1", 0), Answer)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -363,12 +360,11 @@ def _status(folder: Path, port: int, lines: str) -> int:
 
 def test_the_node_shows_its_certificate(guarded: tuple[Path, int]) -> None:
     folder, port = guarded
-    known = 'authority = "keys/ca.pem"\n'
-    own = 'certificate = "own/server.pem"\ncertificate_key = "own/server.key"\n'
-    assert _status(folder, port, known.replace("keys", "keys") + _as_client(folder)) == 200
+    known, own = 'authority = "keys/ca.pem"\n', 'certificate = "tls.pem"\n'
+    assert _status(folder, port, known + own) == 200
     with pytest.raises(httpx.TransportError):
         _status(folder, port, known)
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-        _status(folder, port, 'authority = "own/ca.pem"\n' + own)
+        _status(folder, port, 'authority = "tls.pem"\n' + own)
     with pytest.raises(InvalidInput, match="its key does not fit"):
-        _status(folder, port, known + own.replace("server.key", "../keys/server.key"))
+        _status(folder, port, known + own + 'certificate_key = "keys/server.key"\n')

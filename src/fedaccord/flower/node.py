@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("fedaccord")
 _QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 """A member's node calls nobody but its server."""
+_SAID_BY_US = ("Connection attempt failed", "FAB verification failed", "Cannot get processing")
 _PAUSE = 10.0
 """Seconds before the node starts again after an error of Flower's."""
 
@@ -61,8 +62,8 @@ def run_node(client_file: Path) -> None:
 
 
 def _not_said_by_us(record: logging.LogRecord) -> bool:
-    """Leave out what Flower says at each attempt to reach the server: we say it once."""
-    return not str(record.msg).startswith("Connection attempt failed")
+    """Leave out what Flower says at each attempt to reach the server, and of a refused app."""
+    return not str(record.msg).startswith(_SAID_BY_US)
 
 
 def _node_key(path: Path) -> "ec.EllipticCurvePrivateKey":
