@@ -29,9 +29,8 @@ def prepared(
     **rules: Any,
 ) -> Path:
     """The directory that the two commands create, for clients that rehearse with digits."""
-    terms = terms_of(
-        tuple(valuations), rounds=1, training={"shape": [8, 8], "classes": 10}, **rules
-    )
+    usual = {"rounds": 1, "training": {"shape": [8, 8], "classes": 10}}
+    terms = terms_of(tuple(valuations), **(usual | rules))
     privates = [
         Private(name, valuation, 0.05, size, 0.8)
         for (name, valuation), size in zip(valuations.items(), samples, strict=True)

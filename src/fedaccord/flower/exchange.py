@@ -34,6 +34,7 @@ from flwr.supercore.inflatable.inflatable_utils import (
 from flwr.supercore.run import RunNotRunningException
 from flwr.superlink.grid.http_grid import HttpGrid
 
+from fedaccord.flower.pace import pause_after
 from fedaccord.flower.wire import Unreadable
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
@@ -45,8 +46,10 @@ _BODY_BYTES = 64 * 1024
 """The size of a reply without its parameters."""
 _ARRAY_BYTES = 4 * 1024
 """The size of an array without its numbers: its name, header and form."""
-_PAUSES = 0.1, 3.0
-"""Seconds between two attempts to pull a reply, at first and after a while."""
+_PAUSE = 0.1
+"""Seconds between two attempts to pull a reply, or a part of one, that is almost there."""
+_TOGETHER = 20
+"""So many replies are waited for at the full pace; if there are more, at a slower one."""
 _GRACE = 2.0
 """Seconds after the deadline for replies that are just being unpacked."""
 
@@ -83,7 +86,7 @@ def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
             _look(found, node, pull, ids[node], end)
         if found.keys() == ids.keys() or time.monotonic() >= end:
             return found
-        time.sleep(_PAUSES[0])
+        time.sleep(_PAUSE)
 
 
 def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
@@ -92,12 +95,16 @@ def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
     stopped: list[RunNotRunningException] = []
 
     def wait(node: int, message_id: str) -> None:
-        first, last = (pause * max(1.0, len(ids) / 20) for pause in _PAUSES)
-        pause = first
+        crowd = max(1.0, len(ids) / _TOGETHER)
+        start = asked = time.monotonic()
         try:
-            while not _look(found, node, pull, message_id, end) and time.monotonic() < end:
-                time.sleep(pause)
-                pause = min(1.5 * pause, last)
+            while not _look(found, node, pull, message_id, end):
+                now = time.monotonic()
+                if now >= end:
+                    return
+                pause = crowd * pause_after(now - start, now - asked)
+                time.sleep(min(pause, end - now))  # a last look is at the deadline
+                asked = time.monotonic()
         except RunNotRunningException as error:
             stopped.append(error)
 
@@ -164,7 +171,7 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
             pull,
             max_time=max(0.0, end - time.monotonic()),
             max_tries_per_object=None,
-            initial_backoff=_PAUSES[0],
+            initial_backoff=_PAUSE,
             backoff_cap=1.0,
         )
     except ObjectPullError:
