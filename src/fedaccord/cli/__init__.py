@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
-from fedaccord.cli.console import CANNOT, escaped, exit_code_of, notes_on_stderr, prepare_streams
+from fedaccord.checks import escaped
+from fedaccord.cli.console import CANNOT, exit_code_of, notes_on_stderr, prepare_streams
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 
 COMMANDS = {
@@ -33,6 +34,7 @@ COMMANDS = {
     "reproduce": "Recompute the paper's figures and check its claims",
     "agreement": "Write an agreement as a file, sign it, and verify it",
     "flower": "Run the slots across machines, on Flower",
+    "server": "Run slots on the server, and see what happens",
     "ledger": "Show, verify, compare and export the ledger",
     "audit": "Draw audits of training, carry them out, and submit verdicts",
 }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.table import Table
 
-from fedaccord.cli.console import escaped, json_for_people, output
+from fedaccord.checks import escaped
+from fedaccord.cli.console import json_for_people, output
 
 if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.checks import check_installed, normalised
-from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.checks import check_installed, escaped, normalised
+from fedaccord.cli.console import json_for_people, working
 from fedaccord.cli.ledger_results import (
     about,
     record_of,
