@@ -151,7 +151,7 @@ def test_it_waits_as_long_as_the_terms_say(tmp_path: Path, monkeypatch: pytest.M
     waited: set[tuple[str, float]] = set()
 
     def timed(
-        grid: Grid, messages: dict[int, Message], seconds: float, room: int
+        grid: Grid, messages: dict[int, Message], seconds: float, room: int, found: Any = None
     ) -> dict[int, Message | Unreadable]:
         waited.update((message.metadata.message_type, seconds) for message in messages.values())
         return exchange(grid, messages, seconds, room)

@@ -73,7 +73,7 @@ class Missing(BaseModel):
         return {
             "no_node": "no node of it is connected",
             "nameless_node": "its node is connected, but cannot say whose it is",
-            "wrong_node": f"a node {self.reason}",
+            "wrong_node": f"a node was left out, as it {self.reason}",
             "no_answer": f"no answer in {self.seconds or 0:g} s",
             "rejected": f"its reply was rejected: it {self.reason}",
             "refused": "it refused the question; its own log says why",
