@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event as Flag
 from threading import Thread
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from fedaccord.flower import server_events as said
 from fedaccord.flower.events import Note, Say, listed, suspensions
@@ -121,7 +121,9 @@ class Narrator:
     # --- Waiting ---------------------------------------------------------------------------
 
     @contextmanager
-    def connecting(self, missing: Callable[[], Iterable[str]]) -> Iterator[None]:
+    def connecting(
+        self, stage: Literal["connect", "name"], missing: Callable[[], Iterable[str]]
+    ) -> Iterator[None]:
         """Say for whose node the server waits, while it does."""
         state = self._state
         slot = state.settled + 1 if state.between_slots else state.current.number
@@ -132,7 +134,7 @@ class Narrator:
             if names := list(missing()):
                 seconds = self._clock() - since
                 about = said.Waiting(
-                    slot=slot, stage="connect", clients=names, seconds=seconds, limit=limit
+                    slot=slot, stage=stage, clients=names, seconds=seconds, limit=limit
                 )
                 self._say(about)
 

@@ -126,9 +126,10 @@ def _flwr() -> list[str]:
 
 
 def _told(answer: Any) -> str:
-    """The reason that Flower gives, on one line."""
+    """The reason that Flower gives, on one line, without the name of the connection before it."""
     said = answer.get("error-message", "") if isinstance(answer, dict) else ""
-    return " ".join(str(said).split())
+    lines = str(said).splitlines()
+    return " ".join(" ".join(one for one in lines if not one.startswith("Using SuperLink")).split())
 
 
 def _follow(flower: _Flower, run: str, everyone: Sequence[Say]) -> RunEnds:

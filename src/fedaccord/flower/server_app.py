@@ -5,9 +5,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
@@ -112,15 +112,12 @@ def run_slots(
     The narrator says what happens.
     """
     terms = coordinator.state.rules
-    directory = Directory(grid, terms)
+    directory = Directory(grid, terms, narrator)
     if narrator is not None:
         narrator.begin(last_slot)
     elif terms.reports == "ratio":
         LOG.warning("%s", CAN_BE_GAMED)
-    with ExitStack() as stack:
-        if narrator is not None:
-            stack.enter_context(narrator.connecting(directory.unconnected))
-        directory.wait()
+    directory.wait()
     waiting = directory.refresh()
     while (ask := coordinator.next_ask(last_slot)) is not None:
         proposed = coordinator.state.pending
@@ -128,9 +125,7 @@ def run_slots(
             waiting = directory.refresh()
         seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
         found: Found = {}
-        with ExitStack() as stack:
-            if narrator is not None:
-                stack.enter_context(narrator.asking(ask, directory, seconds, found))
+        with narrator.asking(ask, directory, seconds, found) if narrator else nullcontext():
             replies = put(grid, directory.nodes, ask, seconds, found)
         coordinator.take(ask, [*waiting, *replies])
         waiting = []
@@ -162,10 +157,11 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 class Directory:
     """Which node is which client. Flower's node ids are random, so each is asked for its name."""
 
-    def __init__(self, grid: Grid, terms: Terms) -> None:
-        """No node is known yet."""
+    def __init__(self, grid: Grid, terms: Terms, narrator: Narrator | None = None) -> None:
+        """No node is known yet; the narrator says for whom it waits."""
         self.grid = grid
         self.terms = terms
+        self._narrator = narrator
         self._said: dict[int, str] = {}
         """What each node says its name is."""
         self.nodes: dict[int, str] = {}
@@ -176,20 +172,28 @@ class Directory:
     def wait(self) -> None:
         """Wait until there are as many nodes as clients, or until it takes too long."""
         end = time.monotonic() + self.terms.answer_seconds
-        while len(list(self.grid.get_node_ids())) < len(self.terms.clients):
-            if time.monotonic() >= end:
-                return
-            time.sleep(_PAUSE)
+        with self._waiting("connect", self._unconnected):
+            while len(list(self.grid.get_node_ids())) < len(self.terms.clients):
+                if time.monotonic() >= end:
+                    return
+                time.sleep(_PAUSE)
 
-    def unconnected(self) -> list[str]:
+    def _unconnected(self) -> list[str]:
         """The clients for which no connected node is registered."""
         there = {normalised(info.name) for info in self.grid.get_nodes()}
         return [name for name in self.terms.clients if name not in there]
 
+    def _waiting(
+        self, stage: Literal["connect", "name"], missing: Callable[[], list[str]]
+    ) -> AbstractContextManager[None]:
+        return (
+            nullcontext() if self._narrator is None else self._narrator.connecting(stage, missing)
+        )
+
     def refresh(self) -> list[Reply]:
         """Ask new nodes who they are, and return what is wrong with any node."""
         there = {info.node_id: normalised(info.name) for info in self.grid.get_nodes()}
-        self.registered = set(there.values())
+        self.registered = {name for name in there.values() if name}
         self._said = {node: name for node, name in self._said.items() if node in there}
         self._ask([node for node in there if node not in self._said])
         # a node with another client's key does not count: it could lock the right one out
@@ -204,7 +208,8 @@ class Directory:
 
     def _ask(self, nodes: list[int]) -> None:
         messages = {node: Message(pack({}), node, "query.name") for node in sorted(nodes)}
-        replies = exchange(self.grid, messages, self.terms.answer_seconds, room_for(None))
+        with self._waiting("name", lambda: sorted(self.registered - set(self._said.values()))):
+            replies = exchange(self.grid, messages, self.terms.answer_seconds, room_for(None))
         for node, reply in replies.items():
             try:
                 if isinstance(reply, Unreadable):

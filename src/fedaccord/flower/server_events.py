@@ -75,7 +75,7 @@ class Missing(BaseModel):
             "nameless_node": "its node is connected, but cannot say whose it is",
             "wrong_node": f"a node was left out, as it {self.reason}",
             "no_answer": f"no answer in {self.seconds or 0:g} s",
-            "rejected": f"its reply was rejected: it {self.reason}",
+            "rejected": f"its reply was rejected ({self.reason})",
             "refused": "it refused the question; its own log says why",
             "failed": "it failed at its own side; its own log says why",
             "earlier": "it was missing before the server was started again",
@@ -118,7 +118,8 @@ class Waiting(Event):
 
     event: Literal["waiting"] = "waiting"
     slot: int
-    stage: Literal["connect"] | Stage
+    stage: Literal["connect", "name"] | Stage
+    """What for: that a node connects, or says whose it is, or that a question is answered."""
     round: int | None = None
     clients: list[str]
     """For whom."""
@@ -129,7 +130,11 @@ class Waiting(Event):
 
     def sentence(self) -> str:
         """For whom, and for how long still."""
-        what = {"connect": " to connect", "train": f" in round {self.round}"}.get(self.stage, "")
+        what = {
+            "connect": " to connect",
+            "name": " to say who they are",
+            "train": f" to train round {self.round}",
+        }.get(self.stage, " to answer")
         time = f"{self.seconds:.0f} of {self.limit:g} s"
         return f"slot {self.slot}: waiting for {listed(self.clients)}{what} ({time})"
 
