@@ -191,7 +191,6 @@ def test_a_node_that_cannot_say_whose_it_is(tmp_path: Path) -> None:
     app = failing("b", "query.name", lambda *_: ({}, None))
     events = played(tmp_path, app=app)
     assert why(events)["b"].because == "its node is connected, but cannot say whose it is"
-    assert "`fedaccord member check` at b" in why(events)["b"].to_do
 
 
 def test_two_nodes_that_claim_to_be_one_client(tmp_path: Path) -> None:
@@ -276,6 +275,7 @@ def test_too_few_clients(tmp_path: Path) -> None:
     assert over.in_words.startswith(
         "slot 1 is VOID: 1 of 3 clients took part, and 2 are needed. Missing: "
         "b (no node of it is connected) and c (no node of it is connected). What to do: "
+        "start the node (`fedaccord member start`) at b and c; then run the next slot. Next is "
     )
     assert isinstance(events[-1], RunEnds)
     assert events[-1].in_words == "the run is over: 1 slot settled; VOID: 1"
@@ -318,9 +318,11 @@ def test_a_server_that_is_started_again_goes_on(tmp_path: Path) -> None:
             raise Stopped
 
     grid = Registered(client_app(client_of(privates_of(NAMES))), [{"name": n} for n in "ac"])
-    with ledger_at(tmp_path / "ledger.db") as ledger, pytest.raises(Stopped):
+    with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator = Coordinator(TERMS, ledger, START_MODEL)
-        run_slots(grid, coordinator, 1, narrator=Narrator(coordinator, stop))
+        narrator = Narrator(coordinator, stop)
+        with pytest.raises(Stopped):
+            run_slots(grid, coordinator, 1, narrator=narrator)
     said: list[Event] = []
     with ledger_at(tmp_path / "ledger.db") as ledger:
         coordinator = Coordinator(TERMS, ledger, START_MODEL)

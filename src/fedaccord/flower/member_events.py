@@ -220,8 +220,9 @@ class Problem(Event):
     """Of a mistake in the program or in the data that nobody foresaw."""
 
     def sentence(self) -> str:
-        """The message."""
-        return self.message
+        """The message, on one line."""
+        first, *rest = self.message.splitlines() or [""]
+        return " ".join([first, "; ".join(line.strip() for line in rest)]).strip()
 
 
 class Remark(Event):

@@ -88,7 +88,7 @@ def event_of(
             offer = {key: asked[key] for key in ("contribution", "total", "punishment")}
             return said.OfferJudged(**who, **offer, accepts=answer["accepts"], **_costs(judgement))
         case "train":
-            about = {"round": asked["turn"], "basis": asked["basis"], "seconds": seconds}
+            about = {"round": asked["turn"], "basis": asked["basis"], "seconds": round(seconds, 3)}
             return said.RoundTrained(**who, **about, samples=answer["samples"], **scored)
         case "tier":
             return said.ModelTaken(**who, stored=stored, **scored)

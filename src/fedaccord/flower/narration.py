@@ -85,6 +85,10 @@ class Narrator:
     def _state(self) -> State:
         return self._coordinator.state
 
+    def _since(self, then: float) -> float:
+        """Seconds since a time, to the millisecond."""
+        return round(self._clock() - then, 3)
+
     def _recall(self) -> None:
         """What was written about the open slot before this server was started."""
         if self._state.between_slots:
@@ -132,7 +136,7 @@ class Narrator:
 
         def say() -> None:
             if names := list(missing()):
-                seconds = self._clock() - since
+                seconds = self._since(since)
                 about = said.Waiting(
                     slot=slot, stage=stage, clients=names, seconds=seconds, limit=limit
                 )
@@ -153,7 +157,7 @@ class Narrator:
 
         def say() -> None:
             if names := [name for node, name in nodes.items() if node not in found]:
-                waited = self._clock() - asked.since
+                waited = self._since(asked.since)
                 turn = ask.turn if ask.stage == "train" else None
                 about = said.Waiting(
                     slot=ask.slot,
@@ -285,7 +289,7 @@ class Narrator:
     def _say_round(self, over: facts.Round, trained: Iterable[facts.Contribution]) -> None:
         self._averaged += over.averaged
         since = self._asked.since if self._asked is not None else self._begun
-        seconds = self._clock() - since
+        seconds = self._since(since)
         score = None
         if self._evaluate is not None and over.averaged:
             score = self._evaluate(self._coordinator.model)
@@ -315,7 +319,7 @@ class Narrator:
             said.SlotOver(
                 event="void" if void else "settled",
                 slot=settlement.slot,
-                seconds=self._clock() - self._begun,
+                seconds=self._since(self._begun),
                 rounds=self._averaged,
                 total=settlement.total,
                 reason=reason,

@@ -49,7 +49,6 @@ _WHAT: dict[Stage, str] = {
     "settle": "did not receive the settlement",
     "consent": "did not answer the proposal",
 }
-_CHECK = "`fedaccord member check`"
 
 
 class Missing(BaseModel):
@@ -80,15 +79,6 @@ class Missing(BaseModel):
             "failed": "it failed at its own side; its own log says why",
             "earlier": "it was missing before the server was started again",
         }[self.why]
-
-    @property
-    def to_do(self) -> str:
-        """What to do about it."""
-        if self.why == "no_node":
-            return f"start the node of {self.client} (`fedaccord member start`)"
-        if self.why == "wrong_node":
-            return f"stop the nodes that are not {self.client}'s own"
-        return f"run {_CHECK} at {self.client}, and read its log"
 
 
 class RunBegins(Event):
@@ -132,8 +122,9 @@ class Waiting(Event):
         """For whom, and for how long still."""
         what = {
             "connect": " to connect",
-            "name": " to say who they are",
+            "name": " to say who it is" if len(self.clients) == 1 else " to say who they are",
             "train": f" to train round {self.round}",
+            "settle": " to receive the settlement",
         }.get(self.stage, " to answer")
         time = f"{self.seconds:.0f} of {self.limit:g} s"
         return f"slot {self.slot}: waiting for {listed(self.clients)}{what} ({time})"
@@ -373,10 +364,27 @@ class SlotOver(Event):
         return f"{how} Next is slot {self.slot + 1}, {self.phase}{out}."
 
 
+_REMEDIES: dict[Why, str] = {
+    "no_node": "start the node (`fedaccord member start`) at {}",
+    "wrong_node": "stop every node but one at {}, and register its key",
+    "nameless_node": "run `fedaccord member check` at {}",
+    "no_answer": "run `fedaccord member check` at {}",
+    "rejected": "run `fedaccord member check` at {}",
+    "refused": "run `fedaccord member check` at {}",
+    "failed": "run `fedaccord member check` at {}",
+}
+
+
 def _to_do(missing: Sequence[Missing]) -> str:
     """What to do so that the next slot is not void."""
-    steps = dict.fromkeys(one.to_do for one in missing if one.why != "earlier")
-    return f" What to do: {'; '.join(steps)}; then run the next slot." if steps else ""
+    steps: dict[str, list[str]] = {}
+    for one in missing:
+        if (remedy := _REMEDIES.get(one.why)) is not None:
+            steps.setdefault(remedy, []).append(one.client)
+    if not steps:
+        return ""
+    todo = "; ".join(remedy.format(listed(names)) for remedy, names in steps.items())
+    return f" What to do: {todo}; then run the next slot."
 
 
 class Decided(Event):
