@@ -153,7 +153,7 @@ class Deployment:
         """Run until a slot is settled and everyone was told, as the ledger says; the run's log."""
         run = self._start_run(last_slot)
         until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
-        return self._log(run, awaited or f"slot {last_slot} is settled")
+        return self._log(run, awaited or f"slot {last_slot} is ")  # settled, or VOID
 
     def run_beside_another(self, awaited: str) -> str:
         """The log of a run while somebody else writes the ledger."""

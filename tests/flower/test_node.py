@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fedaccord.flower.keys import make_certificates, make_client_certificate, make_node_key
 from flwr.common.constant import ErrorCode
 from flwr.supernode import fleet_http_connection
 from flwr.supernode.start_client_internal import start_client_internal
@@ -26,7 +27,6 @@ from fedaccord.flower.app_process import AppProcess
 from fedaccord.flower.app_worker import Worker
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.flower.fleet import Fleet, PinnedClient, tls_context
-from fedaccord.flower.keys import make_certificates, make_client_certificate, make_node_key
 from fedaccord.flower.node_memory import Memories, NodeMemory
 from fedaccord.flower.pin import Pin
 from tests.flower.fleet_server import FleetServer, Sent, bundle, usual_signals

@@ -5,11 +5,12 @@ slot while the process lasts. Flower's SuperNode (1.41) starts a process for eve
 each message reads what it needs once: `client.toml` and the terms, and the data to report or train.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,6 +18,7 @@ from fedaccord.atomic import write_whole
 from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
+from fedaccord.flower.member_log import LOG, event_of, tell
 from fedaccord.protocol.keys import ClientName
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import LAST_SLOT
@@ -143,12 +145,12 @@ class FileClient:
         """`terms_file` has the terms of the server's app, which must be those that were signed."""
         self.path, self.terms_file = Path(path), terms_file
         self._slot: object = None
-        self._read: tuple[ClientFile, Participant] | None = None
+        self._read: _Read | None = None
 
     @property
     def private(self) -> Private:
         """The client's numbers, as they are in the file now."""
-        return self._reread(slot=None)[0].private
+        return self._reread(slot=None).file.private
 
     def answer(
         self, asked: Mapping[str, Any], parameters: Arrays | None
@@ -156,25 +158,53 @@ class FileClient:
         """The reply to a question of the server's."""
         slot = asked.get("slot")
         fresh = self._read is None or slot != self._slot or asked.get("stage") not in _MID_SLOT
-        _, participant = self._reread(slot) if fresh else self._known
-        return participant.answer(asked, parameters)
+        read = self._reread(slot) if fresh else self._known
+        read.participant.judgement, since = None, time.monotonic()
+        answer, trained = read.participant.answer(asked, parameters)
+        self._tell(read, asked, answer, parameters, time.monotonic() - since)
+        return answer, trained
+
+    def _tell(
+        self,
+        read: "_Read",
+        asked: Mapping[str, Any],
+        answer: Mapping[str, Any],
+        parameters: Arrays | None,
+        seconds: float,
+    ) -> None:
+        """Write a line to the client's own log; the answer holds, whatever goes wrong here."""
+        given = parameters is not None
+        try:
+            event = event_of(
+                read.file.name,
+                asked,
+                answer,
+                seconds=seconds,
+                score=None if parameters is None else read.training.score(parameters),
+                judgement=read.participant.judgement,
+                stored=read.file.model if given else None,
+            )
+            if event is not None:
+                tell(event)
+        except Exception:
+            LOG.exception("what happened (%s) cannot be logged", asked.get("stage"))
 
     def keep_model(self, arrays: Arrays) -> None:
         """Put a slot's model where the client wants it, if it does; whole or not at all."""
-        file, _ = self._known
+        file = self._known.file
         if file.model is not None:
             write_whole(self.path.parent / file.model, to_bytes(arrays), private=True)
 
     @property
-    def _known(self) -> tuple[ClientFile, Participant]:
+    def _known(self) -> "_Read":
         return self._read or self._reread(slot=None)
 
-    def _reread(self, slot: object) -> tuple[ClientFile, Participant]:
+    def _reread(self, slot: object) -> "_Read":
         self._read = None  # whatever is wrong now, nothing old is used
         self._slot, self._read = slot, self._from_files()
         return self._read
 
-    def _from_files(self) -> tuple[ClientFile, Participant]:
+    def _from_files(self) -> "_Read":
         file, folder, terms = (
             load_client_file(self.path),
             self.path.parent,
@@ -187,7 +217,7 @@ class FileClient:
         training = FileTraining(file, folder, terms)
         key = None if terms.keys is None else load_key(folder / file.key)
         try:
-            return file, Participant(
+            participant = Participant(
                 file.private,
                 terms,
                 copy,
@@ -198,6 +228,15 @@ class FileClient:
             )
         except InvalidInput as error:
             raise InvalidInput([one.inside(str(self.path)) for one in error.problems]) from None
+        return _Read(file, participant, training)
+
+
+class _Read(NamedTuple):
+    """What was read from a client's files."""
+
+    file: ClientFile
+    participant: Participant
+    training: "FileTraining"
 
 
 def _check_signed(path: Path, terms: Terms) -> None:
@@ -286,6 +325,13 @@ class FileTraining:
         if own.sizes[0] < file.samples:
             raise InvalidInput(f"samples: {file.samples}, but its data has {own.sizes[0]}")
         return own
+
+    def score(self, parameters: Arrays) -> tuple[float, float] | None:
+        """Loss and accuracy of a model on the client's own test examples."""
+        from fedaccord.flower.local import score
+
+        own = self.examples.dataset
+        return score(self.model, parameters, own.test_inputs, own.test_labels)
 
     @property
     def position(self) -> int:

@@ -12,6 +12,7 @@ Only the server needs this module, and importing it takes about a second. So it 
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Thread
 from typing import cast
 
@@ -41,6 +42,8 @@ from fedaccord.protocol.reasons import Reason
 
 Pull = Callable[[str, float], Message | None]
 """Pulls the reply to the message with this id before a deadline; None if it is not there yet."""
+Found = dict[int, Message | Unreadable]
+"""The replies that arrived, by node."""
 
 _BODY_BYTES = 64 * 1024
 """The size of a reply without its parameters."""
@@ -61,9 +64,17 @@ def room_for(model: Arrays | None) -> int:
 
 
 def exchange(
-    grid: Grid, messages: Mapping[int, Message], seconds: float, room: int
-) -> dict[int, Message | Unreadable]:
-    """Send a message to each node, and return the replies that arrived in time, by node."""
+    grid: Grid,
+    messages: Mapping[int, Message],
+    seconds: float,
+    room: int,
+    found: Found | None = None,
+) -> Found:
+    """Send a message to each node, and return the replies that arrived in time, by node.
+
+    `found` is filled as they arrive: somebody may want to see who has not answered yet.
+    """
+    found = {} if found is None else found
     if not messages:
         return {}
     end = time.monotonic() + seconds
@@ -74,13 +85,13 @@ def exchange(
         if message.metadata.message_id in sent
     }
     if isinstance(grid, HttpGrid):
-        return _in_threads(lambda known, end: _pull_over_http(grid, known, end, room), ids, end)
-    return _one_by_one(lambda known, _: _pull_locally(grid, known), ids, end)
+        pull = partial(_pull_over_http, grid, room=room)
+        return _in_threads(pull, ids, end, found)
+    return _one_by_one(lambda known, _: _pull_locally(grid, known), ids, end, found)
 
 
-def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
+def _one_by_one(pull: Pull, ids: dict[int, str], end: float, found: Found) -> Found:
     """For a grid in this process, where pulling a reply never blocks."""
-    found: dict[int, Message | Unreadable] = {}
     while True:
         for node in ids.keys() - found.keys():
             _look(found, node, pull, ids[node], end)
@@ -89,9 +100,8 @@ def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
         time.sleep(_PAUSE)
 
 
-def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
+def _in_threads(pull: Pull, ids: dict[int, str], end: float, found: Found) -> Found:
     """A thread for each message: a slow node delays only its own thread."""
-    found: dict[int, Message | Unreadable] = {}
     stopped: list[RunNotRunningException] = []
 
     def wait(node: int, message_id: str) -> None:
@@ -118,9 +128,7 @@ def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
     return dict(found)  # a copy: what a late thread still adds is not in it
 
 
-def _look(
-    found: dict[int, Message | Unreadable], node: int, pull: Pull, message_id: str, end: float
-) -> bool:
+def _look(found: Found, node: int, pull: Pull, message_id: str, end: float) -> bool:
     """Pull a reply if it is there. Whatever goes wrong with it is the fault of its node."""
     try:
         reply: Message | Unreadable | None = pull(message_id, end)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.console import escaped, output
+from fedaccord.checks import escaped
+from fedaccord.cli.console import output
 from fedaccord.cli.dialogue import ask_all, reply_to
 from fedaccord.cli.options import FormatOption, flag_of, with_option_groups
 from fedaccord.cli.outputs import check_writable, to_json, write_file

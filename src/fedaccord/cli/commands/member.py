@@ -3,14 +3,14 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedaccord.cli.check_lines import show_checks
 from fedaccord.cli.console import escaped
 from fedaccord.cli.dialogue import ask_all
-from fedaccord.cli.options import FormatOption, from_one, with_option_groups
+from fedaccord.cli.options import FormatOption, LogFormatOption, from_one, with_option_groups
 from fedaccord.errors import FedaccordError, InvalidInput
 
 if TYPE_CHECKING:
@@ -186,19 +186,17 @@ def check(
 def start(
     directory: DirectoryArgument = Path(),
     *,
-    log_format: Annotated[
-        Literal["text", "json"],
-        typer.Option("--log-format", show_default=False, help="Lines for people, or JSON."),
-    ] = "text",
+    log_format: LogFormatOption = "text",
 ) -> None:
     """Run the node of the member in DIR until it is stopped (Ctrl-C).
 
     It waits for slots, and says what happens in them. It runs the app that was signed, and no
     other.
     """
+    from fedaccord.flower.member_log import FORMAT_VARIABLE
     from fedaccord.flower.node import run_node
 
-    os.environ["FEDACCORD_LOG_FORMAT"] = log_format
+    os.environ[FORMAT_VARIABLE] = log_format
     run_node(_checked(directory) / "client.toml")
 
 
