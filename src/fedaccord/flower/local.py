@@ -68,4 +68,4 @@ def empty_model(terms: Terms) -> Model:
         )
     inputs, labels = np.zeros((1, *training.shape), np.float32), np.zeros(1, np.int64)
     nothing = Dataset(terms.name, inputs, labels, inputs, labels, training.classes)
-    return Model(find_task(training.task), nothing)
+    return Model(find_task(training.task, training.code), nothing)
