@@ -106,8 +106,8 @@ def _terms_for(agreed: Terms, scale: float, tell: Tell) -> Terms:
     return agreed.model_copy(update={"training": training, "keys": None, "audits": None})
 
 
-def start_rehearsal(rehearsal: Rehearsal, processes: Processes, tell: Tell) -> None:
-    """Start the SuperLink, nginx if there is one, and every member's node."""
+def start_server(rehearsal: Rehearsal, processes: Processes, tell: Tell) -> None:
+    """Start the SuperLink, and nginx if there is one, and register everyone's node."""
     server = rehearsal.server
     known = _environment(rehearsal)
     tell("Starting the SuperLink.")
@@ -125,13 +125,17 @@ def start_rehearsal(rehearsal: Rehearsal, processes: Processes, tell: Tell) -> N
         tell("Starting nginx.")
         _start_nginx(rehearsal, processes, _NGINX, known)
     register_members(server)
+
+
+def start_nodes(rehearsal: Rehearsal, processes: Processes, tell: Tell) -> None:
+    """Start every member's node."""
     tell(f"Starting {len(rehearsal.members)} nodes.")
     for member in rehearsal.members.values():
         processes.start(
             f"node-{member.name}",
             [sys.executable, "-m", "fedaccord", "member", "start", str(member)],
             folder=member,
-            environment=known,
+            environment=_environment(rehearsal),
         )
 
 
@@ -156,7 +160,7 @@ def _start_nginx(
         run=Path("run"),
     )
     (server / "nginx.conf").write_text(text, encoding="utf-8")
-    (server / "run").mkdir()
+    (server / "run").mkdir(exist_ok=True)
     words = [nginx, *nginx_words()[1:]]
     processes.start("nginx", words, folder=server, environment=known)
     processes.wait("nginx", lambda: listens("127.0.0.1", rehearsal.port), _SECONDS)
@@ -192,10 +196,18 @@ def rehearse(
     """
     from fedaccord.flower.running import run_slots_and_watch
 
+    place = place.resolve()
     rehearsal = prepare_rehearsal(app, place, tell, numbers=numbers, dataset=dataset)
-    with Processes(place / "logs") as processes:
-        start_rehearsal(rehearsal, processes, tell)
-        trained = run_slots_and_watch(rehearsal.server, last_slot)
+    with Processes(place / "logs") as server, Processes(place / "logs") as nodes:
+        start_server(rehearsal, server, tell)
+        start_nodes(rehearsal, nodes, tell)
+
+        def check(_: object) -> None:
+            """Whenever there is something to say: does everything still run?"""
+            server.check()
+            nodes.check()
+
+        trained = run_slots_and_watch(rehearsal.server, last_slot, listeners=[check])
         tell("Stopping everything.")
     return _outcome(rehearsal, trained=trained)
 

@@ -54,7 +54,7 @@ def _made_up(terms: Terms) -> list[Private]:
     rng, count = np.random.default_rng(terms.training.seed), len(terms.clients)
     samples = np.exp(rng.uniform(*np.log(_SAMPLES), size=count)).astype(int)
     stops = samples.sum() * rng.permutation(np.linspace(*_SATIATED, count))
-    ratios = -1 / terms.law_of_loss.slope(stops)
+    ratios = 1 / terms.law_of_loss.slope(stops)
     return [
         Private(
             name=name,

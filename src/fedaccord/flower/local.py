@@ -1,6 +1,8 @@
 """Training at a client, on as many examples as it contributes."""
 
+from collections.abc import Sequence
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
@@ -58,8 +60,11 @@ def local_steps(terms: Terms) -> GradientStep | LocalEpochs:
     return GradientStep(training.rate)
 
 
-def empty_model(terms: Terms) -> Model:
-    """The terms' model for someone without data, like the server."""
+def empty_model(terms: Terms, places: Sequence[Path] = ()) -> Model:
+    """The terms' model for someone without data, like the server.
+
+    The code of a task of one's own is looked for in `places`, then on the Python path.
+    """
     training = terms.training
     if prod(training.shape) * training.classes > _LARGEST_LAYER:
         raise InvalidInput(
@@ -68,4 +73,4 @@ def empty_model(terms: Terms) -> Model:
         )
     inputs, labels = np.zeros((1, *training.shape), np.float32), np.zeros(1, np.int64)
     nothing = Dataset(terms.name, inputs, labels, inputs, labels, training.classes)
-    return Model(find_task(training.task, training.code), nothing)
+    return Model(find_task(training.task, training.code, places), nothing)

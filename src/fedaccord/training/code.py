@@ -101,6 +101,17 @@ def _origin(top: str, places: Sequence[Path]) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin)
 
 
+def is_elsewhere(code: Code) -> bool:
+    """Whether something else of that name is on the Python path: one of them would hide the other.
+
+    >>> from pathlib import Path
+    >>> is_elsewhere(Code("torch", Path("/home/me"), {"torch.py": b""}))
+    True
+    """
+    found = _origin(code.name, ())
+    return found is not None and found.resolve() != code.path_of(code.name)
+
+
 def _code_of_file(path: Path) -> Code:
     if not path.stem.isidentifier() or path.stem in sys.stdlib_module_names:
         why = "it is one of Python's own" if path.stem.isidentifier() else "it is not an identifier"
