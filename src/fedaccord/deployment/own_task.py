@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+import tomlkit
+
 from fedaccord.errors import InvalidInput
 from fedaccord.training.code import Code, is_elsewhere, read_code, split_name
 
@@ -43,3 +45,13 @@ def task_for_app(task: str) -> AppTask:
     if is_elsewhere(code):
         raise InvalidInput(f"there is another module called {code.name!r}: rename {name}")
     return AppTask({"task": f"{code.name}:{function}", "code": code.digest}, code)
+
+
+def add_code(app: Path, code: Code) -> None:
+    """Put the files of a task into an app, and into what Flower sends to the members."""
+    for name, source in code.files.items():
+        (app / name).write_bytes(source)
+    path = app / "pyproject.toml"
+    project = tomlkit.parse(path.read_text("utf-8"))
+    project["tool"]["flwr"]["app"]["fab-include"].extend(code.files)  # type: ignore[index,union-attr]
+    path.write_text(tomlkit.dumps(project), encoding="utf-8")

@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import tomlkit
+
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.scale import fitting_scale
 from fedaccord.deployment.admission import admit, load_app_terms
@@ -37,6 +40,7 @@ _OWN = (
 )
 """What the copy of an app has of its own, or does not need."""
 _NGINX = shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+_TEST = "test.npz"
 _SECONDS = 60.0
 """That a program has to start."""
 
@@ -50,8 +54,9 @@ class Rehearsal:
     terms: Terms
     """Of the copy: without audits, perhaps at another scale."""
     port: int
-    """At which members reach the server; the SuperLink is at the next one."""
+    """At which nginx listens for members."""
     superlink: int
+    """At which the SuperLink listens."""
 
     @property
     def ledger(self) -> Path:
@@ -76,8 +81,7 @@ def prepare_rehearsal(
     server = place / "server"
     write_app(server, terms, ["localhost"], port=port if _NGINX else superlink)
     shutil.copytree(app, server, ignore=shutil.ignore_patterns(*_OWN), dirs_exist_ok=True)
-    config = server / "flower-home" / "config.toml"
-    config.write_text(config.read_text("utf-8").replace(":8000", f":{superlink}"), "utf-8")
+    _configure(server, superlink, data)
     invitation, examples = load_invitation(server / INVITATION), examples_of(terms, privates, data)
     folders = folder_names(terms.clients)
     members = {one.name: place / "members" / folders[one.name] for one in privates}
@@ -88,6 +92,17 @@ def prepare_rehearsal(
         sign_member(member, load_invitation(server / TO_SIGN))
     admit(server, [member / SIGNATURE for member in members.values()])
     return Rehearsal(server, members, load_app_terms(server), port, superlink)
+
+
+def _configure(server: Path, superlink: int, data: Dataset) -> None:
+    """Let the copy's SuperLink listen at a port of its own, and its server measure accuracy."""
+    np.savez(server / _TEST, inputs=data.test_inputs, labels=data.test_labels)
+    project = tomlkit.parse((server / "pyproject.toml").read_text("utf-8"))
+    project["tool"]["flwr"]["app"]["config"]["test-data"] = _TEST  # type: ignore[index]
+    home = tomlkit.parse((server / "flower-home" / "config.toml").read_text("utf-8"))
+    home["superlink"]["consortium"]["address"] = f"127.0.0.1:{superlink}"  # type: ignore[index]
+    (server / "pyproject.toml").write_text(tomlkit.dumps(project), encoding="utf-8")
+    (server / "flower-home" / "config.toml").write_text(tomlkit.dumps(home), encoding="utf-8")
 
 
 def _about_numbers(terms: Terms, *, made_up: bool) -> str:

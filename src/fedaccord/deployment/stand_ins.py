@@ -18,9 +18,9 @@ from fedaccord.protocol.terms import Terms
 
 _SAMPLES = (200, 1_000)
 """Between these, evenly on a logarithmic scale, are the samples that are made up."""
-_SATIATED = (0.5, 1.5)
-"""Between these parts of everyone's samples the members' made-up satiation points are: the first
-would stop before everyone has contributed everything, the last would not."""
+_SATIATED = (0.3, 0.4)
+"""Between these parts of everyone's samples the members' made-up satiation points are: close to one
+another, so that without an agreement a few would train for all, and with one everyone does."""
 _COST = 0.001
 """Of a sample; only the ratio of valuation to cost matters."""
 _EXAMPLES = 1_000
