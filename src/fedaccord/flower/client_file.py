@@ -222,7 +222,7 @@ class FileClient:
                 terms,
                 copy,
                 training,
-                look=lambda: training.examples,
+                look=training.look,
                 key=key,
                 audited=None if terms.audits is None else training,
             )
@@ -307,10 +307,23 @@ class FileTraining:
 
         return AuditedMember(self.model, self.terms, self.folder / self.file.audits)
 
+    def look(self) -> None:
+        """Check that it could train: its data, and the code of a task of one's own.
+
+        The code is not run for that.
+        """
+        training = self.terms.training
+        if training.code is not None:
+            from fedaccord.training.code import check_code
+
+            check_code(training.task, training.code, [self.folder])
+        _ = self.examples
+
     @cached_property
     def examples(self) -> "OwnPartition":
         """The client's own data, if it has the form in the terms, and as many examples as said."""
         from fedaccord.data.own import load_folder
+        from fedaccord.data.scale import scaled_sizes
 
         file, training = self.file, self.terms.training
         seed = training.seed + self.position
@@ -322,8 +335,12 @@ class FileTraining:
             )
         if shape != training.shape or own.dataset.classes > training.classes:
             raise InvalidInput(f"its examples have the shape {shape}, the terms {training.shape}")
-        if own.sizes[0] < file.samples:
-            raise InvalidInput(f"samples: {file.samples}, but its data has {own.sizes[0]}")
+        (needed,) = scaled_sizes([file.samples], training.scale)
+        if own.sizes[0] < needed:
+            short = (
+                "" if training.scale == 1 else f" at scale {training.scale:g}: {needed} examples"
+            )
+            raise InvalidInput(f"samples: {file.samples}{short}, but its data has {own.sizes[0]}")
         return own
 
     def score(self, parameters: Arrays) -> tuple[float, float] | None:
@@ -345,11 +362,18 @@ class FileTraining:
 
         training = self.terms.training
         dataset = replace(self.examples.dataset, classes=training.classes)
-        return Model(find_task(training.task), dataset)
+        return Model(find_task(training.task, training.code, [self.folder]), dataset)
 
     @cached_property
     def _local(self) -> "LocalTraining":
         from fedaccord.flower.local import LocalTraining, local_steps
 
-        own, seed, steps = self.examples, self.terms.training.seed, local_steps(self.terms)
-        return LocalTraining(self.model, steps, own, position=self.position, seed=seed)
+        training = self.terms.training
+        return LocalTraining(
+            self.model,
+            local_steps(self.terms),
+            self.examples,
+            position=self.position,
+            seed=training.seed,
+            scale=training.scale,
+        )
