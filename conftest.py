@@ -5,7 +5,8 @@ The blocks of a page run from top to bottom, in one temporary directory:
 - A block marked `python` is executed; its names stay for the page's next blocks. If it starts with
   `>>>`, it is a doctest.
 - In a block marked `console`, each line `$ command` is run if its first word is in RUN, and what it
-  prints (errors too) must be the lines that follow. A line `...` stands for any number of lines.
+  prints (errors too) must be the lines that follow. A line `...` stands for any number of lines,
+  and a time such as 2026-01-31 09:30:00 for any time.
   A backslash continues a command on the next line. A command must succeed, unless
   `$ echo $?` follows.
 - `<!-- skip: next -->` before a block skips it.
@@ -28,6 +29,10 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 pytest_plugins = ["pytester"]  # for the test of this file
 
 RUN = ("fedaccord", "cat")
+TIME = re.compile(r"\d{4}\\-\d\d\\-\d\d(T|\\ )\d\d:\d\d:\d\d")
+"""A time in a line whose special characters are escaped."""
+TIMES = r"\\d{4}-\\d\\d-\\d\\d\1\\d\\d:\\d\\d:\\d\\d"
+"""A pattern of all times."""
 ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
 
 
@@ -67,9 +72,10 @@ def run(command: str) -> tuple[list[str], int]:
 
 
 def matches(expected: list[str], printed: list[str]) -> bool:
-    """Whether the lines match the expected ones, where `...` stands for any number of lines."""
+    """Whether the lines match, where `...` stands for any number of lines, and a time for any."""
     pattern = "".join(
-        r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in expected
+        r"(?:.*\n)*?" if line == "..." else TIME.sub(TIMES, re.escape(line)) + r"\n"
+        for line in expected
     )
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 

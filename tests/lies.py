@@ -19,6 +19,7 @@ MODULES = (
     "tests.protocol.test_bad_server",
     "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
+    "tests.flower.test_node",
     "tests.protocol.test_bad_ledger",
     "tests.protocol.test_compare",
     "tests.protocol.test_signed",

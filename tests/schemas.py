@@ -25,6 +25,9 @@ from fedaccord.files.consortium import _Client, _Shared
 from fedaccord.files.law import KINDS, MOST_RESAMPLES
 from fedaccord.files.ranged import FIELDS
 from fedaccord.files.states import StateTable
+from fedaccord.flower.events import LEVELS
+from fedaccord.flower.member_events import AnyMemberEvent
+from fedaccord.flower.server_events import ServerEvent
 from fedaccord.game.curve import MEASURES
 from fedaccord.game.roles import Role
 from fedaccord.game.rules import RULES
@@ -56,6 +59,8 @@ def schemas() -> dict[str, Schema]:
         "interview": output("What `fedaccord interview --format json` prints", Interview),
         "agreement-file": output("The agreement in an agreement file", Document),
         "ledger": ledger(),
+        "server-events": events("A line of `fedaccord server run --log-format json`", ServerEvent),
+        "member-events": events("A line of a member's log as JSON", AnyMemberEvent),
     }
 
 
@@ -926,6 +931,17 @@ def output(title: str, model: type[BaseModel]) -> Schema:
 # --- The ledger ----------------------------------------------------------------------------
 
 
+def events(title: str, form: Any) -> Schema:
+    """A line of a log: any of the events, each with its level."""
+    schema = schema_of(form)
+    for definition in schema["$defs"].values():
+        if "event" in definition["properties"]:
+            definition["properties"]["level"] = {"enum": list(LEVELS)}
+            definition["properties"]["event"].pop("default")
+            definition["required"] = ["event", "time", "level", *definition.get("required", [])]
+    return headed(NEWEST, title, schema)
+
+
 def ledger() -> Schema:
     """The entries of a ledger, as `ledger show --format json` prints them."""
     bodies = _bodies()
@@ -947,6 +963,10 @@ def ledger() -> Schema:
             "slot": {"type": "integer", "minimum": 0},
             "client": {"type": ["string", "null"], "description": "Null: it concerns everyone."},
             "body": {"type": "object", "description": "The content, which depends on the kind."},
+            "seconds": {
+                "type": "integer",
+                "description": "At the end of a round: how long it took, to the second.",
+            },
             "previous": digest,
             "digest": digest,
         },

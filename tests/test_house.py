@@ -17,7 +17,8 @@ HOUSE = Path(fedaccord.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMANDS = "cli/"
 WITH_FLAGS = {
-    "flower/app_directory.py",  # quotes Flower's own commands
+    "deployment/fence.py",  # starts Flower
+    "deployment/server.py",  # runs Flower's commands
 }
 """Modules that may mention flags."""
 

@@ -14,9 +14,9 @@ from fedaccord.cli import app
 from fedaccord.cli.options import flag_of
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import build_consortium, example_text
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.ledger.chain import Entry
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.terms_text import terms_text
 from tests.flower.stories import SUSPENDING, TERMS, told
 from tests.interviews.organisations import HOSPITAL, LEAST
 from tests.protocol.postings import KINDS, unreported

@@ -187,6 +187,7 @@ _EXTRAS = {
     "alembic": ("Alembic", "flower"),
     "pyod": ("PyOD", "detection"),
     "openpyxl": ("openpyxl", "spreadsheets"),
+    "mlflow": ("MLflow", "mlflow"),
 }
 """Modules that need not be installed: what each is called, and the extra that installs it."""
 
@@ -211,6 +212,20 @@ _LONGEST_SHOWN = 40
 """Characters of a value in a message."""
 _LONGEST_PLACE = 120
 """Characters of a name, or of the keys that lead to a value."""
+
+
+def escaped(text: str) -> str:
+    r"""Text from outside, safe to print on a terminal.
+
+    Characters that are not printable (control characters, changes of the writing direction,
+    line breaks) are escaped.
+
+    >>> print(escaped("St Mary\x1b[2J\u202e"))
+    St Mary\x1b[2J\u202e
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(value: Any) -> str:

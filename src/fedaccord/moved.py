@@ -24,7 +24,7 @@ NOW_IN = {
     "flower.protocol": "protocol",
     "flower.protocol.own_row": "agreement",
     "flower.ray_cluster": "flower.grids",
-    "flower.rules": "flower.app_directory",
+    "flower.rules": "flower.shared_terms",
     "game.arrays": "numbers",
     "game.client_table": "files",
     "game.consortium_file": "files",

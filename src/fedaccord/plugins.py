@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from fedaccord.errors import FedaccordError
 
-Group = Literal["attestations", "datasets", "detectors", "mechanisms", "tasks"]
+Group = Literal["attestations", "datasets", "detectors", "listeners", "mechanisms", "tasks"]
 T = TypeVar("T")
 
 

@@ -14,7 +14,6 @@ from fedaccord.audits.settings import AuditTerms
 from fedaccord.audits.trace import Trace
 from fedaccord.audits.verdict import SignedVerdict, Verdict, sign_verdict
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.audited import AuditedMember
 from fedaccord.flower.client_file import FileClient, FileTraining
 from fedaccord.flower.local import local_steps
@@ -25,6 +24,7 @@ from fedaccord.protocol.envelopes import Ask
 from fedaccord.protocol.messages import Refusal, Suspended
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import load_terms
+from fedaccord.protocol.terms_text import terms_text
 from fedaccord.protocol.verification import look_over
 from tests.audits.cheats import model_on, records_of
 from tests.audits.consortium import Consortium, key_of

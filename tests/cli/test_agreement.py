@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from fedaccord.files.consortium import load_consortium
-from fedaccord.flower.app_directory import shared_terms, terms_text
 from fedaccord.flower.public_terms import public_terms
+from fedaccord.flower.shared_terms import shared_terms
 from fedaccord.protocol.terms import read_terms
+from fedaccord.protocol.terms_text import terms_text
 from tests.cli.conftest import Run
 
 THREE = """\

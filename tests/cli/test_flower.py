@@ -9,14 +9,12 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 import fedaccord as fa
 from fedaccord.cli import app as command_line
+from fedaccord.deployment.invitation import load_invitation
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.protocol.terms import load_terms
 from tests.cli.conftest import Run
@@ -97,10 +95,13 @@ def test_terms_without_reports(options: list[str], kind: str, three: Run) -> Non
         factor = 0.7 if "30%" in options else 0.8
         assert lowest.lowest_ratio == pytest.approx(600 * factor)
         assert lowest.lowest_discount_factor == pytest.approx(0.9 if factor == 0.7 else 0.81)
-    private = Path("app/clients/St.-Mary/client.toml").read_text(encoding="utf-8")
+    numbers = ("--valuation", "30", "--cost-per-sample", "0.05", "--samples", "150")
+    made = three("member", "new", "own", "app/invitation.toml", "--client", "St. Mary!", *numbers)
+    assert made.exit_code == 0
+    private = Path("own/client.toml").read_text(encoding="utf-8")
     assert "The server learns none of these" in private
     assert "tell_discount_factor" not in private
-    assert load_client_file("app/clients/St.-Mary/client.toml").private.valuation == 30.0
+    assert load_client_file("own/client.toml").private.valuation == 30.0
 
 
 def test_ranges_in_the_file_are_used(three: Run) -> None:
@@ -145,7 +146,11 @@ def test_new_writes_an_app(three: Run) -> None:
         "flower", "new", "app", "three.toml", "--dataset", "digits", "--punishment-slots", "4"
     )
     assert result.exit_code == 0
-    assert result.stdout.endswith("Continue with the five commands in app/README.md.\n")
+    assert result.stdout == (
+        "Wrote app, the server's directory for 3 members. Send app/invitation.toml to each of "
+        "them; app/README.md says what comes next.\n"
+    )
+    assert "cannot reach it at localhost" in result.stderr
     terms = load_terms("app/fedaccord_app/terms.toml")
     assert terms.clients == ("St Mary", "St. Mary!", "Łódź")
     assert (terms.rounds, terms.discount_factor, terms.punishment_slots) == (3, 0.8, 4)
@@ -156,18 +161,53 @@ def test_new_writes_an_app(three: Run) -> None:
         "serverapp": "fedaccord_app.server_app:app",
         "clientapp": "fedaccord_app.client_app:app",
     }
-    folders = sorted(path.parent.name for path in Path("app").glob("clients/*/client.toml"))
-    assert folders == ["St-Mary", "St.-Mary", "Łódź"]
-    files = {f.name: f for f in map(load_client_file, Path("app").glob("clients/*/client.toml"))}
-    for path in Path("app").glob("clients/*/client.toml"):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert load_terms(path.with_name("terms.toml")) == terms  # the terms that the client signs
-    assert files["St Mary"].private.valuation == 20.5
-    assert files["Łódź"].private.communication_cost == 0.25
-    assert [f.tell_discount_factor for f in files.values()].count(True) == 1
-    assert files["St. Mary!"].tell_discount_factor
-    with np.load("app/clients/Łódź/data/Łódź.npz") as held:
-        assert held["inputs"].shape == (200, 8, 8)
+    assert terms.keys is None  # members make them
+    assert Path("app/nginx.conf").read_text().count("ssl_verify_client on;") == 1
+    for private in ("signing.key", "server.key"):
+        assert stat.S_IMODE(Path("app/keys", private).stat().st_mode) == 0o600
+
+
+def test_names_are_enough(three: Run) -> None:
+    words = ("--client", "North", "--client", "South", "--shape", "8", "--classes", "2")
+    assert three("flower", "new", "app", *words, "--host", "server.example").exit_code == 0
+    terms = load_terms("app/fedaccord_app/terms.toml")
+    assert (terms.clients, terms.rounds, terms.discount_factor) == (("North", "South"), 50, 0.9)
+    assert (terms.punishment, terms.margin) == ("suspension", 0.01)
+    invitation = load_invitation(Path("app/invitation.toml"))
+    assert invitation.terms == terms
+    assert invitation.server.address == "server.example:8443"
+    assert invitation.server.authority == Path("app/keys/ca.pem").read_text()
+    more = ("--name", "Two", "--rounds", "7", "--discount-factor", "0.5", "--port", "9000")
+    assert three("flower", "new", "other", *words, *more).exit_code == 0
+    terms = load_terms("other/fedaccord_app/terms.toml")
+    assert (terms.name, terms.rounds, terms.discount_factor) == ("Two", 7, 0.5)
+    assert "listen 0.0.0.0:9000 ssl;" in Path("other/nginx.conf").read_text()
+    # the terms of one app are enough for another
+    assert three("flower", "new", "third", "other/fedaccord_app/terms.toml").exit_code == 0
+    assert load_terms("third/fedaccord_app/terms.toml") == terms
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name the members with --client, or a consortium FILE"),
+        (["three.toml", "--client", "x"], "--client: cannot be combined with FILE"),
+        (["three.toml", "--rounds", "3"], "--rounds: cannot be combined with FILE"),
+        (["--client", "x", "--within", "30%"], "--within: needs a consortium FILE"),
+        (["--client", "x", "--reports", "none"], "--reports none: needs a FILE"),
+        (["--client", "x", "--client", "x"], "--client: two have the same name"),
+        (["--client", "x", "--discount-factor", "1"], "--discount-factor: must be less than 1"),
+        (["terms.toml", "--quorum", "2"], "--quorum: terms.toml has terms, which say this already"),
+    ],
+)
+def test_names_that_are_not_enough(words: list[str], message: str, three: Run) -> None:
+    three("flower", "new", "first", "three.toml", "--dataset", "digits")
+    shutil.copy("first/fedaccord_app/terms.toml", "terms.toml")
+    example = [] if "terms.toml" in words else ["--shape", "8", "--classes", "2"]
+    result = three("flower", "new", "app", *words, *example)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {message}")
+    assert not Path("app").exists()
 
 
 def test_new_accepts_an_empty_directory_that_is_in_use(
@@ -191,13 +231,17 @@ def test_an_app_of_any_name_can_be_imported(three: Run, tmp_path: Path) -> None:
 
 
 def test_nothing_private_is_in_the_app_or_its_bundle(three: Run) -> None:
+    """Numbers in a consortium's file are used for nothing, and written nowhere."""
     three("flower", "new", "app", "three.toml", "--dataset", "digits")
-    three("flower", "keys", "app", "--host", "localhost")
-    public = "".join(
-        path.read_text() for path in Path("app/fedaccord_app").iterdir() if path.is_file()
-    )
-    for secret in ("20.5", "0.05", "55.0", "0.25"):
-        assert secret not in public
+    files = [path for path in Path("app").rglob("*") if path.is_file()]
+    secret = [path for path in files if path.suffix in (".key", ".pem", ".conf", ".service")]
+    public = "".join(path.read_text() for path in files if path not in secret)
+    for number in ("20.5", "0.05", "55.0", "0.25"):
+        assert number not in public
+    assert sorted(path.name for path in files if path.suffix == ".key") == [
+        "server.key",
+        "signing.key",
+    ]
     environment = os.environ | {
         "FLWR_HOME": str(Path("app/flower-home").resolve()),
         "FLWR_TELEMETRY_ENABLED": "0",
@@ -210,64 +254,22 @@ def test_nothing_private_is_in_the_app_or_its_bundle(three: Run) -> None:
     assert names <= {"fedaccord_app", "pyproject.toml", ".info"}
 
 
-def test_keys(three: Run) -> None:
-    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
+def test_certificates_are_renewed(three: Run) -> None:
+    words = ("--shape", "8,8", "--classes", "10", "--host", "first.example")
+    three("flower", "new", "app", "three.toml", *words)
+    before = Path("app/keys/server.key").read_bytes()
     made = three("flower", "keys", "app", "--host", "server.example", "--host", "10.0.0.7")
     assert made.exit_code == 0
+    assert made.stdout.endswith("Restart the server, and send app/to-sign.toml to every member.\n")
     server = x509.load_pem_x509_certificate(Path("app/keys/server.pem").read_bytes())
     authority = x509.load_pem_x509_certificate(Path("app/keys/ca.pem").read_bytes())
     server.verify_directly_issued_by(authority)
     names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["server.example"]
-    assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
-    secrets = [Path("app/keys/server.key"), *Path("app").glob("clients/*/node.key")]
-    assert len(secrets) == 4
-    for path in secrets:
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    for path in secrets[1:]:
-        key = load_ssh_private_key(path.read_bytes(), None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
-        assert key.curve.name == "secp384r1"
-        public = load_ssh_public_key(path.with_suffix(".pub").read_bytes())
-        assert public == key.public_key()
-    # the second time there are new certificates, but clients keep their keys
-    before = [path.read_bytes() for path in secrets]
-    assert three("flower", "keys", "app", "--host", "other.example").exit_code == 0
-    after = [path.read_bytes() for path in secrets]
-    assert after[0] != before[0]
-    assert after[1:] == before[1:]
-
-
-def test_new_certificates_after_the_client_directories_were_moved(three: Run) -> None:
-    """The clients have their directories, and the server kept none."""
-    three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
-    shutil.rmtree("app/clients")
-    made = three("flower", "keys", "app", "--host", "server.example")
-    assert made.exit_code == 0
-    assert made.stdout.endswith("Every client needs the new app/keys/ca.pem.\n")
-    assert Path("app/keys/server.pem").is_file()
-
-
-def test_creating_one_key_at_a_client(three: Run) -> None:
-    assert three("flower", "key", "node.key").exit_code == 0
-    assert Path("node.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
-    again = three("flower", "key", "node.key")
-    assert again.exit_code == 2
-    assert "exists already; keys are not overwritten" in again.stderr
-    for place, message in (("x.pub", "cannot end in .pub"), ("none/x.key", "cannot be written")):
-        refused = three("flower", "key", place)
-        assert refused.exit_code == 2
-        assert message in refused.stderr
-        assert not Path(place).exists()
-    for place in (".", "..", "/"):
-        refused = three("flower", "key", place)
-        assert refused.exit_code == 2
-        assert refused.stderr == f"Error: {place}: is a directory; a key goes into a file\n"
-    for place in ("x" * 300, "x" * 254):  # with .pub the second is too long, too
-        refused = three("flower", "key", place)
-        assert refused.exit_code == 2
-        assert "cannot be written: File name too long" in refused.stderr
-        assert list(Path().glob("x*")) == []
+    assert names.get_values_for_type(x509.DNSName) == ["server.example", "localhost"]
+    assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7", "127.0.0.1"]
+    assert Path("app/keys/server.key").read_bytes() != before
+    invitation = load_invitation(Path("app/invitation.toml"))
+    assert invitation.server.authority == Path("app/keys/ca.pem").read_text()
 
 
 @pytest.mark.parametrize(
@@ -337,11 +339,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
         assert result.exit_code == 2
         assert result.stderr.startswith(f"Error: {place}: cannot be written: ")
     Path("loop").unlink()
-    (tmp_path / "many.toml").write_text(CONSORTIUM.replace("samples = 120", "samples = 12000"))
-    result = three("flower", "new", "other", "many.toml", "--dataset", "digits")
-    assert result.exit_code == 2
-    assert result.stderr == "Error: St Mary: has 12,000 samples, but digits only 1,438 examples\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "many.toml", "three.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "three.toml"]
     result = three("flower", "keys", "app", "--host", "x")
     assert "is not a directory that `fedaccord flower new` wrote" in result.stderr
     three("flower", "new", "new", "three.toml", "--dataset", "digits")
@@ -359,8 +357,13 @@ def test_invalid_hosts_are_rejected(three: Run) -> None:
         result = three("flower", "keys", "app", "--host", "good.example", "--host", host)
         assert result.exit_code == 2
         assert f"--host: {host!r} is neither a name nor an address" in result.stderr
+        refused = three(
+            "flower", "new", "other", "three.toml", "--dataset", "digits", "--host", host
+        )
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith(f"Error: --host: {host!r} is neither a name")
     assert three("flower", "keys", "app", "--host", "x", "--days", "9999").exit_code == 2
-    assert [path.name for path in Path("app/keys").iterdir()] == ["signing.key"]
+    assert not Path("other").exists()
 
 
 @pytest.mark.parametrize("host", ["server", "my_server", "a-1.b.example", "127.0.0.1", "::1"])
@@ -371,13 +374,15 @@ def test_hosts(host: str, three: Run) -> None:
 
 def test_keys_that_cannot_be_written(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
-    Path("app/keys/ca.pem").mkdir(parents=True)
+    Path("app/keys/ca.pem").unlink()
+    Path("app/keys/ca.pem").mkdir()
+    before = Path("app/keys/server.key").read_bytes()
     result = three("flower", "keys", "app", "--host", "server")
     assert (result.exit_code, result.stderr) == (
         2,
         "Error: app/keys/ca.pem: is a directory, but should be a file\n",
     )
-    assert sorted(path.name for path in Path("app/keys").iterdir()) == ["ca.pem", "signing.key"]
+    assert Path("app/keys/server.key").read_bytes() == before
     shutil.rmtree("app/keys")
     Path("app/keys").write_text("mine")
     result = three("flower", "keys", "app", "--host", "server")
@@ -385,11 +390,6 @@ def test_keys_that_cannot_be_written(three: Run) -> None:
         2,
         "Error: app/keys: cannot be created: File exists\n",
     )
-    Path("app/keys").unlink()
-    Path("app/clients/St-Mary/ca.pem").mkdir()
-    result = three("flower", "keys", "app", "--host", "server")
-    assert result.exit_code == 2
-    assert "app/clients/St-Mary/ca.pem: cannot be written: Is a directory" in result.stderr
 
 
 @pytest.mark.parametrize(

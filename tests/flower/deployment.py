@@ -18,6 +18,12 @@ from fedaccord.ledger.store import open_ledger, read_ledger
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parent.parent.parent
 """Of the checkout, for nodes that are part of the tests."""
+OWN_NODE = """
+import sys
+from pathlib import Path
+from fedaccord.flower.node import run_node
+run_node(Path(sys.argv[1]))
+"""
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -130,11 +136,24 @@ class Deployment:
             *("--max-retries", "3"),
         )
 
+    def sign(self, name: str, digest: str) -> Path:
+        """Write into a client's file where the server is, and which app the client signed."""
+        path = self.app / "clients" / name / "client.toml"
+        lines = path.read_text().splitlines()
+        kept = [line for line in lines if not line.startswith(("server = ", "app = "))]
+        path.write_text("\n".join([f'server = "{self.address}"', f'app = "{digest}"', *kept]))
+        return path
+
+    def start_own_node(self, folder: str, log: str) -> tuple[subprocess.Popen[bytes], Path]:
+        """A node of ours, which starts only the app that its client's file names."""
+        path = self.app / "clients" / folder / "client.toml"
+        return self.start(log, "python", "-P", "-c", OWN_NODE, str(path))
+
     def run_slots(self, last_slot: int, seconds: float, awaited: str = "") -> str:
         """Run until a slot is settled and everyone was told, as the ledger says; the run's log."""
         run = self._start_run(last_slot)
         until(lambda: self._told(last_slot), seconds, f"slot {last_slot}")
-        return self._log(run, awaited or f"slot {last_slot} is settled")
+        return self._log(run, awaited or f"slot {last_slot} is ")  # settled, or VOID
 
     def run_beside_another(self, awaited: str) -> str:
         """The log of a run while somebody else writes the ledger."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from fedaccord.flower.fence import nginx_text, nginx_words
+from fedaccord.deployment.fence import nginx_text, nginx_words
 from tests.flower.deployment import free_port, until
 
 NGINX = shutil.which("nginx", path="/usr/local/sbin:/usr/sbin:/usr/bin:/usr/local/bin")

@@ -14,7 +14,6 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
 
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.exchange import exchange
 from fedaccord.flower.grids import InProcessGrid
@@ -27,6 +26,7 @@ from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.state import State
+from fedaccord.protocol.terms_text import terms_text
 from tests.flower.consortia import (
     START_MODEL,
     Clients,
@@ -151,7 +151,7 @@ def test_it_waits_as_long_as_the_terms_say(tmp_path: Path, monkeypatch: pytest.M
     waited: set[tuple[str, float]] = set()
 
     def timed(
-        grid: Grid, messages: dict[int, Message], seconds: float, room: int
+        grid: Grid, messages: dict[int, Message], seconds: float, room: int, found: Any = None
     ) -> dict[int, Message | Unreadable]:
         waited.update((message.metadata.message_type, seconds) for message in messages.values())
         return exchange(grid, messages, seconds, room)
@@ -193,12 +193,14 @@ def served(home: Path) -> tuple[ServerApp, Context]:
 def test_the_stream_says_which_slots_are_settled(tmp_path: Path, streamed: io.StringIO) -> None:
     app, context = served(tmp_path / "app")
     app(grid_of(), context)
-    warning, *settled = streamed.getvalue().splitlines()
+    warning, *lines = streamed.getvalue().splitlines()
     assert warning.startswith("offers are computed from the ratios that clients report")
-    assert settled == [
-        "slot 1 is settled; the next is cooperating",
-        "slot 2 is settled; the next is cooperating",
+    assert lines[0] == "test: running slots 1 to 2 with a, b and c"
+    assert [line.split(":")[0] for line in lines if "is settled" in line] == [
+        "slot 1 is settled",
+        "slot 2 is settled",
     ]
+    assert lines[-1] == "the run is over: 2 slots settled, none of them void"
 
 
 def test_an_error_of_the_server_is_one_sentence_in_the_stream(

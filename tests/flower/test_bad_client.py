@@ -109,7 +109,7 @@ def test_who_never_uploads_its_reply_is_waited_for_alone() -> None:
         return Message(RecordDict(), 1, "train")
 
     before = time.monotonic()
-    found = exchange._in_threads(pull, {1: "a", 2: "b", 3: "c"}, before + 0.2)
+    found = exchange._in_threads(pull, {1: "a", 2: "b", 3: "c"}, before + 0.2, {})
     assert sorted(found) == [1, 3]
     assert time.monotonic() - before < 4
 
@@ -124,7 +124,7 @@ def test_a_lost_connection_to_the_superlink_is_nobody_s_fault() -> None:
             raise httpx.ConnectError("lost")
         return Message(RecordDict(), 1, "train")
 
-    (found,) = exchange._in_threads(pull, {1: "a"}, time.monotonic() + 20).values()
+    (found,) = exchange._in_threads(pull, {1: "a"}, time.monotonic() + 20, {}).values()
     assert isinstance(found, Message)
 
 

@@ -20,11 +20,11 @@ import fedaccord as fa
 from fedaccord.cli.outputs import write_csv
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.own import load_folder
+from fedaccord.deployment.app_directory import write_app as write_server
 from fedaccord.errors import FedaccordError
 from fedaccord.files.consortium import load_consortium
 from fedaccord.files.reading import guarded, unguarded
 from fedaccord.files.tables import load_profile
-from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.client_file import FileClient, load_client_file
 from fedaccord.flower.grids import InProcessGrid
@@ -38,6 +38,7 @@ from fedaccord.training.task import Model, Task
 from tests.cli.conftest import Run, run  # noqa: F401  a fixture
 from tests.flower.consortia import START_MODEL, privates_of, terms_of
 from tests.flower.grids import client_of, grid_of
+from tests.flower.homes import write_app
 from tests.lies import lie
 
 ONE, OTHER = (unicodedata.normalize(form, "Amélie") for form in ("NFC", "NFD"))
@@ -325,14 +326,17 @@ def on_a_full_disk(room: int, folder: Path, *words: str) -> subprocess.Completed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")
-@pytest.mark.parametrize("room", [0, 100, 400])
-def test_a_full_disk_leaves_no_key(room: int, tmp_path: Path) -> None:
-    """Neither an empty or partial key, nor a private key without its public key."""
-    found = on_a_full_disk(room, tmp_path, "flower", "key", "node.key")
+@pytest.mark.parametrize("room", [0, 100, 2_000])
+def test_a_full_disk_leaves_no_member(room: int, tmp_path: Path) -> None:
+    """Neither a directory nor a key without the others."""
+    write_server(tmp_path / "app", terms_of(("a", "b")))
+    numbers = ("--valuation", "30", "--cost-per-sample", "0.05", "--samples", "150")
+    words = ("member", "new", "own", "app/invitation.toml", "--client", "a", *numbers)
+    found = on_a_full_disk(room, tmp_path, *words)
     assert found.returncode == 2
     assert found.stdout == ""
-    assert found.stderr.startswith("Error: node.key: cannot be written: ")
-    assert list(tmp_path.iterdir()) == []
+    assert "cannot be written: " in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["app"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")

@@ -14,7 +14,6 @@ from flwr.app import Message
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.inputs import read_examples
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import terms_text, write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import FileClient, load_client_file
 from fedaccord.flower.grids import InProcessGrid
@@ -26,6 +25,7 @@ from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.law import law_in_terms
 from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.terms import load_terms, read_terms
+from fedaccord.protocol.terms_text import terms_text
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.signing.canonical import canonical
 from fedaccord.signing.keys import load_key
@@ -36,6 +36,7 @@ from tests.flower.consortia import (
     verdicts,
 )
 from tests.flower.grids import NAMES, TERMS
+from tests.flower.homes import write_app
 from tests.protocol.postings import public_of, unreported
 
 TRAINING = {"shape": [30], "classes": 2}

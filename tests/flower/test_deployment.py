@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fedaccord.data.dataset import load_dataset
-from fedaccord.flower.app_directory import write_app
-from fedaccord.flower.keys import make_certificates, make_node_key
+from fedaccord.deployment.certificates import make_certificates, make_node_key
 from fedaccord.flower.public_terms import UnreportedKind, public_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
@@ -17,6 +16,7 @@ from fedaccord.protocol.private import Private
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import terms_of
 from tests.flower.deployment import Deployment, until
+from tests.flower.homes import write_app
 
 VALUATIONS = {"a": 20.0, "b": 30.0, "c": 55.0}
 NAMES = tuple(VALUATIONS)
@@ -29,8 +29,8 @@ def prepared(
     **rules: Any,
 ) -> Path:
     """The directory that the two commands create, for clients that rehearse with digits."""
-    given = {"rounds": 1, "training": {"shape": [8, 8], "classes": 10}} | rules
-    terms = terms_of(tuple(valuations), **given)
+    usual = {"rounds": 1, "training": {"shape": [8, 8], "classes": 10}}
+    terms = terms_of(tuple(valuations), **(usual | rules))
     privates = [
         Private(name, valuation, 0.05, size, 0.8)
         for (name, valuation), size in zip(valuations.items(), samples, strict=True)
@@ -67,7 +67,8 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         deployment.register("clients/a/node.pub", "a")
         logs = {name: deployment.start_node(name, name)[1] for name in NAMES}
         said = deployment.run_slots(last_slot=2, seconds=240)
-        assert "slot 1 is settled; the next is punishing" in said
+        assert "slot 1 is settled" in said
+        assert "Next is slot 2, punishing." in said
         refused = deployment.run_beside_another(
             "another process is writing to this ledger; only one may"
         )
@@ -139,7 +140,7 @@ def test_a_suspension_across_processes(tmp_path: Path) -> None:
             deployment.register(f"clients/{name}/node.pub", name)
             deployment.start_node(name, name)
         said = deployment.run_slots(last_slot=2, seconds=240)
-        assert "slot 1 is settled; the next is cooperating; suspended in it: b" in said
+        assert "suspended in it: b until slot 2 (it slipped in slot 1)." in said
         models = {name: home / "clients" / name / "model.npz" for name in NAMES}
         assert [name for name, model in models.items() if model.is_file()] == ["a", "c"]
         deployment.run_slots(last_slot=3, seconds=240)

@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.superlink.main import app as superlink_app
 
+from fedaccord.deployment.certificates import make_certificates, make_client_certificate
+from fedaccord.deployment.fence import CALLS, nginx_text
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.fence import CALLS, nginx_text
-from fedaccord.flower.keys import make_certificates, make_client_certificate
 from tests.flower.certificates import private_key, write_certificate
 from tests.flower.deployment import free_port, until
 from tests.flower.fence import (

@@ -10,12 +10,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.flower.keys import (
+from fedaccord.deployment.certificates import (
     make_certificates,
     make_client_certificate,
     read_client_certificate,
 )
+from fedaccord.errors import FedaccordError, InvalidInput
 from tests.flower.certificates import SERVER, private_key, rsa_key, write_certificate
 
 

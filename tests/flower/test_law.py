@@ -10,11 +10,11 @@ import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import privates_of as all_privates
-from fedaccord.flower.app_directory import shared_terms, write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.server_app import first_model, run_slots
+from fedaccord.flower.shared_terms import privates_of as all_privates
+from fedaccord.flower.shared_terms import shared_terms
 from fedaccord.flower.simulation import as_offered, simulate, terms_for, terms_of
 from fedaccord.game.law import Law
 from fedaccord.ledger.lines import load_entries
@@ -27,6 +27,7 @@ from fedaccord.signing.keys import load_key
 from fedaccord.training.course import Course
 from fedaccord.training.task import Model, find_task
 from tests.flower.consortia import ledger_at, verdicts
+from tests.flower.homes import write_app
 
 MIXTURE = Law.mixture([6.4555, 0.8714, 0.0232, 0.0434], [11.7, 21.1, 405.5, 732.2])
 EMPTY = Law.power(60.0, 1.0, 600.0)

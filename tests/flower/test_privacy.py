@@ -12,7 +12,6 @@ from flwr.app import Message
 from flwr.common.serde import recorddict_to_proto
 
 from fedaccord.data.dataset import load_dataset
-from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.local import LocalTraining
@@ -31,6 +30,7 @@ from tests.flower.consortia import (
     verdicts,
 )
 from tests.flower.grids import NAMES, TERMS
+from tests.flower.homes import write_app
 
 PLACE = {"stage", "slot", "turn", "token"}
 

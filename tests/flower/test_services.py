@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fedaccord.deployment.fence import nginx_words, superlink_words
+from fedaccord.deployment.services import member_unit, server_units
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.fence import nginx_words, superlink_words
-from fedaccord.flower.services import member_unit, server_units
 from tests.flower.deployment import BIN
 from tests.flower.fence import NGINX, NO_NGINX
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.ledger.lines import to_line
+from fedaccord.protocol.terms_text import terms_text
 from fedaccord.protocol.trusted import save_trusted
 from fedaccord.protocol.verification import look_over, trusted_end
 from tests.flower.stories import SIGNED, told

@@ -22,12 +22,12 @@ from fedaccord.files.consortium import example_text, load_consortium
 from fedaccord.files.curve import load_curve
 from fedaccord.files.reading import parse_toml
 from fedaccord.files.tables import load_profile
-from fedaccord.flower.app_directory import write_app
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.measured import fit_law
 from fedaccord.protocol.terms import Terms, load_terms
 from tests.flower.consortia import privates_of, terms_of
+from tests.flower.homes import write_app
 
 pytestmark = pytest.mark.slow
 

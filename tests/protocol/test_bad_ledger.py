@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from typer.main import get_command
 
 from benchmarks.measure import peak_memory
+from fedaccord.checks import escaped
 from fedaccord.cli import app
-from fedaccord.cli.console import escaped
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.chain import START, Entry, Fact, broken_links, extend
 from fedaccord.ledger.lines import load_entries, read, to_line

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import shared_terms, terms_text
+from fedaccord.flower.shared_terms import shared_terms
 from fedaccord.game.law import Law
 from fedaccord.ledger.chain import Fact
 from fedaccord.protocol.coordinator import Coordinator
@@ -23,6 +23,7 @@ from fedaccord.protocol.messages import Refusal
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.standing import own_equilibrium, standings_of
 from fedaccord.protocol.terms import Terms, load_terms
+from fedaccord.protocol.terms_text import terms_text
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.consortia import (
     START_MODEL,

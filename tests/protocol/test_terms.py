@@ -1,14 +1,15 @@
 """The rules about the punishment in the terms."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fedaccord as fa
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.protocol.terms import Terms, load_terms, read_terms, rules_of
-from tests.flower.consortia import TRAINING
+from fedaccord.protocol.terms_text import terms_text
+from tests.flower.consortia import TRAINING, key_of
 
 GIVEN = {
     "name": "test",
@@ -17,6 +18,8 @@ GIVEN = {
     "discount_factor": 0.8,
     "training": TRAINING,
 }
+OWN = TRAINING | {"task": "hospital.models:build", "code": "a" * 64}
+AUDITS = {"probability": 0.5, "auditors": {"Notary": key_of("Notary").public}}
 
 
 def terms(**rules: Any) -> Terms:
@@ -63,11 +66,41 @@ def test_what_is_left_out_is_as_usual(
         ({"model_keeps": 0.5}, "model_keeps: is for suspension, but the punishment is reversion"),
         ({"fees_saved": True}, "fees_saved: is for suspension, but the punishment is reversion"),
         ({"nobody_worse": 1}, "nobody_worse: must be true or false, got 1"),
+        ({"training": TRAINING | {"task": "m:build"}}, "training: code is missing"),
+        ({"training": TRAINING | {"code": "a" * 64}}, "training: code is for a task by module:fun"),
+        ({"training": TRAINING | {"code": None}}, "training: code is for a task by module:function"),
+        ({"training": OWN | {"code": "a" * 63}}, r"training\.code: must have the form"),
+        ({"training": OWN | {"task": "m.py:build"}}, "training: task must be module:function"),
+        ({"training": OWN | {"task": "a/b:build"}}, "training: task must be module:function"),
+        ({"training": OWN | {"task": "m:1"}}, "training: task must be module:function, got 'm:1'"),
+        ({"training": TRAINING | {"scale": 0.0}}, r"training\.scale: must be more than 0, got 0"),
+        (
+            {"training": TRAINING | {"scale": 0.5}, "audits": AUDITS},
+            r"training\.scale: must be 1 with audits",
+        ),
     ],
 )
 def test_what_does_not_go_together(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         terms(**rules)
+
+
+def test_code_and_scale_are_left_out_unless_they_say_something(tmp_path: Path) -> None:
+    """So that the digest of terms without them is what it was."""
+    usual = terms().digest
+    assert usual == "3457f402f570d92c69b91fdac0755f24492974147a1d843fc1f2d15145a83ada"
+    assert terms(training=TRAINING | {"scale": 1.0}).digest == usual
+    found = terms(training=OWN | {"scale": 0.25})
+    assert len({found.digest, usual, terms(training=OWN).digest}) == 3
+    (tmp_path / "terms.toml").write_text(terms_text(found))
+    assert load_terms(tmp_path / "terms.toml") == found
+
+
+@pytest.mark.parametrize(("scale", "steps"), [(1.0, [1, 2, 20]), (0.1, [1, 1, 2])])
+def test_local_steps_are_counted_in_examples(scale: float, steps: list[int]) -> None:
+    training = terms(training=TRAINING | {"local": "epochs", "batch": 50, "scale": scale}).training
+    assert training.steps([50, 51, 1_000]).tolist() == steps
+    assert terms().training.steps([50, 51]).tolist() == [1, 1]
 
 
 def test_the_harsher_of_two_punishments_is_no_rule() -> None:

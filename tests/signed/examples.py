@@ -4,8 +4,8 @@ import json
 from functools import cache
 from typing import Any
 
-from fedaccord.flower.app_directory import shared_terms
 from fedaccord.flower.public_terms import public_terms
+from fedaccord.flower.shared_terms import shared_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.terms import Terms, read_terms
 from fedaccord.signed.drafting import draft_agreement

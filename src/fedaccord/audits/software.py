@@ -27,7 +27,7 @@ class Software(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     task: str
     source: Digest
-    """Of the source text of the task."""
+    """Of the code of the task, or of the source text of its two functions."""
     versions: dict[str, str]
     """Of fedaccord, NumPy and PyTorch."""
     machine: str
@@ -44,10 +44,10 @@ class Software(BaseModel):
 @lru_cache(_TASKS)
 def software_of(task: Task) -> Software:
     """The software that a task is trained with here."""
-    source = digest_for("source of a task", [_source(task.build), _source(task.loss)])
+    functions = [_source(task.build), _source(task.loss)]
     return Software(
         task=task.name,
-        source=source,
+        source=task.code or digest_for("source of a task", functions),
         versions={name: _version(name) for name in ("fedaccord", "numpy", "torch")},
         machine=_machine(torch.backends.cpu.get_cpu_capability()),
     )

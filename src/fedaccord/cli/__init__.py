@@ -32,7 +32,9 @@ COMMANDS = {
     "detect": "Measure how well detectors find free riders by their updates",
     "reproduce": "Recompute the paper's figures and check its claims",
     "agreement": "Write an agreement as a file, sign it, and verify it",
-    "flower": "Run the slots across machines, on Flower",
+    "flower": "Write or rehearse a consortium on Flower, across machines",
+    "server": "Admit members, check and start the server, and run slots",
+    "member": "Take part on Flower: keys, numbers and data stay here",
     "ledger": "Show, verify, compare and export the ledger",
     "audit": "Draw audits of training, carry them out, and submit verdicts",
 }

@@ -99,7 +99,7 @@ def terms_for(
     without_numbers: bool,
 ) -> dict[str, Any]:
     """Terms for the consortium of a file, without keys; amounts are posted where possible."""
-    from fedaccord.flower.app_directory import shared_terms
+    from fedaccord.flower.shared_terms import shared_terms
     from fedaccord.protocol.terms import rules_of
 
     if not rules.shape or not rules.classes:

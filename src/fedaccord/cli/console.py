@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedaccord.checks import escaped
 from fedaccord.errors import FileNote
 
 if TYPE_CHECKING:
@@ -27,20 +28,6 @@ _PIPED_WIDTH = 100
 def output() -> "Console":
     """The console for results. Markup is off: names are printed as they are."""
     return _console(stderr=False)
-
-
-def escaped(text: str) -> str:
-    r"""Text from outside, safe to print on a terminal.
-
-    Characters that are not printable (control characters, changes of the writing direction,
-    line breaks) are escaped.
-
-    >>> print(escaped("St Mary\x1b[2J\u202e"))
-    St Mary\x1b[2J\u202e
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def json_for_people(value: object) -> str:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fedaccord.cli.console import INTERRUPTED, escaped
+from fedaccord.checks import escaped
+from fedaccord.cli.console import INTERRUPTED
 from fedaccord.errors import FedaccordError, InvalidInput
 
 if TYPE_CHECKING:

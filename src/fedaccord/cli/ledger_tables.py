@@ -1,35 +1,74 @@
 """The entries of a ledger, as rows of a table or as JSON, without holding all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import islice
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from rich.table import Table
 
-from fedaccord.cli.console import escaped, json_for_people, output
+from fedaccord.checks import escaped
+from fedaccord.cli.console import json_for_people, output
 
 if TYPE_CHECKING:
     from fedaccord.ledger.chain import Entry
 
-Row = tuple[str, str, str, str, str]
-"""Number, slot, kind, client, content."""
+Row = tuple[str, str, str, str, str, str]
+"""Number, time, slot, kind, client, content."""
 
-_HEADINGS = ("number", "slot", "kind", "client", "content")
+_HEADINGS = ("number", "time (UTC)", "slot", "kind", "client", "content")
 _AT_ONCE = 500
 """Rows in one batch."""
 
 
-def row_of(entry: "Entry") -> Row:
+class Timed(NamedTuple):
+    """An entry, and how long the round took if it is the end of one."""
+
+    entry: "Entry"
+    seconds: int | None = None
+
+
+_OF_A_ROUND = ("contribution", "absence", "fault")
+"""Entries that are written along with the end of a round, before it."""
+
+
+def timed(entries: Iterable["Entry"]) -> Iterator[Timed]:
+    """All entries of a ledger, with the durations of rounds: since what was written before."""
+    since = ""
+    for entry in entries:
+        seconds = _seconds(since, entry.at) if entry.kind == "round" else None
+        yield Timed(entry, seconds)
+        if entry.kind not in _OF_A_ROUND:
+            since = entry.at
+
+
+def _seconds(since: str, until: str) -> int | None:
+    """How long it was between two times; None if somebody else wrote them."""
+    try:
+        return int((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def row_of(one: Timed) -> Row:
     """An entry as a row of the table."""
-    body = entry.body
+    entry, body = one.entry, one.entry.body
     if "suspended" in body:  # a report is about its own slot, a settlement about the next one
         first = entry.slot + (entry.kind not in ("report", "presence"))
         body = body | {"suspended": _suspended(body["suspended"], first)}
     content = ", ".join(f"{key} {_short(value)}" for key, value in body.items())
-    number, slot, client = str(entry.number), str(entry.slot), escaped(entry.client or "")
-    return number, slot, escaped(entry.kind), client, escaped(content)
+    if one.seconds is not None:
+        content += f", took {one.seconds} s"
+    return *_texts(entry), escaped(content)
+
+
+def _texts(entry: "Entry") -> tuple[str, str, str, str, str]:
+    """All columns but the last."""
+    at = escaped(entry.at.removesuffix("+00:00").replace("T", " "))
+    who = escaped(entry.client or "")
+    return str(entry.number), at, str(entry.slot), escaped(entry.kind), who
 
 
 def _suspended(out: Any, first: int) -> Any:
@@ -56,12 +95,11 @@ class Widths:
         """Make room for one more entry."""
         from rich.cells import cell_len
 
-        texts = (str(entry.number), str(entry.slot), escaped(entry.kind), entry.client or "")
-        found = (*map(len, texts[:3]), cell_len(escaped(texts[3])))
+        found = map(cell_len, _texts(entry))
         self.widths = [max(pair) for pair in zip(self.widths, found, strict=True)]
 
 
-def print_table(entries: Iterable["Entry"], room: Widths) -> None:
+def print_table(entries: Iterable[Timed], room: Widths) -> None:
     """Print the entries as a table, some rows at a time."""
     rows, first = iter(map(row_of, entries)), True
     console = output()
@@ -85,19 +123,22 @@ def _table(room: Widths, *, headed: bool) -> "Table":
     return table
 
 
-def print_json(entries: Iterable["Entry"]) -> None:
+def print_json(entries: Iterable[Timed]) -> None:
     """Print the entries as a JSON list, one at a time."""
     lead = "[\n"
-    for entry in entries:
-        typer.echo(lead + _json(entry), nl=False)
+    for one in entries:
+        typer.echo(lead + _json(one), nl=False)
         lead = ",\n"
     typer.echo("[]" if lead == "[\n" else "\n]")
 
 
-def _json(entry: "Entry") -> str:
-    record: dict[str, Any] = entry._asdict()
+def _json(one: Timed) -> str:
+    record: dict[str, Any] = one.entry._asdict()
     del record["text"]
-    return indent(json_for_people(record | {"body": entry.body}), "  ")
+    record["body"] = one.entry.body
+    if one.seconds is not None:
+        record["seconds"] = one.seconds
+    return indent(json_for_people(record), "  ")
 
 
 def _short(value: Any) -> str:

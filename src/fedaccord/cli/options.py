@@ -162,6 +162,15 @@ def _options_of(group: type) -> list[inspect.Parameter]:
     ]
 
 
+LogFormatOption = Annotated[
+    Literal["text", "json"],
+    typer.Option(
+        "--log-format",
+        show_default=False,
+        help="Sentences (text, default), or one JSON object a line (json).",
+    ),
+]
+
 FormatOption = Annotated[
     Format,
     typer.Option(

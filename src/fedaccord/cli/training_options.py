@@ -50,7 +50,8 @@ TaskOption = Annotated[
         "--task",
         metavar="TASK",
         show_default=False,
-        help=f"{_listed(_TASKS)}; default {_TASKS[0]}.",
+        help=f"{_listed(_TASKS)}; default {_TASKS[0]}. Or your own: FILE.py:FUNCTION, or "
+        "MODULE:FUNCTION.",
     ),
 ]
 LocalOption = Annotated[

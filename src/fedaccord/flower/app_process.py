@@ -62,11 +62,11 @@ class AppProcess:
     def __init__(self, home: Path) -> None:
         """`home` is a private directory, in which each process has one of its own."""
         self._home = home
-        self._run: int | None = None
+        self._run: str | None = None
         self._process = self._start()
 
-    def answer(self, run: int, parts: Sequence[bytes]) -> list[bytes]:
-        """The reply of the process of this run."""
+    def answer(self, run: str, parts: Sequence[bytes]) -> list[bytes]:
+        """The reply of the process of this run; `run` names the run and its app."""
         if self._run not in (None, run) or self._process.poll() is not None:
             self.end()
             self._process = self._start()

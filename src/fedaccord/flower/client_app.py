@@ -106,7 +106,9 @@ def _keep(keep_model: Keeper | None, context: Context, arrays: Arrays) -> None:
 def app_of_files(terms_file: Path) -> ClientApp:
     """The app for a node whose configuration names the client's own file (`client-file`)."""
     from fedaccord.flower.client_file import FileClient
+    from fedaccord.flower.member_log import write_log
 
+    write_log()
     clients: dict[str, FileClient] = {}  # for as long as this process lasts
 
     def client_of(context: Context) -> FileClient:

@@ -5,11 +5,12 @@ slot while the process lasts. Flower's SuperNode (1.41) starts a process for eve
 each message reads what it needs once: `client.toml` and the terms, and the data to report or train.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,6 +18,7 @@ from fedaccord.atomic import write_whole
 from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.errors import InvalidInput
 from fedaccord.files.reading import load_toml
+from fedaccord.flower.member_log import LOG, event_of, tell
 from fedaccord.protocol.keys import ClientName
 from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import LAST_SLOT
@@ -111,10 +113,15 @@ class ClientFile(BaseModel):
 
 def load_client_file(path: str | Path) -> ClientFile:
     """The contents of a client's file, or every mistake in it."""
+    return read_client_file(load_toml(path), str(path))
+
+
+def read_client_file(data: dict[str, Any], source: str | None = None) -> ClientFile:
+    """A client's file in parsed TOML, or every mistake in it."""
     try:
-        found = ClientFile.model_validate(load_toml(path))
+        found = ClientFile.model_validate(data)
     except ValidationError as error:
-        raise InvalidInput(mistakes_in(error), str(path)) from None
+        raise InvalidInput(mistakes_in(error), source) from None
     ratio = found.valuation / found.cost_per_sample
     wrong = []
     if not RATIOS[0] <= ratio <= RATIOS[1]:
@@ -127,7 +134,7 @@ def load_client_file(path: str | Path) -> ClientFile:
         if not (slot.isascii() and slot.isdigit() and int(slot) > 0 and amount >= 0)
     ]
     if wrong:
-        raise InvalidInput(wrong, str(path))
+        raise InvalidInput(wrong, source)
     return found
 
 
@@ -138,12 +145,12 @@ class FileClient:
         """`terms_file` has the terms of the server's app, which must be those that were signed."""
         self.path, self.terms_file = Path(path), terms_file
         self._slot: object = None
-        self._read: tuple[ClientFile, Participant] | None = None
+        self._read: _Read | None = None
 
     @property
     def private(self) -> Private:
         """The client's numbers, as they are in the file now."""
-        return self._reread(slot=None)[0].private
+        return self._reread(slot=None).file.private
 
     def answer(
         self, asked: Mapping[str, Any], parameters: Arrays | None
@@ -151,25 +158,53 @@ class FileClient:
         """The reply to a question of the server's."""
         slot = asked.get("slot")
         fresh = self._read is None or slot != self._slot or asked.get("stage") not in _MID_SLOT
-        _, participant = self._reread(slot) if fresh else self._known
-        return participant.answer(asked, parameters)
+        read = self._reread(slot) if fresh else self._known
+        read.participant.judgement, since = None, time.monotonic()
+        answer, trained = read.participant.answer(asked, parameters)
+        self._tell(read, asked, answer, parameters, time.monotonic() - since)
+        return answer, trained
+
+    def _tell(
+        self,
+        read: "_Read",
+        asked: Mapping[str, Any],
+        answer: Mapping[str, Any],
+        parameters: Arrays | None,
+        seconds: float,
+    ) -> None:
+        """Write a line to the client's own log; the answer holds, whatever goes wrong here."""
+        given = parameters is not None
+        try:
+            event = event_of(
+                read.file.name,
+                asked,
+                answer,
+                seconds=seconds,
+                score=None if parameters is None else read.training.score(parameters),
+                judgement=read.participant.judgement,
+                stored=read.file.model if given else None,
+            )
+            if event is not None:
+                tell(event)
+        except Exception:
+            LOG.exception("what happened (%s) cannot be logged", asked.get("stage"))
 
     def keep_model(self, arrays: Arrays) -> None:
         """Put a slot's model where the client wants it, if it does; whole or not at all."""
-        file, _ = self._known
+        file = self._known.file
         if file.model is not None:
             write_whole(self.path.parent / file.model, to_bytes(arrays), private=True)
 
     @property
-    def _known(self) -> tuple[ClientFile, Participant]:
+    def _known(self) -> "_Read":
         return self._read or self._reread(slot=None)
 
-    def _reread(self, slot: object) -> tuple[ClientFile, Participant]:
+    def _reread(self, slot: object) -> "_Read":
         self._read = None  # whatever is wrong now, nothing old is used
         self._slot, self._read = slot, self._from_files()
         return self._read
 
-    def _from_files(self) -> tuple[ClientFile, Participant]:
+    def _from_files(self) -> "_Read":
         file, folder, terms = (
             load_client_file(self.path),
             self.path.parent,
@@ -182,23 +217,32 @@ class FileClient:
         training = FileTraining(file, folder, terms)
         key = None if terms.keys is None else load_key(folder / file.key)
         try:
-            return file, Participant(
+            participant = Participant(
                 file.private,
                 terms,
                 copy,
                 training,
-                look=lambda: training.examples,
+                look=training.look,
                 key=key,
                 audited=None if terms.audits is None else training,
             )
         except InvalidInput as error:
             raise InvalidInput([one.inside(str(self.path)) for one in error.problems]) from None
+        return _Read(file, participant, training)
+
+
+class _Read(NamedTuple):
+    """What was read from a client's files."""
+
+    file: ClientFile
+    participant: Participant
+    training: "FileTraining"
 
 
 def _check_signed(path: Path, terms: Terms) -> None:
     """Compare the signed terms with those of the app, which comes from the server."""
     known = load_terms(path)
-    signed, given = _lines(known), _lines(terms)
+    signed, given = rules_by_name(known), rules_by_name(terms)
     if others := [
         f"{key}: {value} was signed, but the server's app has {given[key]}"
         for key, value in signed.items()
@@ -209,7 +253,7 @@ def _check_signed(path: Path, terms: Terms) -> None:
         raise InvalidInput("other terms were signed than the server's app has", str(path))
 
 
-def _lines(terms: Terms) -> dict[str, Any]:
+def rules_by_name(terms: Terms) -> dict[str, Any]:
     """Every rule by its name.
 
     Laws of different kinds, or with different numbers of terms, have some names for themselves,
@@ -263,10 +307,23 @@ class FileTraining:
 
         return AuditedMember(self.model, self.terms, self.folder / self.file.audits)
 
+    def look(self) -> None:
+        """Check that it could train: its data, and the code of a task of one's own.
+
+        The code is not run for that.
+        """
+        training = self.terms.training
+        if training.code is not None:
+            from fedaccord.training.code import check_code
+
+            check_code(training.task, training.code, [self.folder])
+        _ = self.examples
+
     @cached_property
     def examples(self) -> "OwnPartition":
         """The client's own data, if it has the form in the terms, and as many examples as said."""
         from fedaccord.data.own import load_folder
+        from fedaccord.data.scale import scaled_sizes
 
         file, training = self.file, self.terms.training
         seed = training.seed + self.position
@@ -278,9 +335,20 @@ class FileTraining:
             )
         if shape != training.shape or own.dataset.classes > training.classes:
             raise InvalidInput(f"its examples have the shape {shape}, the terms {training.shape}")
-        if own.sizes[0] < file.samples:
-            raise InvalidInput(f"samples: {file.samples}, but its data has {own.sizes[0]}")
+        (needed,) = scaled_sizes([file.samples], training.scale)
+        if own.sizes[0] < needed:
+            short = (
+                "" if training.scale == 1 else f" at scale {training.scale:g}: {needed} examples"
+            )
+            raise InvalidInput(f"samples: {file.samples}{short}, but its data has {own.sizes[0]}")
         return own
+
+    def score(self, parameters: Arrays) -> tuple[float, float] | None:
+        """Loss and accuracy of a model on the client's own test examples."""
+        from fedaccord.flower.local import score
+
+        own = self.examples.dataset
+        return score(self.model, parameters, own.test_inputs, own.test_labels)
 
     @property
     def position(self) -> int:
@@ -294,11 +362,18 @@ class FileTraining:
 
         training = self.terms.training
         dataset = replace(self.examples.dataset, classes=training.classes)
-        return Model(find_task(training.task), dataset)
+        return Model(find_task(training.task, training.code, [self.folder]), dataset)
 
     @cached_property
     def _local(self) -> "LocalTraining":
         from fedaccord.flower.local import LocalTraining, local_steps
 
-        own, seed, steps = self.examples, self.terms.training.seed, local_steps(self.terms)
-        return LocalTraining(self.model, steps, own, position=self.position, seed=seed)
+        training = self.terms.training
+        return LocalTraining(
+            self.model,
+            local_steps(self.terms),
+            self.examples,
+            position=self.position,
+            seed=training.seed,
+            scale=training.scale,
+        )

@@ -12,6 +12,7 @@ Only the server needs this module, and importing it takes about a second. So it 
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Thread
 from typing import cast
 
@@ -34,19 +35,24 @@ from flwr.supercore.inflatable.inflatable_utils import (
 from flwr.supercore.run import RunNotRunningException
 from flwr.superlink.grid.http_grid import HttpGrid
 
+from fedaccord.flower.pace import pause_after
 from fedaccord.flower.wire import Unreadable
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
 
 Pull = Callable[[str, float], Message | None]
 """Pulls the reply to the message with this id before a deadline; None if it is not there yet."""
+Found = dict[int, Message | Unreadable]
+"""The replies that arrived, by node."""
 
 _BODY_BYTES = 64 * 1024
 """The size of a reply without its parameters."""
 _ARRAY_BYTES = 4 * 1024
 """The size of an array without its numbers: its name, header and form."""
-_PAUSES = 0.1, 3.0
-"""Seconds between two attempts to pull a reply, at first and after a while."""
+_PAUSE = 0.1
+"""Seconds between two attempts to pull a reply, or a part of one, that is almost there."""
+_TOGETHER = 20
+"""So many replies are waited for at the full pace; if there are more, at a slower one."""
 _GRACE = 2.0
 """Seconds after the deadline for replies that are just being unpacked."""
 
@@ -58,9 +64,17 @@ def room_for(model: Arrays | None) -> int:
 
 
 def exchange(
-    grid: Grid, messages: Mapping[int, Message], seconds: float, room: int
-) -> dict[int, Message | Unreadable]:
-    """Send a message to each node, and return the replies that arrived in time, by node."""
+    grid: Grid,
+    messages: Mapping[int, Message],
+    seconds: float,
+    room: int,
+    found: Found | None = None,
+) -> Found:
+    """Send a message to each node, and return the replies that arrived in time, by node.
+
+    `found` is filled as they arrive: somebody may want to see who has not answered yet.
+    """
+    found = {} if found is None else found
     if not messages:
         return {}
     end = time.monotonic() + seconds
@@ -71,33 +85,36 @@ def exchange(
         if message.metadata.message_id in sent
     }
     if isinstance(grid, HttpGrid):
-        return _in_threads(lambda known, end: _pull_over_http(grid, known, end, room), ids, end)
-    return _one_by_one(lambda known, _: _pull_locally(grid, known), ids, end)
+        pull = partial(_pull_over_http, grid, room=room)
+        return _in_threads(pull, ids, end, found)
+    return _one_by_one(lambda known, _: _pull_locally(grid, known), ids, end, found)
 
 
-def _one_by_one(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
+def _one_by_one(pull: Pull, ids: dict[int, str], end: float, found: Found) -> Found:
     """For a grid in this process, where pulling a reply never blocks."""
-    found: dict[int, Message | Unreadable] = {}
     while True:
         for node in ids.keys() - found.keys():
             _look(found, node, pull, ids[node], end)
         if found.keys() == ids.keys() or time.monotonic() >= end:
             return found
-        time.sleep(_PAUSES[0])
+        time.sleep(_PAUSE)
 
 
-def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Message | Unreadable]:
+def _in_threads(pull: Pull, ids: dict[int, str], end: float, found: Found) -> Found:
     """A thread for each message: a slow node delays only its own thread."""
-    found: dict[int, Message | Unreadable] = {}
     stopped: list[RunNotRunningException] = []
 
     def wait(node: int, message_id: str) -> None:
-        first, last = (pause * max(1.0, len(ids) / 20) for pause in _PAUSES)
-        pause = first
+        crowd = max(1.0, len(ids) / _TOGETHER)
+        start = asked = time.monotonic()
         try:
-            while not _look(found, node, pull, message_id, end) and time.monotonic() < end:
-                time.sleep(pause)
-                pause = min(1.5 * pause, last)
+            while not _look(found, node, pull, message_id, end):
+                now = time.monotonic()
+                if now >= end:
+                    return
+                pause = crowd * pause_after(now - start, now - asked)
+                time.sleep(min(pause, end - now))  # a last look is at the deadline
+                asked = time.monotonic()
         except RunNotRunningException as error:
             stopped.append(error)
 
@@ -111,9 +128,7 @@ def _in_threads(pull: Pull, ids: dict[int, str], end: float) -> dict[int, Messag
     return dict(found)  # a copy: what a late thread still adds is not in it
 
 
-def _look(
-    found: dict[int, Message | Unreadable], node: int, pull: Pull, message_id: str, end: float
-) -> bool:
+def _look(found: Found, node: int, pull: Pull, message_id: str, end: float) -> bool:
     """Pull a reply if it is there. Whatever goes wrong with it is the fault of its node."""
     try:
         reply: Message | Unreadable | None = pull(message_id, end)
@@ -164,7 +179,7 @@ def _pull_over_http(grid: HttpGrid, message_id: str, end: float, room: int) -> M
             pull,
             max_time=max(0.0, end - time.monotonic()),
             max_tries_per_object=None,
-            initial_backoff=_PAUSES[0],
+            initial_backoff=_PAUSE,
             backoff_cap=1.0,
         )
     except ObjectPullError:

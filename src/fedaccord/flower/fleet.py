@@ -21,15 +21,10 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.client_file import ClientFile
+from fedaccord.flower.pace import pause_after
 from fedaccord.flower.pin import Pin
 
 LOG = logging.getLogger("fedaccord")
-
-_PAUSE = 0.1
-"""The share of the time that a node has waited for a message which it waits before it asks again:
-a message is found at most this much later."""
-_PAUSES = 0.05, 3.0
-"""The shortest and the longest pause, in seconds; Flower's own is the longest."""
 
 
 def tls_context(file: ClientFile, folder: Path) -> ssl.SSLContext:
@@ -108,10 +103,13 @@ class PinnedClient(FleetHttpClient):  # type: ignore[misc,unused-ignore]
     ) -> PullMessagesResponse:
         """Wait for the next message: Flower would wait three seconds after each empty answer."""
         start = time.monotonic()
-        while not (response := super().PullMessages(request)).messages_list:
-            shortest, longest = _PAUSES
-            time.sleep(min(longest, max(shortest, _PAUSE * (time.monotonic() - start))))
-        return response
+        while True:
+            asked = time.monotonic()
+            response = super().PullMessages(request)
+            if response.messages_list:
+                return response
+            now = time.monotonic()
+            time.sleep(pause_after(now - start, now - asked))
 
     def _unary_unary(self, **call: Any) -> Any:
         try:

@@ -1,10 +1,14 @@
 """Training at a client, on as many examples as it contributes."""
 
+from collections.abc import Callable, Sequence
 from math import prod
+from pathlib import Path
 
 import numpy as np
+import torch
 
-from fedaccord.data.dataset import Dataset
+from fedaccord.data.dataset import Dataset, Inputs, Labels
+from fedaccord.data.inputs import checked, read_examples
 from fedaccord.data.partition import Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
@@ -58,8 +62,11 @@ def local_steps(terms: Terms) -> GradientStep | LocalEpochs:
     return GradientStep(training.rate)
 
 
-def empty_model(terms: Terms) -> Model:
-    """The terms' model for someone without data, like the server."""
+def empty_model(terms: Terms, places: Sequence[Path] = ()) -> Model:
+    """The terms' model for someone without data, like the server.
+
+    The code of a task of one's own is looked for in `places`, then on the Python path.
+    """
     training = terms.training
     if prod(training.shape) * training.classes > _LARGEST_LAYER:
         raise InvalidInput(
@@ -68,4 +75,29 @@ def empty_model(terms: Terms) -> Model:
         )
     inputs, labels = np.zeros((1, *training.shape), np.float32), np.zeros(1, np.int64)
     nothing = Dataset(terms.name, inputs, labels, inputs, labels, training.classes)
-    return Model(find_task(training.task), nothing)
+    return Model(find_task(training.task, training.code, places), nothing)
+
+
+def score(
+    model: Model, parameters: Arrays, inputs: Inputs, labels: Labels
+) -> tuple[float, float] | None:
+    """Loss and accuracy of these parameters; None if there is no example to measure with."""
+    if len(labels) == 0:
+        return None
+    given = {name: torch.from_numpy(array) for name, array in parameters.items()}
+    return model.evaluate(given, inputs, labels)
+
+
+def evaluation(
+    path: Path, terms: Terms, places: Sequence[Path] = ()
+) -> Callable[[Arrays], tuple[float, float] | None]:
+    """Gives the loss and the accuracy of a model on the examples in a file."""
+    inputs, labels = checked(*read_examples(path))
+    shape, training = tuple(inputs.shape[1:]), terms.training
+    if shape != training.shape:
+        wrong = f"its examples have the shape {shape}, the terms {training.shape}"
+        raise InvalidInput(wrong, str(path))
+    if labels.dtype.kind == "U" or labels.max() >= training.classes:
+        raise InvalidInput(f"its labels must be from 0 to {training.classes - 1}", str(path))
+    model = empty_model(terms, places)
+    return lambda parameters: score(model, parameters, inputs, labels)

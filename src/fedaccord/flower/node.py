@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("fedaccord")
 _QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 """A member's node calls nobody but its server."""
+_SAID_BY_US = ("Connection attempt failed", "FAB verification failed", "Cannot get processing")
 _PAUSE = 10.0
 """Seconds before the node starts again after an error of Flower's."""
 
@@ -42,10 +43,17 @@ def run_node(client_file: Path) -> None:
             "server is missing: the address HOST:PORT of the server", str(client_file)
         )
     pin = Pin(client_file)
-    key = _node_key(folder / file.node_key)
-    for name, value in _QUIET.items():
+    key = load_node_key(folder / file.node_key)
+    for name, value in _QUIET.items():  # before Flower is imported
         os.environ.setdefault(name, value)
     from fedaccord.flower.fleet import Fleet, tls_context
+
+    if not logging.root.handlers:
+        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    flower = logging.getLogger("flwr")
+    flower.setLevel(logging.WARNING)
+    flower.addFilter(_not_said_by_us)
 
     context = tls_context(file, folder)
     with TemporaryDirectory(prefix="fedaccord-node-") as home:
@@ -53,7 +61,12 @@ def run_node(client_file: Path) -> None:
         _serve(file.server, pin, key, Fleet(pin, context), Path(home))
 
 
-def _node_key(path: Path) -> "ec.EllipticCurvePrivateKey":
+def _not_said_by_us(record: logging.LogRecord) -> bool:
+    """Leave out what Flower says at each attempt to reach the server, and of a refused app."""
+    return not str(record.msg).startswith(_SAID_BY_US)
+
+
+def load_node_key(path: Path) -> "ec.EllipticCurvePrivateKey":
     """The key with which the node logs in."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -83,6 +96,7 @@ def _serve(
     # the one place where Flower takes no argument
     fleet_http_connection.FleetHttpClient = fleet  # type: ignore[attr-defined,assignment,unused-ignore]
     process = AppProcess(home)
+    LOG.info("this node connects to %s, and starts only the app %s", address, pin.signed())
     try:
         while True:
             start_client_internal(

@@ -93,7 +93,7 @@ class NodeMemory(InMemoryNodeState):  # type: ignore[misc,unused-ignore]
         ids = dict.fromkeys(part.object_id for part in iterate_object_tree(tree))
         contents = [self.object_store.get(one) or b"" for one in ids]
         parts = [given.SerializeToString(), message_id.encode("ascii"), *contents]
-        self._keep(run_id, run.series_id, self._process.answer(run_id, parts))
+        self._keep(run_id, run.series_id, self._process.answer(f"{run_id}, {run.fab_hash}", parts))
         return None
 
     def _keep(self, run_id: int, series_id: int, reply: list[bytes]) -> None:

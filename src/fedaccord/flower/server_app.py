@@ -5,14 +5,18 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Literal, get_args
 
 from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 
 from fedaccord.checks import normalised
-from fedaccord.errors import FedaccordError
-from fedaccord.flower.exchange import exchange, room_for
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.flower.events import LEVELS, Event, LogFormat, Say
+from fedaccord.flower.exchange import Found, exchange, room_for
+from fedaccord.flower.narration import Evaluate, Narrator
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.access import server_place
 from fedaccord.ledger.store import open_ledger
@@ -50,8 +54,8 @@ _PAUSE = 1.0
 def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None) -> ServerApp:
     """The app for terms in a file; `start` creates the first model, by default the task's own.
 
-    The run configuration says in which file the ledger is, unless the environment does, and which
-    slot is the last.
+    The run configuration says in which file the ledger is, unless the environment does, which
+    slot is the last, how the lines of the log look, and where test examples are, if there are any.
     """
     app = ServerApp()
     LOG.addFilter(_without_traceback)
@@ -62,7 +66,8 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
         key = None if terms.keys is None else _signing_key(context)
         with open_ledger(server_place(str(context.run_config["ledger"]))) as ledger:
             coordinator = Coordinator(terms, ledger, (start or first_model)(terms), key)
-            run_slots(grid, coordinator, int(context.run_config["last-slot"]), _log)
+            narrator = Narrator(coordinator, _say(context), _evaluation(context, terms))
+            run_slots(grid, coordinator, int(context.run_config["last-slot"]), narrator=narrator)
 
     return app
 
@@ -73,14 +78,45 @@ def _signing_key(context: Context) -> Key:
     return load_key(Path(os.environ.get(KEY_VARIABLE) or str(configured)))
 
 
+def _say(context: Context) -> Say:
+    """Writes events to the stream of `flwr run`, in words or as JSON."""
+    chosen = str(context.run_config.get("log-format", "text"))
+    if chosen not in get_args(LogFormat):
+        raise InvalidInput(f"log-format: must be text or json, got {chosen!r}")
+
+    def say(event: Event) -> None:
+        LOG.log(LEVELS[event.level], "%s", event.as_json if chosen == "json" else event.in_words)
+
+    return say
+
+
+def _evaluation(context: Context, terms: Terms) -> Evaluate | None:
+    """Scores a model on the server's own test examples, if the configuration names a file."""
+    if not (path := str(context.run_config.get("test-data", ""))):
+        return None
+    from fedaccord.flower.local import evaluation
+
+    return evaluation(Path(path), terms)
+
+
 def run_slots(
-    grid: Grid, coordinator: Coordinator, last_slot: int, watch: Watcher | None = None
+    grid: Grid,
+    coordinator: Coordinator,
+    last_slot: int,
+    watch: Watcher | None = None,
+    *,
+    narrator: Narrator | None = None,
 ) -> None:
-    """Put questions and take replies until `last_slot` is settled; a slot under way is finished."""
+    """Put questions and take replies until `last_slot` is settled; a slot under way is finished.
+
+    The narrator says what happens.
+    """
     terms = coordinator.state.rules
-    if terms.reports == "ratio":
+    directory = Directory(grid, terms, narrator)
+    if narrator is not None:
+        narrator.begin(last_slot)
+    elif terms.reports == "ratio":
         LOG.warning("%s", CAN_BE_GAMED)
-    directory = Directory(grid, terms)
     directory.wait()
     waiting = directory.refresh()
     while (ask := coordinator.next_ask(last_slot)) is not None:
@@ -88,13 +124,15 @@ def run_slots(
         if ask.stage == "report":
             waiting = directory.refresh()
         seconds = terms.training_seconds if ask.stage == "train" else terms.answer_seconds
-        coordinator.take(ask, [*waiting, *put(grid, directory.nodes, ask, seconds)])
+        found: Found = {}
+        with narrator.asking(ask, directory, seconds, found) if narrator else nullcontext():
+            replies = put(grid, directory.nodes, ask, seconds, found)
+        coordinator.take(ask, [*waiting, *replies])
         waiting = []
-        if proposed is not None:
-            outcome = "accepted" if coordinator.state.accepted else "not accepted"
-            LOG.info("the proposal to %s was %s", proposed.proposal.in_words, outcome)
-        elif watch is not None:
+        if proposed is None and watch is not None:
             watch(coordinator.state, coordinator.model)
+    if narrator is not None:
+        narrator.end()
 
 
 def first_model(terms: Terms) -> Arrays:
@@ -113,40 +151,49 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     return True
 
 
-def _log(state: State, _: Arrays) -> None:
-    slot = state.current
-    if slot.told:
-        out = f"; suspended in it: {', '.join(state.out)}" if state.out else ""
-        how = "settled, without a new model as nobody trained" if slot.empty else "settled"
-        LOG.info("slot %d is %s; the next is %s%s", slot.number, how, state.phase, out)
-
-
 # --- Nodes and their replies ---------------------------------------------------------------
 
 
 class Directory:
     """Which node is which client. Flower's node ids are random, so each is asked for its name."""
 
-    def __init__(self, grid: Grid, terms: Terms) -> None:
-        """No node is known yet."""
+    def __init__(self, grid: Grid, terms: Terms, narrator: Narrator | None = None) -> None:
+        """No node is known yet; the narrator says for whom it waits."""
         self.grid = grid
         self.terms = terms
+        self._narrator = narrator
         self._said: dict[int, str] = {}
         """What each node says its name is."""
         self.nodes: dict[int, str] = {}
         """Who each node is."""
+        self.registered: set[str] = set()
+        """The clients for which nodes are registered that are connected."""
 
     def wait(self) -> None:
         """Wait until there are as many nodes as clients, or until it takes too long."""
         end = time.monotonic() + self.terms.answer_seconds
-        while len(list(self.grid.get_node_ids())) < len(self.terms.clients):
-            if time.monotonic() >= end:
-                return
-            time.sleep(_PAUSE)
+        with self._waiting("connect", self._unconnected):
+            while len(list(self.grid.get_node_ids())) < len(self.terms.clients):
+                if time.monotonic() >= end:
+                    return
+                time.sleep(_PAUSE)
+
+    def _unconnected(self) -> list[str]:
+        """The clients for which no connected node is registered."""
+        there = {normalised(info.name) for info in self.grid.get_nodes()}
+        return [name for name in self.terms.clients if name not in there]
+
+    def _waiting(
+        self, stage: Literal["connect", "name"], missing: Callable[[], list[str]]
+    ) -> AbstractContextManager[None]:
+        return (
+            nullcontext() if self._narrator is None else self._narrator.connecting(stage, missing)
+        )
 
     def refresh(self) -> list[Reply]:
         """Ask new nodes who they are, and return what is wrong with any node."""
         there = {info.node_id: normalised(info.name) for info in self.grid.get_nodes()}
+        self.registered = {name for name in there.values() if name}
         self._said = {node: name for node, name in self._said.items() if node in there}
         self._ask([node for node in there if node not in self._said])
         # a node with another client's key does not count: it could lock the right one out
@@ -161,7 +208,8 @@ class Directory:
 
     def _ask(self, nodes: list[int]) -> None:
         messages = {node: Message(pack({}), node, "query.name") for node in sorted(nodes)}
-        replies = exchange(self.grid, messages, self.terms.answer_seconds, room_for(None))
+        with self._waiting("name", lambda: sorted(self.registered - set(self._said.values()))):
+            replies = exchange(self.grid, messages, self.terms.answer_seconds, room_for(None))
         for node, reply in replies.items():
             try:
                 if isinstance(reply, Unreadable):
@@ -182,8 +230,17 @@ class Directory:
         return None
 
 
-def put(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[Reply]:
-    """Put a question to every client that has a node, and wait for the replies."""
+def put(
+    grid: Grid,
+    nodes: Mapping[int, str],
+    ask: Ask,
+    seconds: float,
+    found: Found | None = None,
+) -> list[Reply]:
+    """Put a question to every client that has a node, and wait for the replies.
+
+    `found` is filled as they arrive.
+    """
     arrays = pack_arrays(ask.parameters)
     messages = {
         node: Message(
@@ -196,7 +253,7 @@ def put(grid: Grid, nodes: Mapping[int, str], ask: Ask, seconds: float) -> list[
         if name in ask.contents
     }
     wanted = ask.parameters if ask.stage == "train" else None
-    replies = exchange(grid, messages, seconds, room_for(wanted))
+    replies = exchange(grid, messages, seconds, room_for(wanted), found)
     most = len(wanted or {})
     return [_reply(node, nodes[node], replies[node], most) for node in sorted(replies)]
 

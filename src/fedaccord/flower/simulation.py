@@ -42,16 +42,11 @@ from fedaccord.agreement.solve import solve_agreement
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
-from fedaccord.flower.app_directory import (
-    Slips,
-    privates_of,
-    shared_law,
-    shared_terms,
-)
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.grids import InProcessGrid, closed_cluster
 from fedaccord.flower.local import LocalTraining
 from fedaccord.flower.server_app import run_slots
+from fedaccord.flower.shared_terms import Slips, privates_of, shared_law, shared_terms
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium

@@ -4,6 +4,8 @@ An offer that was computed from reports comes with the equilibrium, which the ro
 follows from the terms, or from a clock, is held by suspension, which needs no equilibrium.
 """
 
+from typing import NamedTuple
+
 from fedaccord.agreement.own_row import OwnRow, own_row
 from fedaccord.protocol import notes
 from fedaccord.protocol.clock import kept_steps
@@ -12,6 +14,8 @@ from fedaccord.protocol.offers import costs_no_more
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms
 
+NOT_BY_TERMS = "it does not follow from the terms"
+_BREAKING_PAYS = "with this client's numbers it would pay to break it"
 _RULES = ("agreement", "rounds", "punishment", "punishment_slots", "tolerance")
 
 
@@ -22,16 +26,29 @@ def follows_terms(private: Private, terms: Terms, offer: Offered) -> bool:
     return offer.contribution <= min(private.samples, offer.total)
 
 
-def accepts_offer(private: Private, terms: Terms, offer: AskedOffer, alone: float) -> bool:
+class Judgement(NamedTuple):
+    """Whether a client accepts an offer, and why: for its own log, the server learns the first."""
+
+    accepts: bool
+    reason: str | None = None
+    """Why it does not accept."""
+    row: OwnRow | None = None
+    """Its own row of the certificate."""
+
+
+def judge_offer(private: Private, terms: Terms, offer: AskedOffer, alone: float) -> Judgement:
     """Whether to accept what was computed from reports; `alone` is its part of the equilibrium."""
     row = _row(private, terms, offer, alone, offer.equilibrium_total)
-    worse = not costs_no_more(row.cost_agreement, row.cost_equilibrium)
-    return row.keeps and not (terms.nobody_worse and worse)
+    if not row.keeps:
+        return Judgement(False, _BREAKING_PAYS, row)
+    if terms.nobody_worse and not costs_no_more(row.cost_agreement, row.cost_equilibrium):
+        return Judgement(False, "it costs more than the equilibrium", row)
+    return Judgement(True, None, row)
 
 
-def accepts_posted(
+def judge_posted(
     private: Private, terms: Terms, offer: AskedPosted, last: notes.Stay | None
-) -> bool:
+) -> Judgement:
     """Whether to accept what follows from the terms, or from its last answer to a clock.
 
     A wish to train on more than its amount breaks nothing. After a serial clock a slip gains
@@ -42,10 +59,12 @@ def accepts_posted(
         kept = kept_steps(last, stays=last.stays, terms=terms) if last else range(0)
         amounts = [terms.amount_at(private.name, step) for step in kept]
     if offer.contribution not in amounts or offer.total > most:
-        return False
+        return Judgement(False, NOT_BY_TERMS)
     row = _row(private, terms, offer, offer.contribution, offer.total)
     better = costs_no_more(row.cost_agreement, row.cost_punished)
-    return row.keeps or (better and (row.gives_more or terms.agreement == "serial clock"))
+    if row.keeps or (better and (row.gives_more or terms.agreement == "serial clock")):
+        return Judgement(True, None, row)
+    return Judgement(False, _BREAKING_PAYS if better else "being suspended costs less", row)
 
 
 def _row(

@@ -39,6 +39,9 @@ from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over_end
 from fedaccord.signing.keys import Key
 
+Heard = Callable[[Sequence[facts.TypedFact]], None]
+"""Told what was written to the ledger."""
+
 
 class Coordinator:
     """Runs slots, question by question."""
@@ -57,6 +60,7 @@ class Coordinator:
         """
         self.ledger = ledger
         self._key = key
+        self._heard: Heard = lambda _: None
         stored = ledger.checkpoints()
         self.state = self._read(stored)
         if self.state.model is not None:
@@ -68,6 +72,10 @@ class Coordinator:
         self._check_key(terms or self.state.rules)
         if terms is not None:
             self._agree_on(terms)
+
+    def listen(self, heard: Heard) -> None:
+        """Call `heard` with the facts of every write from now on, when they are written."""
+        self._heard = heard
 
     def _check_key(self, terms: Terms) -> None:
         """Refuse to sign with another key than everybody expects."""
@@ -301,6 +309,7 @@ class Coordinator:
             draw_slot(self.state, settled.head)
         if model is not None:
             self.model = model
+        self._heard(written)
 
     def _seal(self) -> Callable[[Head], Fact] | None:
         """Signs the ledger up to an entry, if the server signs."""

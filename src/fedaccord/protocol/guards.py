@@ -13,7 +13,7 @@ move it.) With fewer than two others there is nobody to compare with, and no bou
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, isfinite
+from math import inf, isfinite
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,7 +35,7 @@ from fedaccord.protocol.messages import (
 from fedaccord.protocol.parameters import Arrays, average, digest, distance, unlike
 from fedaccord.protocol.reasons import Reason
 from fedaccord.protocol.receiving import ReplyRefused, read_signed
-from fedaccord.protocol.terms import SAME_EQUILIBRIUM, Terms, TrainingTerms
+from fedaccord.protocol.terms import SAME_EQUILIBRIUM, Terms
 
 PROBLEMS = {
     "refusal": Reason.REFUSES,
@@ -280,7 +280,7 @@ def largest_norms(terms: Terms, lengths: Mapping[str, Length]) -> dict[str, floa
     if terms.update_bound != "robust":
         return dict.fromkeys(lengths, terms.update_bound)
     norms = np.array([length.norm for length in lengths.values()], float)
-    steps = np.array([_steps(terms.training, one.samples) for one in lengths.values()], float)
+    steps = terms.training.steps([length.samples for length in lengths.values()])
     with np.errstate(over="ignore"):  # beyond what a number can hold there is no bound
         largest = FACTOR * _usual(norms, steps)
     return dict(zip(lengths, np.where(largest > 0, largest, inf).tolist(), strict=True))
@@ -307,13 +307,6 @@ def _medians_of_others(values: FloatArray) -> FloatArray:
     ordered = values[order]
     found: FloatArray = np.where(middle < place, ordered[middle], ordered[middle + 1])
     return found
-
-
-def _steps(training: TrainingTerms, samples: int) -> int:
-    """How many local steps a client takes in a round on this many samples."""
-    if training.local == "gradient step":
-        return 1
-    return max(1, ceil(samples / training.batch) * training.epochs)
 
 
 @dataclass(frozen=True)

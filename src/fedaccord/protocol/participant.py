@@ -6,7 +6,13 @@ from typing import Any, Protocol
 from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol import notes
-from fedaccord.protocol.acceptance import accepts_offer, accepts_posted, follows_terms
+from fedaccord.protocol.acceptance import (
+    NOT_BY_TERMS,
+    Judgement,
+    follows_terms,
+    judge_offer,
+    judge_posted,
+)
 from fedaccord.protocol.clock import check_step, goes_on, steps_of
 from fedaccord.protocol.envelopes import Place, read_question
 from fedaccord.protocol.limits import MOST
@@ -101,6 +107,8 @@ class Participant:
         self._train = train
         self._look = look
         self._audited = audited
+        self.judgement: Judgement | None = None
+        """Of the latest offer that it was asked about, and had not answered before."""
         signer = _signer(private.name, terms, key)
         self._statements = signer and OwnStatements(private.name, signer, self._notes)
 
@@ -259,19 +267,20 @@ class Participant:
         known = self._notes.recall(notes.Answer, place.slot, place.turn)
         if known is not None:
             return part(OfferAnswer, known)
-        answer = OfferAnswer(accepts=self._accepts(place, offer))
+        self.judgement = self._judge(place, offer)
+        answer = OfferAnswer(accepts=self.judgement.accepts)
         self._notes.write(notes.Answer(**self._at(place), **dict(answer)))
         return answer
 
-    def _accepts(self, place: Place, offer: AskedOffer | AskedPosted) -> bool:
+    def _judge(self, place: Place, offer: AskedOffer | AskedPosted) -> Judgement:
         """Whether it is as the terms say, and worth accepting with the private numbers."""
         private, terms = self.private, self.terms
         if not follows_terms(private, terms, offer):
-            return False
+            return Judgement(False, NOT_BY_TERMS)
         if isinstance(offer, AskedPosted):
             last = self._notes.latest(notes.Stay, place.slot)
-            return accepts_posted(private, terms, offer, last)
-        return accepts_offer(private, terms, offer, self._alone(place, offer))
+            return judge_posted(private, terms, offer, last)
+        return judge_offer(private, terms, offer, self._alone(place, offer))
 
     def _update(
         self, place: Place, asked: AskedTraining | AskedEquilibrium, parameters: Arrays | None

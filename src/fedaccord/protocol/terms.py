@@ -11,7 +11,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PositiveInt,
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
@@ -36,6 +35,7 @@ from fedaccord.protocol.law import LawTerms
 from fedaccord.protocol.limits import MOST, MOST_CLIENTS, MOST_STEPS, Count
 from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.protocol.posted import PublicNumbers, who_would_slip
+from fedaccord.protocol.training_terms import TrainingTerms
 from fedaccord.signing.canonical import canonical
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -77,22 +77,6 @@ agreement may convert either client first."""
 
 
 # --- The terms -----------------------------------------------------------------------------
-
-
-class TrainingTerms(BaseModel):
-    """What is trained, and how."""
-
-    model_config = _STRICT
-    task: str = "softmax"
-    shape: tuple[PositiveInt, ...] = Field(min_length=1, strict=False)
-    """Of one example."""
-    classes: int = Field(ge=2, le=MOST)
-    local: Literal["gradient step", "epochs"] = "gradient step"
-    rate: float = Field(default=0.5, gt=0)
-    batch: Count = 64
-    """For epochs, as is the next."""
-    epochs: Count = 1
-    seed: int = Field(default=0, ge=0, lt=2**63)
 
 
 def _none_for_ever(value: Any) -> Any:
@@ -214,6 +198,10 @@ class Terms(BaseModel):
             raise _refused("keys.clients", "must have a key for each client, and for nobody else")
         if self.audits is not None and not self.audits.named <= set(self.clients):
             raise _refused("audits.probabilities", "names somebody who is not a client")
+        if self.audits is not None and self.training.scale != 1:
+            raise _refused(
+                "training.scale", "must be 1 with audits, which count records as samples"
+            )
         for field in ("model_keeps", "fees_saved"):
             if getattr(self, field) and self.punishment == "reversion":
                 raise _refused(field, "is for suspension, but the punishment is reversion")

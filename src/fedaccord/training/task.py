@@ -3,7 +3,8 @@
 Any `torch.nn.Module` without buffers will do: a model that also updates buffers while it trains
 (batch normalisation) has no weighted average that FedAvg could take. It trains in the precision of
 its own parameters, leaves those alone that need no gradient, and is evaluated in `eval` mode.
-Another package can add tasks of its own by the entry point `fedaccord.tasks`.
+A task of one's own is named `module:function` (`fedaccord.training.code`), or added by another
+package under a name, by the entry point `fedaccord.tasks`.
 
 >>> import torch
 >>> from fedaccord.data.dataset import load_dataset
@@ -18,9 +19,10 @@ True
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import torch
@@ -32,6 +34,7 @@ from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.numbers import FloatArray
 from fedaccord.plugins import find, names_in
+from fedaccord.training.code import check_code, read_code, run_code
 from fedaccord.training.threads import one_thread
 
 Parameters: TypeAlias = dict[str, Tensor]
@@ -53,6 +56,8 @@ class Task:
     name: str
     build: Callable[[Dataset], nn.Module]
     loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+    code: str | None = None
+    """The digest of its code (`fedaccord.training.code`), if it was found by `module:function`."""
 
 
 class Model:
@@ -80,7 +85,20 @@ class Model:
         """A module whose parameters depend on the seed alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return self.task.build(self.dataset)
+            try:
+                module = self.task.build(self.dataset)
+            except FedaccordError:
+                raise
+            except Exception as error:
+                raise FedaccordError(
+                    f"task {self.task.name}: its model cannot be built for {self.dataset.name} "
+                    f"({type(error).__name__}: {error})"
+                ) from error
+        if not isinstance(module, nn.Module):
+            raise InvalidInput(
+                f"task {self.task.name}: must build a torch.nn.Module, got {type(module).__name__}"
+            )
+        return module
 
     def _draws(self) -> bool:
         """Put some examples through the module: has the state of PyTorch's rng changed?"""
@@ -201,8 +219,16 @@ TASKS = {
 }
 
 
-def find_task(name: str) -> Task:
-    """A task by name: a built-in one, or one that another package adds (`fedaccord.plugins`)."""
+def find_task(name: str, code: str | None = None, places: Sequence[Path] = ()) -> Task:
+    """A task by name: a built-in one, one that another package adds, or one's own.
+
+    One's own is `module:function`, where the function takes a dataset and returns a module, or
+    `module:name` of a `Task`, which may have a loss of its own. It is looked for in `places`, then
+    on the Python path; `model.py:build` names a file. With the digest of its `code` it is run only
+    if it has that digest.
+    """
+    if ":" in name:
+        return _own_task(name, code, places)
     found = find("tasks", name, TASKS)
     if found is None:
         known = names_in("tasks", TASKS)
@@ -212,3 +238,16 @@ def find_task(name: str) -> Task:
             f"{name}: the entry point must be a fedaccord.training.Task, got {type(found).__name__}"
         )
     return replace(found, name=name)  # terms and checkpoints find it again by this name
+
+
+def _own_task(name: str, digest: str | None, places: Sequence[Path]) -> Task:
+    code = read_code(name, places) if digest is None else check_code(name, digest, places)
+    found = run_code(name, code)
+    if isinstance(found, Task):
+        return replace(found, name=name, code=code.digest)
+    if not callable(found):
+        raise InvalidInput(
+            f"{name}: must be a function of a dataset, or a fedaccord.training.Task, "
+            f"got {type(found).__name__}"
+        )
+    return Task(name, found, code=code.digest)

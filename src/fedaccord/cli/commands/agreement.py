@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedaccord.checks import escaped
 from fedaccord.cli.agreement_terms import (
     RuleOptions,
     refuse_rules,
@@ -14,7 +15,7 @@ from fedaccord.cli.agreement_terms import (
     terms_in,
     with_keys,
 )
-from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.cli.console import json_for_people, working
 from fedaccord.cli.options import (
     FileArgument,
     FormatOption,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.checks import check_installed, normalised
+from fedaccord.checks import check_installed, escaped, normalised
 from fedaccord.cli.audit_files import (
     audits_of,
     content_of,
@@ -19,7 +19,7 @@ from fedaccord.cli.audit_files import (
     signed_verdict,
     write_verdict,
 )
-from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.cli.console import json_for_people, working
 from fedaccord.cli.options import FormatOption
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.cli.server_keys import KeyOption, server_key

@@ -1,7 +1,8 @@
-"""`fedaccord flower`: write a Flower app for a consortium, and its keys."""
+"""`fedaccord flower`: write the server's directory for a consortium on Flower, and rehearse it."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,15 +12,8 @@ from fedaccord.cli.options import (
     WithinOption,
     from_one,
     margin_or_usual,
-    read_shape,
     with_option_groups,
-    with_ranges_within,
 )
-
-if TYPE_CHECKING:
-    from fedaccord.agreement.punishment import Punishment
-    from fedaccord.errors import Problem
-    from fedaccord.game.consortium import Consortium
 
 flower = typer.Typer(
     help="Run the slots across machines, on Flower.",
@@ -32,9 +26,59 @@ flower = typer.Typer(
 @flower.command()
 @with_option_groups
 def new(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
-    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    directory: Annotated[Path, typer.Argument(metavar="APP", hidden=True)],
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
     *,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client", metavar="NAME", help="A member, instead of FILE. Repeat for each member."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the consortium is called, without FILE.")
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds", callback=from_one, help="Rounds in a slot, without FILE (default 50)."
+        ),
+    ] = None,
+    discount_factor: Annotated[
+        float | None,
+        typer.Option(
+            "--discount-factor",
+            help="Of members that do not tell their own, without FILE (default 0.9).",
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            help="A name or address at which members reach the server; the first is in the "
+            "invitation. Repeatable. Default: localhost, for this machine only.",
+        ),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port",
+            min=1,
+            max=65_535,
+            show_default=False,
+            help="At which members reach it (default 8443).",
+        ),
+    ] = 8443,
+    superlink_port: Annotated[
+        int,
+        typer.Option(
+            "--superlink-port",
+            min=1,
+            max=65_535,
+            show_default=False,
+            help="At which Flower listens, on this machine only (default 8000).",
+        ),
+    ] = 8000,
     reports: Annotated[
         Literal["ratio", "none"] | None,
         typer.Option(
@@ -140,80 +184,76 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Write a Flower app for the consortium of FILE into the new directory DIR.
+    """Write the server's directory APP for a consortium on Flower.
 
-    Unless the options say otherwise, whoever slips is suspended for one slot.
-    Each client's private numbers go into a file of its own, which is not part of the app. README.md
-    in DIR lists the five commands that come next.
+    Names are enough: --client for each member. FILE is a consortium file or a file of terms; of a
+    consortium file the names and what all members share go into APP. Nobody's private numbers and
+    keys do: each member keeps its own (`fedaccord member new`). README.md in APP says what comes
+    next. Unless the options say otherwise, whoever slips is suspended for one slot.
     """
     from fedaccord.checks import check_installed
 
     check_installed("a Flower app", "torch", "sqlalchemy", "alembic", "flwr")
-    from fedaccord.data.dataset import load_dataset
-    from fedaccord.errors import InvalidInput
-    from fedaccord.files.consortium import load_consortium
-    from fedaccord.flower.app_directory import privates_of, shared_terms, write_app
-    from fedaccord.flower.local import empty_model, local_steps
-    from fedaccord.protocol.terms import read_terms, rules_of
-
-    consortium = with_ranges_within(load_consortium(file), within or [])
-    data = load_dataset(dataset) if dataset is not None else None
-    if data is not None and (shape or classes):
-        raise InvalidInput(
-            "--shape and --classes: cannot be combined with --dataset, which determines them"
-        )
-    if data is None and not (shape and classes):
-        raise InvalidInput(
-            "the shape of an example is missing: use --shape and --classes, or --dataset"
-        )
-    training = {
-        "task": task,
-        "shape": list(data.shape) if data else read_shape(shape or ""),
-        "classes": data.classes if data else classes,
-        "rate": rate,
-        "local": "epochs" if batch else "gradient step",
-    } | ({"batch": batch} if batch else {})
-    rules: dict[str, Any] = {
-        "nobody_worse": nobody_worse,
-        "margin": margin_or_usual(margin, file),
-        "tolerance": tolerance,
-        "quorum": quorum or 0,
-        "on_refusal": on_refusal,
-    } | rules_of(punishment.chosen(file))
-    if objective is not None:
-        rules["objective"] = objective.replace("-", " ")
-    if clock_steps is not None:
-        rules["clock_steps"] = clock_steps
-    unreported = agreement not in ("individual", "uniform")
-    if (reports or ("none" if unreported else "ratio")) == "none":
-        rules |= _without_reports(consortium, agreement, rules, punishment.chosen(file), file)
-    elif within:
-        raise InvalidInput("--within: needs --reports none, since reported numbers are exact")
-    elif unreported:
-        raise InvalidInput(f"--agreement {agreement}: takes no reports, so use --reports none")
-    else:
-        rules["agreement"] = agreement
-    try:
-        terms = read_terms(shared_terms(consortium) | rules | {"training": training}, str(file))
-    except InvalidInput as error:
-        places = [*rules, *(f"training.{field}" for field in training)]
-        raise InvalidInput([_blame(problem, places, file) for problem in error.problems]) from None
-    empty_model(terms)  # does the task fit the examples?
-    local_steps(terms)  # and can it be trained so?
-    write_app(directory, terms, privates_of(consortium), data)
-    typer.echo(
-        f"Wrote {directory}: an app for {consortium.size} clients. "
-        f"Continue with the five commands in {directory / 'README.md'}."
+    from fedaccord.cli.app_terms import (
+        agreed,
+        described,
+        terms_for_app,
+        terms_in,
+        training_terms,
     )
+    from fedaccord.data.dataset import load_dataset
+    from fedaccord.deployment.app_directory import write_app
+    from fedaccord.protocol.terms import rules_of
+
+    terms = terms_in(file)
+    if terms is None:
+        known = described(
+            file,
+            client or [],
+            within or [],
+            name=name,
+            rounds=rounds,
+            discount_factor=discount_factor,
+        )
+        data = load_dataset(dataset) if dataset is not None else None
+        training = training_terms(data, shape, classes, task=task, rate=rate, batch=batch)
+        after_slip = punishment.chosen(directory)
+        rules: dict[str, Any] = {
+            "nobody_worse": nobody_worse,
+            "margin": margin_or_usual(margin, directory),
+            "tolerance": tolerance,
+            "quorum": quorum or 0,
+            "on_refusal": on_refusal,
+        } | rules_of(after_slip)
+        if objective is not None:
+            rules["objective"] = objective.replace("-", " ")
+        if clock_steps is not None:
+            rules["clock_steps"] = clock_steps
+        rules |= agreed(known, agreement, reports, after_slip, rules)
+        terms = terms_for_app(known, rules, training)
+    reached = host or ["localhost"]
+    _refusing_hosts(
+        lambda: write_app(directory, terms, reached, port=port, superlink=superlink_port)
+    )
+    typer.echo(
+        f"Wrote {directory}, the server's directory for {len(terms.clients)} members. "
+        f"Send {directory / 'invitation.toml'} to each of them; {directory / 'README.md'} says "
+        "what comes next."
+    )
+    if not host:
+        typer.echo(
+            "Members on other machines cannot reach it at localhost: name the server with --host.",
+            err=True,
+        )
 
 
 @flower.command()
 def keys(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
+    directory: Annotated[Path, typer.Argument(metavar="APP", hidden=True)],
     host: Annotated[
         list[str] | None,
         typer.Option(
-            "--host", help="A name or address at which clients reach the server. Repeatable."
+            "--host", help="A name or address at which members reach the server. Repeatable."
         ),
     ] = None,
     days: Annotated[
@@ -226,84 +266,30 @@ def keys(
         ),
     ] = 365,
 ) -> None:
-    """Create the TLS certificates and the node keys for the app in DIR.
+    """Renew the server's certificates in APP before they expire.
 
-    The server's files go into DIR/keys. Each client's directory gets a node key, and the
-    certificate that identifies the server. A client that already has a node key keeps it.
+    Members recognise the server by keys/ca.pem, which is new then: the command writes it into
+    APP/invitation.toml and APP/to-sign.toml, and each member signs the latter again.
     """
-    from fedaccord.errors import InvalidInput
-    from fedaccord.flower.keys import copy_certificate, make_certificates, make_node_key
+    from fedaccord.deployment.renewal import renew_certificates
 
-    if not (directory / "fedaccord_app" / "terms.toml").is_file():
-        raise InvalidInput(f"{directory}: is not a directory that `fedaccord flower new` wrote")
+    _refusing_hosts(lambda: renew_certificates(directory, host or [], days))
+    typer.echo(
+        f"Wrote certificates for {', '.join(host or [])} into {directory / 'keys'}. Restart the "
+        f"server, and send {directory / 'to-sign.toml'} to every member."
+    )
+
+
+def _refusing_hosts(write: Callable[[], None]) -> None:
+    """Run something that takes hosts and days, whose mistakes are those of the options."""
+    from fedaccord.errors import InvalidInput, Problem
+
     try:
-        make_certificates(directory / "keys", host or [], days)
+        write()
     except InvalidInput as error:
-        places = ["host", "days"]
-        raise InvalidInput([_blame(one, places, directory) for one in error.problems]) from None
-    authority = directory / "keys" / "ca.pem"
-    made = 0
-    for client in sorted(path.parent for path in directory.glob("clients/*/client.toml")):
-        copy_certificate(authority, client)
-        if not ((client / "node.key").exists() or (client / "node.pub").exists()):
-            make_node_key(client / "node.key")
-            made += 1
-    wrote = f"Wrote certificates for {', '.join(host or [])} into {directory / 'keys'}"
-    if made:
-        typer.echo(f"{wrote}, and a node key for each of {made} clients.")
-    else:
-        typer.echo(f"{wrote}. Every client needs the new {authority}.")
-
-
-@flower.command()
-def key(
-    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
-) -> None:
-    """Create a node key in FILE, at the client; only the public half has to leave it."""
-    from fedaccord.flower.keys import make_node_key
-
-    public = make_node_key(file)
-    typer.echo(f"Wrote {file}, which stays here, and {public}, which the server registers.")
-
-
-def _without_reports(
-    consortium: "Consortium",
-    agreement: str,
-    rules: dict[str, Any],
-    punishment: "Punishment",
-    file: Path,
-) -> dict[str, Any]:
-    """The rules by which nobody reports: what is posted, or what a clock needs."""
-    from fedaccord.agreement.punishment import Suspension
-    from fedaccord.errors import InvalidInput
-    from fedaccord.flower.public_terms import public_terms
-
-    if not isinstance(punishment, Suspension):
         raise InvalidInput(
-            "--reports none: needs --punishment suspension, since without reports nobody could "
-            "compute the equilibrium that reversion returns to"
-        )
-    kind: Any = agreement.replace("-", " ")
-    try:
-        return public_terms(
-            consortium,
-            kind,
-            punishment=punishment,
-            objective=rules.get("objective"),
-            margin=rules["margin"],
-        )
-    except InvalidInput as error:
-        if error.problems[0].field != "reports":
-            raise InvalidInput([one.inside(str(file)) for one in error.problems]) from None
-        how = "" if consortium.ranges is not None else " in the file, or with --within 30%"
-        raise InvalidInput(f"--reports none: {error.problems[0].message}{how}") from None
-
-
-def _blame(problem: "Problem", places: list[str], file: Path) -> "Problem":
-    """A problem with the terms, at the option that it comes from, or at the file."""
-    from fedaccord.errors import Problem
-
-    if problem.field not in places:
-        return problem.inside(str(file))
-    flag = problem.field.removeprefix("training.").replace("_", "-")
-    return Problem(problem.field, problem.message, f"--{flag}")
+            Problem(one.field, one.message, f"--{one.field}")
+            if one.field in ("host", "days")
+            else one
+            for one in error.problems
+        ) from None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.console import escaped, output
+from fedaccord.checks import escaped
+from fedaccord.cli.console import output
 from fedaccord.cli.dialogue import ask_all, reply_to
 from fedaccord.cli.options import FormatOption, flag_of, with_option_groups
 from fedaccord.cli.outputs import check_writable, to_json, write_file
@@ -91,14 +92,14 @@ def interview(
     otherwise the same file with everything else as it was. Without FILE nothing is written.
     """
     check_writable(file, inputs=[answers])
-    known = _shared_by(file) | _answers_in(answers)
+    known = _shared_by(file) | answers_in(answers)
     known |= options.given()
-    asks = answers is None and output_format == "text" and _lacks_answers(known)
-    result = _interview(ask_all(known) if asks else known, answers)
+    asks = answers is None and output_format == "text" and lacks_answers(known)
+    result = evaluated(ask_all(known) if asks else known, answers)
     if output_format == "json":
         typer.echo(to_json(result.to_dict(), 1))
     else:
-        _show(result)
+        show(result)
     text = None if file is None else result.written_into(file, ranges=ranges)
     if output_format == "text":
         _show_change(file, text, result.table(ranges=ranges))
@@ -123,7 +124,8 @@ def _shared_by(file: Path | None) -> dict[str, Any]:
     return {key: shared[key] for key in ("slot", "currency", "rounds") if key in shared}
 
 
-def _answers_in(path: Path | None) -> dict[str, Any]:
+def answers_in(path: Path | None) -> dict[str, Any]:
+    """The answers in a JSON file, by question."""
     if path is None:
         return {}
     from fedaccord.files.reading import load_json
@@ -137,7 +139,7 @@ def _answers_in(path: Path | None) -> dict[str, Any]:
     return found
 
 
-def _lacks_answers(given: dict[str, Any]) -> bool:
+def lacks_answers(given: dict[str, Any]) -> bool:
     """Whether an answer is missing; one that is wrong is reported first."""
     from fedaccord.interviews.answers import missing_in, wrong_in
 
@@ -146,7 +148,8 @@ def _lacks_answers(given: dict[str, Any]) -> bool:
     return any(missing_in(given))
 
 
-def _interview(given: dict[str, Any], path: Path | None) -> "Interview":
+def evaluated(given: dict[str, Any], path: Path | None) -> "Interview":
+    """The numbers that follow from answers, which may come from a file."""
     from fedaccord.interviews.interview import interview as evaluate
 
     try:
@@ -158,7 +161,7 @@ def _interview(given: dict[str, Any], path: Path | None) -> "Interview":
 # --- What people see -----------------------------------------------------------------------
 
 
-def _show(result: "Interview") -> None:
+def show(result: "Interview") -> None:
     """Every number with its range and steps, what was assumed, and what to look at again."""
     console, currency = output(), result.currency
     console.print(f"{escaped(result.name)}: in {currency}, for one slot ({escaped(result.slot)})\n")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.checks import check_installed, normalised
-from fedaccord.cli.console import escaped, json_for_people, working
+from fedaccord.checks import check_installed, escaped, normalised
+from fedaccord.cli.console import json_for_people, working
 from fedaccord.cli.ledger_results import (
     about,
     record_of,
@@ -65,11 +65,12 @@ def show(
     """Show the entries of a ledger.
 
     LEDGER is a file, or the URL of a PostgreSQL database; it may also be a client's copy.
+    Times are in UTC, by the writer's clock; the end of a round says how long it took.
     Characters that cannot be printed are escaped.
     """
     from collections import deque
 
-    from fedaccord.cli.ledger_tables import Widths, print_json, print_table
+    from fedaccord.cli.ledger_tables import Timed, Widths, print_json, print_table, timed
     from fedaccord.protocol.facts import KINDS
     from fedaccord.protocol.terms import CAN_BE_GAMED
 
@@ -77,11 +78,13 @@ def show(
         raise InvalidInput(f"--kind: must be one of {', '.join(KINDS)}, got {kind!r}")
     with _reading(place) as found:
 
-        def chosen() -> "Iterable[Entry]":
+        def chosen() -> Iterable[Timed]:
             wanted = (
-                entry
-                for entry in _about(client, found.entries())
-                if slot in (None, entry.slot) and kind in (None, entry.kind)
+                one
+                for one in timed(found.entries())
+                if (client is None or one.entry.client in (None, client))
+                and slot in (None, one.entry.slot)
+                and kind in (None, one.entry.kind)
             )
             return wanted if last is None else deque(wanted, maxlen=last)
 
@@ -90,9 +93,9 @@ def show(
             print_json(chosen())
             return
         room, count, reported = Widths(), 0, False
-        for count, entry in enumerate(chosen(), start=1):  # noqa: B007  it is used after the loop
-            room.make_room(entry)
-            reported = reported or _from_reports(entry)
+        for count, one in enumerate(chosen(), start=1):  # noqa: B007  it is used after the loop
+            room.make_room(one.entry)
+            reported = reported or _from_reports(one.entry)
         if count == 0:
             typer.echo("No entries.")
         else:

@@ -5,10 +5,9 @@ Each may write into its own directory only, and is started again when it fails.
 
 import re
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
-from string import Template
 
+from fedaccord.deployment.templates import filled
 from fedaccord.errors import InvalidInput
 
 _NO_DEVICES = "\nPrivateDevices=yes\n"
@@ -18,18 +17,6 @@ _LOOPBACK_ONLY = """
 IPAddressDeny=any
 IPAddressAllow=localhost
 """
-
-
-class _Text(Template):
-    """nginx and systemd have their own use for `$`."""
-
-    delimiter = "@"
-
-
-def filled(name: str, /, **words: str) -> str:
-    """A text of `app_files` with its words filled in."""
-    text = (resources.files("fedaccord.flower") / "app_files" / f"{name}.txt").read_text("utf-8")
-    return _Text(text).substitute(words)
 
 
 def server_units(

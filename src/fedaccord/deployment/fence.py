@@ -9,8 +9,8 @@ server's list. docs/how-to/fence-the-server.md says what that holds back, and wh
 import re
 from pathlib import Path
 
+from fedaccord.deployment.templates import filled
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.services import filled
 
 CALLS = (
     "activate-node",

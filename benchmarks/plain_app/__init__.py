@@ -1,0 +1,1 @@
+"""FedAvg on Flower alone, to compare with."""

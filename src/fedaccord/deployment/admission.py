@@ -1,0 +1,250 @@
+"""The coordinator's part of admitting members: their cards, the final terms, their signatures.
+
+The directory `members` has what each member sent. As soon as every client of the terms has a card,
+the keys go into the terms, and the file to sign is written.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fedaccord.atomic import WholeFile, write_together
+from fedaccord.deployment.app_directory import INVITATION, MEMBERS, TO_SIGN, app_terms
+from fedaccord.deployment.cards import (
+    Card,
+    TermsSignature,
+    load_sent,
+    load_signatures,
+    signatures_text,
+)
+from fedaccord.deployment.certificates import read_client_certificate
+from fedaccord.deployment.invitation import Invitation, load_invitation
+from fedaccord.deployment.new_directory import folder_names
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.flower.fab import app_digest
+from fedaccord.protocol.keys import Keys
+from fedaccord.protocol.terms import Terms, load_terms
+from fedaccord.protocol.terms_text import terms_text
+from fedaccord.signing.keys import load_key
+
+
+@dataclass(frozen=True)
+class Members:
+    """What the members have sent so far, by name, in the order of the terms."""
+
+    cards: dict[str, Card]
+    signatures: dict[str, TermsSignature]
+    missing: tuple[str, ...]
+    """Who has sent no card."""
+    unsigned: tuple[str, ...]
+    """Who has not signed the terms and the app as they are now."""
+
+
+def members_of(app: Path) -> Members:
+    """What is in the directory of an app; what is no longer about its terms counts for nothing."""
+    terms = load_app_terms(app)
+    cards: dict[str, Card] = {}
+    signatures: dict[str, TermsSignature] = {}
+    for name, place in _places(app, terms).items():
+        card, signature = _stored(place.card), _stored(place.signature)
+        if isinstance(card, Card):
+            cards[name] = card
+            if isinstance(signature, TermsSignature) and signature.is_by(card.signing_key):
+                signatures[name] = signature
+    current = {n: s for n, s in signatures.items() if s.terms == terms.digest}
+    if current:
+        digest = app_digest(app)
+        current = {n: s for n, s in current.items() if s.app == digest}
+    return Members(
+        cards,
+        current,
+        missing=tuple(name for name in terms.clients if name not in cards),
+        unsigned=tuple(name for name in terms.clients if name not in current),
+    )
+
+
+def admit(app: Path, sent: Iterable[Path], *, replaces: bool = False) -> Members:
+    """Take cards and signatures that members sent: all of them, or none if one is wrong.
+
+    A card with another signing key than before is taken only if it `replaces` the old one.
+    """
+    terms = load_app_terms(app)
+    places, before = _places(app, terms), members_of(app).cards
+    taken = [(path, load_sent(path)) for path in sent]
+    problems = [
+        f"{path}: {wrong}"
+        for path, one in taken
+        if (wrong := _wrong_in(one, terms, before, replaces=replaces)) is not None
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    cards = [one for _, one in taken if isinstance(one, Card)]
+    _store(
+        [
+            *((places[one.client].card, one.model_dump_json(indent=1)) for one in cards),
+            *((places[one.client].node, one.node_key + "\n") for one in cards),
+        ]
+    )
+    known = members_of(app)
+    if cards and not known.missing:
+        _complete(app, terms, known.cards)
+    signatures = [(path, one) for path, one in taken if isinstance(one, TermsSignature)]
+    _take_signatures(app, signatures)
+    return members_of(app)
+
+
+def load_app_terms(app: Path) -> Terms:
+    """The terms of an app."""
+    if not app_terms(app).is_file():
+        raise InvalidInput(f"{app}: is not a directory that `fedaccord flower new` wrote")
+    return load_terms(app_terms(app))
+
+
+def refresh_to_sign(app: Path) -> None:
+    """Write the file to sign again, for an app or terms that were changed by hand."""
+    terms = load_app_terms(app)
+    invitation = load_invitation(app / INVITATION)
+    server = replace_app(invitation, app_digest(app))
+    _store([(app / TO_SIGN, replace(server, terms=terms).text)])
+
+
+def replace_app(invitation: Invitation, digest: str) -> Invitation:
+    """The same for an app with this digest."""
+    return replace(invitation, server=invitation.server.model_copy(update={"app": digest}))
+
+
+SIGNATURES = "signatures.json"
+"""Everybody's signatures, which the coordinator passes on so that members see who signed."""
+
+
+@dataclass(frozen=True)
+class Signed:
+    """Who signed the terms that a member has, as far as it can see."""
+
+    own: TermsSignature | None
+    outdated: bool
+    """Whether it signed other terms before."""
+    others: frozenset[str]
+    """Who else signed the same terms and the same app."""
+
+
+def load_signed(member: Path, terms: Terms) -> Signed:
+    """The signatures in a member's directory that are on these terms."""
+    path = member / "signature.json"
+    own = load_sent(path) if path.is_file() else None
+    if not isinstance(own, TermsSignature) or own.terms != terms.digest or terms.keys is None:
+        return Signed(None, own is not None, frozenset())
+    if not own.is_by(terms.keys.clients.get(own.client, "")):
+        return Signed(None, True, frozenset())
+    given = load_signatures(member / SIGNATURES)
+    same = frozenset(
+        one.client
+        for one in given
+        if (one.terms, one.app) == (own.terms, own.app)
+        and one.client in terms.keys.clients
+        and one.is_by(terms.keys.clients[one.client])
+    )
+    return Signed(own, False, same - {own.client})
+
+
+# --- One member's files --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    card: Path
+    node: Path
+    signature: Path
+
+
+def _places(app: Path, terms: Terms) -> dict[str, _Place]:
+    folder = app / MEMBERS
+    return {
+        name: _Place(
+            folder / f"{plain}.json", folder / f"{plain}.pub", folder / f"{plain}.signature.json"
+        )
+        for name, plain in folder_names(terms.clients).items()
+    }
+
+
+def _stored(path: Path) -> Card | TermsSignature | None:
+    return load_sent(path) if path.is_file() else None
+
+
+def _wrong_in(
+    sent: Card | TermsSignature, terms: Terms, before: dict[str, Card], *, replaces: bool
+) -> str | None:
+    """Why something that was sent is not taken."""
+    if sent.consortium != terms.name:
+        return f"is for the consortium {sent.consortium!r}, not for {terms.name!r}"
+    if sent.client not in terms.clients:
+        return f"there is no client {sent.client!r} in the terms"
+    if isinstance(sent, TermsSignature):
+        return None
+    try:
+        read_client_certificate(sent.certificate.encode("ascii"))
+    except InvalidInput as error:
+        return f"its certificate {error.problems[0]}"
+    known = before.get(sent.client)
+    if known is not None and known.signing_key != sent.signing_key and not replaces:
+        return (
+            f"{sent.client} has another signing key already; if the new one is really its own, it "
+            "must be said to replace that"
+        )
+    others = {card.signing_key: name for name, card in before.items() if name != sent.client}
+    if (owner := others.get(sent.signing_key)) is not None:
+        return f"has the key of {owner}"
+    return None
+
+
+def _store(files: Sequence[tuple[Path, str]]) -> None:
+    try:
+        write_together([WholeFile(path, [text.encode()]) for path, text in files])
+    except OSError as error:
+        place = files[0][0].parent
+        raise FedaccordError(f"{place}: cannot be written: {error.strerror or error}") from None
+
+
+def _complete(app: Path, terms: Terms, cards: dict[str, Card]) -> None:
+    """Put everybody's keys into the terms, and write what nodes and the proxy need to know."""
+    server = load_key(app / "keys" / "signing.key").public
+    rotations = {} if terms.keys is None else terms.keys.rotations
+    clients = {name: cards[name].signing_key for name in terms.clients}
+    keys = Keys(server=server, clients=clients, rotations=rotations)
+    certificates = "".join(card.certificate for card in cards.values())
+    _store(
+        [
+            (app_terms(app), terms_text(terms.model_copy(update={"keys": keys}))),
+            (app / "keys" / "members.pem", certificates),
+        ]
+    )
+    refresh_to_sign(app)
+
+
+def _take_signatures(app: Path, sent: Sequence[tuple[Path, TermsSignature]]) -> None:
+    """Keep signatures that are on the terms and the app as they are now."""
+    if not sent:
+        return
+    terms, digest = load_app_terms(app), app_digest(app)
+    problems = [
+        f"{path}: {wrong}"
+        for path, one in sent
+        if (wrong := _wrong_signature(one, terms, digest)) is not None
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    places = _places(app, terms)
+    _store([(places[one.client].signature, one.model_dump_json(indent=1)) for _, one in sent])
+    _store([(app / SIGNATURES, signatures_text(members_of(app).signatures.values()))])
+
+
+def _wrong_signature(sent: TermsSignature, terms: Terms, app: str) -> str | None:
+    if terms.keys is None:
+        return "is a signature, but the terms have no keys before every member's card is here"
+    if not sent.is_by(terms.keys.clients[sent.client]):
+        return f"is not signed with the key of {sent.client}"
+    if sent.terms != terms.digest:
+        return f"{sent.client} signed other terms than those of {TO_SIGN}; send it that file"
+    if sent.app != app:
+        return f"{sent.client} signed another app than that of {TO_SIGN}; send it that file"
+    return None

@@ -1,0 +1,93 @@
+"""Processes that are started together and ended together, whatever happens in between."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+
+from fedaccord.deployment.server import end
+from fedaccord.errors import FedaccordError
+
+_PAUSE = 0.1
+_LINES = 5
+"""Of a log, in a message."""
+
+
+class Processes:
+    """A context: what was started in it is ended when it is left, the last one first."""
+
+    def __init__(self, logs: Path) -> None:
+        """Each process writes to a file of its own in `logs`."""
+        self.logs = logs
+        self._stack = ExitStack()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> "Processes":
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self._running.values():  # all at once, and then one after the other
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        self._stack.close()
+
+    def start(
+        self, name: str, words: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Start a program in a group of its own, so that Ctrl-C is for us and not for it."""
+        with self._log(name).open("wb") as log:
+            process = subprocess.Popen(
+                list(words),
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._stack.callback(end, process)
+        self._running[name] = process
+
+    def wait(self, name: str, ready: Callable[[], bool], seconds: float) -> None:
+        """Wait until a process is ready; an error says what it wrote if it ends, or takes long."""
+        end = time.monotonic() + seconds
+        while not ready():
+            self.check()
+            if time.monotonic() > end:
+                raise FedaccordError(
+                    f"{name} was not ready after {seconds:.0f} s{self._said(name)}"
+                )
+            time.sleep(_PAUSE)
+
+    def check(self) -> None:
+        """Refuse to go on if a process has ended."""
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                raise FedaccordError(f"{name} ended by itself{self._said(name)}")
+
+    def _log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def _said(self, name: str) -> str:
+        lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()[-_LINES:]
+        return ": " + " / ".join(lines) if lines else ""
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports of this machine that nobody listens at."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in found:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in found]

@@ -1,0 +1,200 @@
+"""The server's processes: Flower's SuperLink, and nginx before it. They end together.
+
+Members' nodes are registered as soon as the SuperLink answers, under their clients' names: a node
+is refused if it claims another name than the one its key is registered for.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from fedaccord.deployment.admission import load_app_terms, members_of
+from fedaccord.deployment.app_directory import MEMBERS
+from fedaccord.deployment.fence import nginx_words, superlink_words
+from fedaccord.deployment.invitation import host_of
+from fedaccord.deployment.new_directory import folder_names
+from fedaccord.errors import FedaccordError, InvalidInput
+
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
+}
+"""The server calls nobody outside, and looks for work ten times a second."""
+_START = 60.0
+"""Seconds within which the SuperLink must answer."""
+_END = 10.0
+"""Seconds that a process has to end by itself."""
+
+
+def environment(app: Path) -> dict[str, str]:
+    """Of every process of Flower's on the server."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    home = str((app / "flower-home").resolve())
+    return {**os.environ, **QUIET, "FLWR_HOME": home, "PATH": programs}
+
+
+def superlink_address(app: Path) -> str:
+    """Where the SuperLink of an app listens, as its configuration has it."""
+    path = app / "flower-home" / "config.toml"
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))["superlink"]["consortium"]["address"]
+    except (OSError, tomllib.TOMLDecodeError, KeyError):
+        raise InvalidInput("has no address of the SuperLink", str(path)) from None
+    return str(found)
+
+
+def serve(app: Path, say: Callable[[str], None]) -> None:
+    """Run the server until a signal ends it, or until one of its processes ends by itself."""
+    if shutil.which("nginx", path=environment(app)["PATH"] + os.pathsep + "/usr/sbin") is None:
+        raise FedaccordError(
+            "nginx is not installed, and without it the server would be open to everyone: "
+            "install it (apt install nginx-light), and start the server again"
+        )
+    address = superlink_address(app)
+    host, port = host_of(address)
+    if listens(host, port):
+        raise FedaccordError(f"something listens at {address} already: is the server running?")
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    ended = _until_signalled()
+    try:
+        processes["Flower's SuperLink"] = _start(app, superlink_words(port), "superlink.log")
+        _wait_for(host, port, processes["Flower's SuperLink"], app / "run" / "superlink.log")
+        for name in register_members(app):
+            say(f"registered the node of {name}")
+        processes["nginx"] = _start(app, nginx_words(), "nginx.log")
+        say(f"the server runs: Flower at {address}, for this machine only, and nginx before it")
+        while not ended():
+            _check_running(app, processes)
+            time.sleep(0.5)
+        say("the server ends")
+    finally:
+        for process in reversed(processes.values()):
+            end(process)
+
+
+def register_members(app: Path) -> list[str]:
+    """Register the nodes that are not registered yet; returns whose they are."""
+    cards, known = members_of(app).cards, {node["name"] for node in nodes_of(app)}
+    files = folder_names(load_app_terms(app).clients)
+    fresh = [name for name in cards if name not in known]
+    for name in fresh:
+        public = Path(MEMBERS) / f"{files[name]}.pub"
+        _flwr(app, "supernode", "register", str(public), "consortium", "--name", name)
+    return fresh
+
+
+def nodes_of(app: Path) -> list[dict[str, Any]]:
+    """The nodes that the SuperLink knows, each with its name and whether it is online."""
+    found = _flwr(app, "supernode", "list", "consortium")
+    return [
+        {"name": str(node.get("name", "")), "online": str(node.get("status")).lower() == "online"}
+        for node in found.get("nodes", [])
+    ]
+
+
+def reload_proxy(app: Path) -> bool:
+    """Let a running nginx read its files again; returns whether one is running."""
+    try:
+        os.kill(int((app / "run" / "nginx.pid").read_text("ascii")), signal.SIGHUP)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def listens(host: str, port: int) -> bool:
+    """Whether anything accepts connections there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, port)) == 0
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything that it started."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, kind)
+            process.wait(timeout=_END)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def _start(app: Path, words: list[str], log: str) -> subprocess.Popen[bytes]:
+    """A process in a group of its own, so that Ctrl-C reaches it only through us."""
+    (app / "run").mkdir(exist_ok=True, mode=0o700)
+    known = environment(app)
+    known["PATH"] += f"{os.pathsep}/usr/sbin"  # where Debian has nginx
+    with (app / "run" / log).open("ab") as file:
+        return subprocess.Popen(
+            words,
+            cwd=app,
+            env=known,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _wait_for(host: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    limit = time.monotonic() + _START
+    while not listens(host, port):
+        if process.poll() is not None or time.monotonic() > limit:
+            raise FedaccordError(f"Flower's SuperLink did not start; {log} says why")
+        time.sleep(0.2)
+
+
+def _check_running(app: Path, processes: dict[str, subprocess.Popen[bytes]]) -> None:
+    for name, process in processes.items():
+        if process.poll() is not None:
+            raise FedaccordError(
+                f"{name} ended by itself, with code {process.returncode}; the logs in "
+                f"{app / 'run'} say why"
+            )
+
+
+def _until_signalled() -> Callable[[], bool]:
+    """Whether somebody asked this process to end."""
+    asked = False
+
+    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal asked
+        asked = True
+
+    for kind in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(kind, note)
+    return lambda: asked
+
+
+def _flwr(app: Path, *words: str) -> dict[str, Any]:
+    """What a command of Flower's answers, in JSON."""
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "flwr"), *words, "--format", "json"],
+        cwd=app,
+        env=environment(app),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        answer = {}
+    if done.returncode or not answer.get("success"):
+        said = answer.get("error-message") or done.stderr.strip() or done.stdout.strip()
+        raise FedaccordError(f"flwr {' '.join(words[:2])} failed: {said}")
+    return answer
