@@ -20,7 +20,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fedaccord.atomic import write_whole
-from fedaccord.flower.keys import make_certificates, make_client_certificate, make_node_key
+from fedaccord.deployment.certificates import (
+    make_certificates,
+    make_client_certificate,
+    make_node_key,
+)
 from fedaccord.ledger.chain import Entry
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.coordinator import Coordinator
