@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fedaccord.flower.app_directory import terms_text
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import fitting_scale, scaled_sizes
 from fedaccord.errors import InvalidInput
+from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import FileTraining, load_client_file
 from fedaccord.flower.grids import InProcessGrid
