@@ -88,6 +88,4 @@ def test_a_consortium_rehearses_its_own_model_at_scale(tmp_path: Path) -> None:
 def test_what_cannot_be_rehearsed(tmp_path: Path) -> None:
     done = fedaccord(tmp_path, "flower", "rehearse", "nowhere")
     assert done.returncode == 2
-    assert done.stderr == (
-        "Error: nowhere: is not a directory that `fedaccord flower new` wrote\n"
-    )
+    assert done.stderr == ("Error: nowhere: is not a directory that `fedaccord flower new` wrote\n")

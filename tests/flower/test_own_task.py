@@ -206,5 +206,7 @@ def test_too_few_examples_at_a_scale(app: Path) -> None:
     training = FileTraining(
         load_client_file(folder / "client.toml"), folder, own_terms(scale=0.011)
     )
-    with pytest.raises(InvalidInput, match=r"5000 at scale 0.011: 55 examples, but its data has 50"):
+    with pytest.raises(
+        InvalidInput, match=r"5000 at scale 0.011: 55 examples, but its data has 50"
+    ):
         training.look()

@@ -68,7 +68,10 @@ def test_what_is_left_out_is_as_usual(
         ({"nobody_worse": 1}, "nobody_worse: must be true or false, got 1"),
         ({"training": TRAINING | {"task": "m:build"}}, "training: code is missing"),
         ({"training": TRAINING | {"code": "a" * 64}}, "training: code is for a task by module:fun"),
-        ({"training": TRAINING | {"code": None}}, "training: code is for a task by module:function"),
+        (
+            {"training": TRAINING | {"code": None}},
+            "training: code is for a task by module:function",
+        ),
         ({"training": OWN | {"code": "a" * 63}}, r"training\.code: must have the form"),
         ({"training": OWN | {"task": "m.py:build"}}, "training: task must be module:function"),
         ({"training": OWN | {"task": "a/b:build"}}, "training: task must be module:function"),

@@ -21,7 +21,9 @@ import torch
 def build(dataset):
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, dataset.classes))
 """
-WITH_LOSS = BUILD + """
+WITH_LOSS = (
+    BUILD
+    + """
 from fedaccord.training import Task
 half = Task("any", build, lambda outputs, labels: torch.nn.functional.cross_entropy(
     outputs, labels, reduction="none") / 2)
@@ -29,6 +31,7 @@ number = 3
 wrong_result = lambda dataset: 3
 fails = lambda dataset: dataset.no_such_thing
 """
+)
 BAD = "import pathlib\npathlib.Path({mark!r}).touch()\n" + BUILD
 
 
@@ -76,7 +79,9 @@ def test_the_digest_of_a_package_is_that_of_what_sha256sum_prints(place: Path) -
     package(place)
     files = sorted(str(path.relative_to(place)) for path in place.rglob("*.py"))
     printed = subprocess.run(["sha256sum", *files], cwd=place, capture_output=True, check=True)
-    assert read_code("own_package.models:build").digest == hashlib.sha256(printed.stdout).hexdigest()
+    assert (
+        read_code("own_package.models:build").digest == hashlib.sha256(printed.stdout).hexdigest()
+    )
 
 
 def test_it_does_not_depend_on_where_the_code_is(place: Path, tmp_path: Path) -> None:
@@ -123,7 +128,9 @@ def test_reading_runs_nothing(place: Path) -> None:
         path.write_text(BAD.format(mark=str(mark)))
     read_code("own_package.models:build")
     for name in ("own_model:build", "own_package.models:build"):
-        with pytest.raises(fa.InvalidInput, match=f"{name}: by the terms .* {'0' * 64}, but .* has"):
+        with pytest.raises(
+            fa.InvalidInput, match=f"{name}: by the terms .* {'0' * 64}, but .* has"
+        ):
             find_task(name, "0" * 64)
     assert not mark.exists()
     find_task("own_model:build", read_code("own_model:build").digest)
@@ -208,7 +215,10 @@ def test_an_audit_compares_all_of_the_code(place: Path) -> None:
         ("own_model:", "is not of the form module:function"),
         (":build", "is not of the form module:function"),
         ("own model:build", "is not of the form module:function"),
-        ("no_such_module:build", "there is no Python source of 'no_such_module' on the Python path"),
+        (
+            "no_such_module:build",
+            "there is no Python source of 'no_such_module' on the Python path",
+        ),
         ("no_such_file.py:build", "no_such_file.py: cannot be read: No such file"),
         ("math:sqrt", "there is no Python source of 'math'"),
         ("json.decoder:JSONDecoder", r"its model cannot be built for digits \(TypeError"),
@@ -247,5 +257,7 @@ def test_it_trains_by_its_name(place: Path) -> None:
     (place / "own_model.py").write_text(BUILD)
     trial = fa.train([30, 20], task=f"{place / 'own_model.py'}:build", rounds=2, seeds=1)
     assert "1.weight" in trial.runs[0].parameters
-    assert trial.course.model.task.code == check_code("own_model:build", read_code(
-        "own_model:build").digest).digest
+    assert (
+        trial.course.model.task.code
+        == check_code("own_model:build", read_code("own_model:build").digest).digest
+    )
