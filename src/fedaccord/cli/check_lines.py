@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fedaccord.cli.console import escaped, output
+from fedaccord.checks import escaped
+from fedaccord.cli.console import output
 from fedaccord.cli.options import Format
 from fedaccord.cli.outputs import to_json
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.cli.console import escaped
+from fedaccord.checks import escaped
 from fedaccord.cli.options import from_one
 
 if TYPE_CHECKING:

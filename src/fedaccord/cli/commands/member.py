@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedaccord.checks import escaped
 from fedaccord.cli.check_lines import show_checks
-from fedaccord.cli.console import escaped
 from fedaccord.cli.dialogue import ask_all
 from fedaccord.cli.options import FormatOption, LogFormatOption, from_one, with_option_groups
 from fedaccord.errors import FedaccordError, InvalidInput

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedaccord.checks import escaped
 from fedaccord.cli.check_lines import show_checks
-from fedaccord.cli.console import escaped
 from fedaccord.cli.options import FormatOption, LogFormatOption, from_one
 
 if TYPE_CHECKING:

@@ -1,0 +1,280 @@
+"""`fedaccord member` and `fedaccord server`: what members and the coordinator type."""
+
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedaccord.deployment import surroundings
+from fedaccord.flower.client_file import load_client_file
+from tests.cli.conftest import Run
+
+NUMBERS = ("--valuation", "35", "--cost-per-sample", "0.05", "--samples", "8")
+NAMES = ("St Mary", "Northgate")
+
+
+@pytest.fixture
+def invited(run: Run) -> Run:
+    clients = [word for name in NAMES for word in ("--client", name)]
+    words = ("--shape", "3", "--classes", "2", "--rounds", "2", "--host", "server.example")
+    assert run("flower", "new", "app", *clients, *words).exit_code == 0
+    return run
+
+
+@pytest.fixture
+def joined(invited: Run) -> Run:
+    """Everyone has signed, and has the examples as its data."""
+    for name, folder in zip(NAMES, ("st-mary", "northgate"), strict=True):
+        made = invited("member", "new", folder, "app/invitation.toml", "--client", name, *NUMBERS)
+        assert made.exit_code == 0
+        shutil.copytree(f"{folder}/example", f"{folder}/data", dirs_exist_ok=True)
+    assert (
+        invited("server", "admit", "app", "st-mary/card.json", "northgate/card.json").exit_code == 0
+    )
+    for folder in ("st-mary", "northgate"):
+        assert invited("member", "sign", folder, "app/to-sign.toml", "--yes").exit_code == 0
+    return invited
+
+
+def test_a_member_by_its_numbers(invited: Run) -> None:
+    words = ("--client", "St Mary", *NUMBERS, "--discount-factor", "0.5")
+    made = invited("member", "new", "own", "app/invitation.toml", *words)
+    assert made.exit_code == 0
+    assert "tell it this fingerprint over another channel: " in made.stdout
+    file = load_client_file("own/client.toml")
+    assert (file.name, file.server) == ("St Mary", "server.example:8443")
+    assert (file.private.valuation, file.private.discount_factor) == (35.0, 0.5)
+    assert file.tell_discount_factor  # it is not that of the terms
+    readme = Path("own/README.md").read_text("utf-8")
+    assert "| `inputs` | (examples, 3) | 3 numbers for each example" in readme
+    assert "a `.csv` file will do: 3 columns of numbers" in readme
+    assert "member start ." in Path("own/fedaccord-member.service").read_text("utf-8")
+    assert file.app is None
+
+
+ANSWERS = {
+    "currency": "EUR",
+    "slot": "month",
+    "samples": 1200,
+    "annotation_cost": 2,
+    "gpu_price": 2,
+    "samples_per_second": 50,
+    "staff_hours": 0,
+    "hourly_wage": 60,
+    "measure": "error",
+    "cases_per_year": 12000,
+    "point_worth": 30000,
+    "interest": "8%",
+    "ending": "5%",
+}
+
+
+def test_a_member_by_the_interview(invited: Run) -> None:
+    Path("answers.json").write_text(json.dumps(ANSWERS))
+    words = ("member", "new", "own", "app/invitation.toml", "--client", "Northgate")
+    made = invited(*words, "--answers", "answers.json")
+    assert made.exit_code == 0, made.stderr
+    assert "valuation = " in made.stdout
+    file = load_client_file("own/client.toml")
+    assert file.samples == 1200
+    assert 0.9 < file.discount_factor < 1
+    refused = invited(*[word.replace("own", "other") for word in words])  # nobody answers
+    assert refused.exit_code == 2
+    assert "without a terminal, give the answers as options or with --answers" in refused.stderr
+    assert not Path("other").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--client: is missing; the members are St Mary, Northgate"),
+        (["--client", "St Marry", *NUMBERS], "--client: there is no 'St Marry' in the terms"),
+        (["--client", "St Mary", "--samples", "8"], "--valuation, --cost-per-sample and --samples"),
+        (
+            ["--client", "St Mary", *NUMBERS, "--discount-factor", "97"],
+            "discount_factor: must be less than 1, got 97.0",
+        ),
+        (
+            ["--client", "St Mary", *NUMBERS[:3], "-1", "--samples", "8"],
+            "cost_per_sample: must be more than 0, got -1.0",
+        ),
+        (
+            ["--client", "St Mary", *NUMBERS, "--answers", "x.json"],
+            "--answers: cannot be combined with the numbers themselves",
+        ),
+        (["--client", "St Mary", *NUMBERS, "--days", "9999"], "must be from 1 to 825"),
+    ],
+)
+def test_members_that_are_refused(words: list[str], message: str, invited: Run) -> None:
+    result = invited("member", "new", "own", "app/invitation.toml", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not Path("own").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", "has no table [server]"),
+        ("[server]\naddress = 1", "server: address: must be text, got 1"),
+        ("[server", "x.toml"),
+    ],
+)
+def test_invitations_that_are_none(text: str, message: str, run: Run) -> None:
+    Path("x.toml").write_text(text)
+    result = run("member", "new", "own", "x.toml", "--client", "a", *NUMBERS)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not Path("own").exists()
+
+
+def test_what_a_member_signs_is_shown_first(invited: Run) -> None:
+    for name, folder in zip(NAMES, ("st-mary", "northgate"), strict=True):
+        invited("member", "new", folder, "app/invitation.toml", "--client", name, *NUMBERS)
+    taken = invited("server", "admit", "app", "st-mary/card.json")
+    assert "Still missing: the cards of Northgate." in taken.stdout
+    taken = invited("server", "admit", "app", "northgate/card.json")
+    assert "Send app/to-sign.toml to every member." in taken.stdout
+    offered = Path("app/to-sign.toml")
+    offered.write_text(offered.read_text().replace("tolerance = 0.0", "tolerance = 0.5"))
+    refused = invited("member", "sign", "st-mary", "app/to-sign.toml")
+    assert refused.exit_code == 2
+    assert "nothing was signed: without a terminal, use --yes" in refused.stderr
+    assert "  tolerance: 0.0 -> 0.5" in refused.stdout
+    assert "St Mary (yours): ed25519:" in refused.stdout
+    assert not Path("st-mary/signature.json").exists()
+
+
+# --- Checks --------------------------------------------------------------------------------
+
+
+def findings(run: Run, *words: str) -> dict[str, tuple[str, str]]:
+    """What is wrong, by what it is about: what was found, and what to do."""
+    found = json.loads(run(*words, "--format", "json").stdout)
+    wrong = [one for one in found["findings"] if one["grade"] == "wrong"]
+    assert found["ready"] == (not wrong)
+    assert all(one["do"] for one in wrong)
+    return {one["about"]: (one["found"], one["do"]) for one in wrong}
+
+
+def test_a_member_that_is_ready(joined: Run) -> None:
+    result = joined("member", "check", "st-mary", "--offline")
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.endswith("\nReady for a slot.\n")
+    for line in (
+        "ok    terms: signed by St Mary: ",
+        "ok    data: 8 examples of 3 with 2 of 2 labels, and 8 to test with; samples says 8",
+        "ok    training: softmax: a step on 8 samples took ",
+        "NOTE  signatures: of no other member is the signature here; missing: Northgate",
+    ):
+        assert line in result.stdout
+    assert findings(joined, "member", "check", "st-mary", "--offline") == {}
+    joined("server", "admit", "app", "st-mary/signature.json", "northgate/signature.json")
+    shutil.copy("app/signatures.json", "st-mary")
+    result = joined("member", "check", "st-mary", "--offline")
+    assert "ok    signatures: everyone signed the same: Northgate too" in result.stdout
+
+
+def spoil_data() -> None:
+    np.savez("st-mary/data/St Mary.npz", inputs=np.zeros((8, 4)), labels=np.zeros(8, int))
+
+
+def take_data() -> None:
+    np.savez("st-mary/data/St Mary.npz", inputs=np.zeros((7, 3)), labels=np.zeros(7, int))
+
+
+def change_terms() -> None:
+    path = Path("st-mary/terms.toml")
+    path.write_text(path.read_text().replace("tolerance = 0.0", "tolerance = 0.5"))
+
+
+def change_app() -> None:
+    path = Path("st-mary/client.toml")
+    app = load_client_file(path).app or ""
+    path.write_text(path.read_text().replace(app, "0" * 64))
+
+
+def take_key() -> None:
+    Path("st-mary/signing.key").unlink()
+
+
+def other_key() -> None:
+    shutil.copy("northgate/signing.key", "st-mary/signing.key")
+
+
+def break_node_key() -> None:
+    Path("st-mary/node.key").write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "about", "found"),
+    [
+        (spoil_data, "data", "its examples have the shape (4,), those of test (3,)"),
+        (take_data, "data", "samples: 8, but its data has 7"),
+        (change_terms, "terms", "the terms were changed after this member signed them"),
+        (change_app, "terms", "app in client.toml is not the one that was signed"),
+        (take_key, "keys", "signing.key: cannot be read"),
+        (other_key, "keys", "the terms have another key for St Mary than signing.key"),
+        (break_node_key, "keys", "is not a node's private key"),
+    ],
+)
+def test_a_member_that_is_not_ready(spoil: object, about: str, found: str, joined: Run) -> None:
+    assert callable(spoil)
+    spoil()
+    wrong = findings(joined, "member", "check", "st-mary", "--offline")
+    assert list(wrong) == [about]
+    assert found in wrong[about][0]
+    assert joined("member", "check", "st-mary", "--offline").exit_code == 1
+
+
+def test_certificates_that_run_out(joined: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime):
+        days = 350
+
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) + timedelta(days=cls.days)
+
+    monkeypatch.setattr(surroundings, "datetime", Later)
+    soon = joined("member", "check", "st-mary", "--offline")
+    assert soon.exit_code == 0
+    assert "NOTE  certificate: is valid until" in soon.stdout
+    assert "run `fedaccord member renew`, and send card.json to the coordinator" in soon.stdout
+    Later.days = 400
+    wrong = findings(joined, "member", "check", "st-mary", "--offline")
+    assert list(wrong) == ["certificate", "the server's"]
+    assert wrong["certificate"][0].startswith("expired on ")
+
+
+def test_a_server_that_is_away(joined: Run) -> None:
+    path = Path("st-mary/client.toml")
+    path.write_text(path.read_text().replace("server.example:8443", "127.0.0.1:9"))
+    wrong = findings(joined, "member", "check", "st-mary")
+    assert list(wrong) == ["server"]
+    assert wrong["server"][0] == "nothing listens at 127.0.0.1:9"
+
+
+def test_a_server_that_does_not_run_yet(joined: Run) -> None:
+    wrong = findings(joined, "server", "check", "app")
+    assert wrong["members"] == (
+        "St Mary, Northgate: not signed, neither these terms nor this app",
+        "send them to-sign.toml, and take their signatures with `fedaccord server admit`",
+    )
+    joined("server", "admit", "app", "st-mary/signature.json", "northgate/signature.json")
+    result = joined("server", "check", "app")
+    assert result.exit_code == 1
+    assert "ok    members: all 2 signed these terms" in result.stdout
+    assert "WRONG SuperLink: nothing listens at 127.0.0.1:8000" in result.stdout
+    Path("app/keys/signing.key").chmod(0o644)
+    assert "others on this machine can read signing.key" in joined("server", "check", "app").stdout
+
+
+@pytest.mark.parametrize("words", [("member", "check"), ("member", "start"), ("server", "check")])
+def test_directories_that_are_something_else(words: tuple[str, ...], run: Run) -> None:
+    result = run(*words, ".")
+    assert result.exit_code in (1, 2)
+    assert "wrote" in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
