@@ -26,7 +26,7 @@ from tests.flower.machines import no_machines
 
 VALUATIONS = {"a": 20.0, "b": 30.0, "c": 55.0}
 NAMES = tuple(VALUATIONS)
-SECONDS = 15.0
+SECONDS = 20.0
 """How long the server waits for an answer, and for a round."""
 ALL_KEPT = dict.fromkeys(NAMES, "kept")
 NO_CLOCK = "faketime is not installed (on Debian: apt-get install faketime)"
@@ -49,7 +49,7 @@ def first_four_slots(all_of_them: Machines) -> None:
 def a_slow_slot_and_a_power_cut(all_of_them: Machines) -> str:
     """Slot 5 over slow and lossy cables; in slot 6 the server's machine loses its power."""
     network = all_of_them.network
-    with network.slow("a", 0.1, 0.02) as how, network.slow("c", 0.2, 0.05):
+    with network.slow("a", 0.03, 0.02) as how, network.slow("c", 0.05, 0.05):
         all_of_them.run_slots(5)
     before = {name: all_of_them.said_by(name).count(AGAIN) for name in NAMES}
     all_of_them.start_run(last_slot=6)
