@@ -56,15 +56,23 @@ class Machines:
         self.nodes[name] = self.fedaccord(name, name, *words, before=before)
 
     def start_nodes(self, *names: str) -> None:
-        """Nodes that are to be there: wait until they are."""
+        """Nodes that are to be there: wait until they are.
+
+        A node that ends is started again, as its service would: for a while Flower refuses a node
+        that was killed, because it takes it to be online still.
+        """
         before = {name: self.activations(name) for name in names}
         for name in names:
             self.start_node(name)
-        until(
-            lambda: all(self.activations(name) > count for name, count in before.items()),
-            120,
-            f"the nodes of {names}",
-        )
+
+        def there() -> bool:
+            waiting = [name for name in names if self.activations(name) == before[name]]
+            for name in waiting:
+                if self.nodes[name].poll() is not None:
+                    self.start_node(name)
+            return not waiting
+
+        until(there, 180, f"the nodes of {names}")
 
     def end_node(self, name: str) -> None:
         """Everything on a member's machine ends at once (kill -9)."""
