@@ -33,6 +33,7 @@ MODULES = (
     "tests.protocol.test_clock",
     "tests.protocol.test_law",
     "tests.ledger.test_places",
+    "tests.flower.test_fence",
     "tests.flower.test_open_ports",
 )
 _BLOCK = re.compile(r"(?<=<!-- lies -->\n).*(?=<!-- end of lies -->)", re.DOTALL)

@@ -68,14 +68,8 @@ class Network:
         for n, (name, address) in enumerate(self.addresses.items()):
             machine, port = self.space(name), f"port{n}"
             ip("netns", "add", machine)
-            ip(
-                *on_switch,
-                "link",
-                "add",
-                port,
-                *["type", "veth", "peer", "name", "eth0", "netns"],
-                machine,
-            )
+            there = ("peer", "name", "eth0", "netns", machine)
+            ip(*on_switch, "link", "add", port, "type", "veth", *there)
             ip(*on_switch, "link", "set", port, "master", "bridge", "up")
             ip("-n", machine, "link", "set", "lo", "up")
             ip("-n", machine, "link", "set", "eth0", "up")
@@ -163,21 +157,22 @@ class Network:
         """Takes the place of the machine's cable: same addresses, but packets pass a program."""
         assert IP is not None
         space, address = self.space(machine), f"{self.addresses[machine]}/24"
+        near, far = (f"{end}-{machine}" for end in ("near", "far"))
         hardware = ip("-n", space, "-brief", "link", "show", "eth0").split()[2]
+        words = ["tests.flower.slow_wire", near, far, str(seconds), str(loss)]
         wire = subprocess.Popen(
-            [IP, "netns", "exec", self.switch, sys.executable, "-m", "tests.flower.slow_wire"]
-            + ["near", "far", str(seconds), str(loss)],
+            [IP, "netns", "exec", self.switch, sys.executable, "-m", *words],
             cwd=ROOT,
             stdout=subprocess.PIPE,
         )
         try:
             assert wire.stdout is not None
             assert wire.stdout.readline() == b"ready\n"
-            ip("-n", self.switch, "link", "set", "far", "netns", space)
-            ip("-n", self.switch, "link", "set", "near", "master", "bridge", "up")
+            ip("-n", self.switch, "link", "set", far, "netns", space)
+            ip("-n", self.switch, "link", "set", near, "master", "bridge", "up")
             ip("-n", space, "address", "delete", address, "dev", "eth0")
-            ip("-n", space, "link", "set", "far", "address", hardware, "up")
-            ip("-n", space, "address", "add", address, "dev", "far")
+            ip("-n", space, "link", "set", far, "address", hardware, "up")
+            ip("-n", space, "address", "add", address, "dev", far)
             yield
         finally:
             wire.kill()

@@ -28,6 +28,7 @@ from tests.flower.fence import (
     send,
     status,
 )
+from tests.lies import lie
 
 SERVER_DONE = bytes.fromhex("0e000000")
 """The end of what a server says first in a handshake of TLS 1.2."""
@@ -152,6 +153,11 @@ REFUSED = {
 }
 
 
+@lie(
+    "a client",
+    "reach more of the SuperLink than its node needs, by other paths, methods or spellings",
+    "nginx passes on ten request lines, byte for byte, and refuses all others",
+)
 @needs_nginx
 @pytest.mark.parametrize("what", REFUSED)
 def test_nothing_else_arrives_even_from_a_member(what: str, fence: Fence) -> None:
@@ -162,6 +168,11 @@ def test_nothing_else_arrives_even_from_a_member(what: str, fence: Fence) -> Non
     assert b"nginx/" not in said  # no version
 
 
+@lie(
+    "a client",
+    "tell the SuperLink another address or a token in a header, or change the protocol",
+    "only the headers of Flower's nodes are passed on",
+)
 @needs_nginx
 def test_of_the_headers_only_flowers_own_arrive(fence: Fence) -> None:
     """An upgrade, a forged address, and names for other hosts end at the fence."""
@@ -176,6 +187,11 @@ def test_of_the_headers_only_flowers_own_arrive(fence: Fence) -> None:
     assert headers["host"] == "localhost"
 
 
+@lie(
+    "a client",
+    "smuggle a second request past nginx, behind the first one",
+    "nginx judges it by itself, and refuses it",
+)
 @needs_nginx
 def test_two_requests_in_one_are_two_requests(fence: Fence) -> None:
     """What follows a body is judged by itself: nothing is smuggled past the fence."""
@@ -221,6 +237,11 @@ def expired(folder: Path) -> Path:
     return write_certificate(folder, "late", from_days=-30, to_days=-1)
 
 
+@lie(
+    "whoever reaches the machine",
+    "use a server without a certificate, or with one that is not a member's, has run out, or is signed with a member's key",
+    "nginx refuses it, and nothing reaches the SuperLink",
+)
 @needs_nginx
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_stranger_gets_nothing(version: ssl.TLSVersion, tmp_path: Path) -> None:
@@ -251,6 +272,11 @@ def test_a_stranger_gets_nothing(version: ssl.TLSVersion, tmp_path: Path) -> Non
     assert all(text.startswith("certificate: ") for text in said.values())
 
 
+@lie(
+    "whoever reaches the machine",
+    "learn the members' names from what a server says before it sees a certificate",
+    "it names its own authority only",
+)
 @needs_nginx
 def test_nobody_learns_the_members_names(fence: Fence) -> None:
     """In the handshake nginx lists the names of certificates that it would accept."""
@@ -289,6 +315,11 @@ def test_a_member_that_was_taken_off_the_list_gets_nothing(tmp_path: Path) -> No
 # --- Limits, and what is written down --------------------------------------------------------
 
 
+@lie(
+    "a client",
+    "keep the SuperLink busy with many requests",
+    "its own certificate has a limit; the others notice nothing",
+)
 @needs_nginx
 def test_limits_are_a_members_own(tmp_path: Path) -> None:
     prepared(tmp_path)

@@ -95,12 +95,24 @@ def register_members(app: Path) -> list[str]:
 
 
 def nodes_of(app: Path) -> list[dict[str, Any]]:
-    """The nodes that the SuperLink knows, each with its name and whether it is online."""
-    found = _flwr(app, "supernode", "list", "consortium")
-    return [
-        {"name": str(node.get("name", "")), "online": str(node.get("status")).lower() == "online"}
-        for node in found.get("nodes", [])
-    ]
+    """The nodes that the SuperLink knows, each with its name and whether it is online.
+
+    The list of Flower's own command (flwr 1.41) leaves the names out.
+    """
+    from flwr.proto.control_pb2 import ListNodesRequest
+    from flwr.supercore.control import ControlHttpClient
+    from httpx import HTTPError
+
+    address, authority = superlink_address(app), app / "keys" / "ca.pem"
+    try:
+        with ControlHttpClient.from_server_address(
+            address, insecure=False, root_certificates=authority.read_bytes(), interceptors=[]
+        ) as client:
+            found = client.ListNodes(ListNodesRequest()).nodes_info
+    except (HTTPError, OSError) as error:
+        raise FedaccordError(f"Flower at {address} does not list its nodes: {error}") from None
+    known = [node for node in found if node.status != "unregistered"]
+    return [{"name": node.name, "online": node.status == "online"} for node in known]
 
 
 def reload_proxy(app: Path) -> bool:
