@@ -128,9 +128,7 @@ def test_reading_runs_nothing(place: Path) -> None:
         path.write_text(BAD.format(mark=str(mark)))
     read_code("own_package.models:build")
     for name in ("own_model:build", "own_package.models:build"):
-        with pytest.raises(
-            fa.InvalidInput, match=f"{name}: by the terms .* {'0' * 64}, but .* has"
-        ):
+        with pytest.raises(fa.InvalidInput, match=f"{name}: by the terms .* {'0' * 64}, but"):
             find_task(name, "0" * 64)
     assert not mark.exists()
     find_task("own_model:build", read_code("own_model:build").digest)
@@ -217,7 +215,7 @@ def test_an_audit_compares_all_of_the_code(place: Path) -> None:
         ("own model:build", "is not of the form module:function"),
         (
             "no_such_module:build",
-            "there is no Python source of 'no_such_module' on the Python path",
+            "there is no Python source of 'no_such_module' on the ",
         ),
         ("no_such_file.py:build", "no_such_file.py: cannot be read: No such file"),
         ("math:sqrt", "there is no Python source of 'math'"),
