@@ -166,7 +166,7 @@ def test_a_package_also_imports_later_what_was_read(place: Path) -> None:
     top, digits = package(place), load_dataset("digits")
     task = find_task("own_package.models:build", read_code("own_package.models:build").digest)
     (top / "parts" / "late.py").write_text("LAST = None\n")
-    assert Model(task, digits).module[2].out_features == 10
+    assert list(Model(task, digits).module.children())[2].out_features == 10
 
 
 def test_code_that_was_changed_is_run_anew(place: Path) -> None:

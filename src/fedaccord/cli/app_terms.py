@@ -159,11 +159,11 @@ def scale_for(known: Described, data: "Dataset | None") -> dict[str, float]:
 
 
 def terms_for_app(
-    known: Described, rules: dict[str, Any], training: dict[str, Any], places: Sequence[Path]
+    known: Described, rules: dict[str, Any], training: dict[str, Any], code_in: Sequence[Path]
 ) -> "Terms":
     """The terms; a mistake is reported at the option that it comes from.
 
-    `places` are where the code of a task of one's own is.
+    `code_in` is where the code of a task of one's own is.
     """
     from fedaccord.flower.local import empty_model, local_steps
     from fedaccord.protocol.terms import read_terms
@@ -176,7 +176,7 @@ def terms_for_app(
             places += list(known.shared)
         wrong = [_blame(problem, places, known.source) for problem in error.problems]
         raise InvalidInput(wrong) from None
-    empty_model(terms, places)  # does the task fit the examples?
+    empty_model(terms, code_in)  # does the task fit the examples?
     local_steps(terms)  # and can it be trained so?
     return terms
 

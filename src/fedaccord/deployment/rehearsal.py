@@ -98,9 +98,9 @@ def _configure(server: Path, superlink: int, data: Dataset) -> None:
     """Let the copy's SuperLink listen at a port of its own, and its server measure accuracy."""
     np.savez(server / _TEST, inputs=data.test_inputs, labels=data.test_labels)
     project = tomlkit.parse((server / "pyproject.toml").read_text("utf-8"))
-    project["tool"]["flwr"]["app"]["config"]["test-data"] = _TEST  # type: ignore[index]
+    project["tool"]["flwr"]["app"]["config"]["test-data"] = _TEST
     home = tomlkit.parse((server / "flower-home" / "config.toml").read_text("utf-8"))
-    home["superlink"]["consortium"]["address"] = f"127.0.0.1:{superlink}"  # type: ignore[index]
+    home["superlink"]["consortium"]["address"] = f"127.0.0.1:{superlink}"
     (server / "pyproject.toml").write_text(tomlkit.dumps(project), encoding="utf-8")
     (server / "flower-home" / "config.toml").write_text(tomlkit.dumps(home), encoding="utf-8")
 

@@ -184,8 +184,8 @@ def new(
         str | None,
         typer.Option(
             "--dataset",
-            help="Rehearse with digits, breast-cancer or mnist: their shape and labels, and a scale "
-            "at which they are enough for the samples in FILE.",
+            help="To rehearse with digits, breast-cancer or mnist: their shape and labels, and a "
+            "scale at which they are enough for the samples in FILE.",
         ),
     ] = None,
 ) -> None:
