@@ -220,8 +220,10 @@ def rehearse(
             server.check()
             nodes.check()
 
-        trained = run_slots_and_watch(rehearsal.server, last_slot, listeners=[check])
-        tell("Stopping everything.")
+        try:
+            trained = run_slots_and_watch(rehearsal.server, last_slot, listeners=[check])
+        finally:
+            tell("Stopping everything, the run as well.")
     return _outcome(rehearsal, trained=trained)
 
 
