@@ -119,7 +119,8 @@ def unreported(kind: UnreportedKind) -> dict[str, Any]:
         rounds=1,
         names=list(NAMES),
     )
-    return public_terms(consortium.within(0.3), kind) | {"clock_steps": 6}
+    steps = {"clock_steps": 6} if kind == "clock" else {}
+    return public_terms(consortium.within(0.3), kind) | steps
 
 
 @pytest.mark.slow
