@@ -6,7 +6,7 @@ The blocks of a page run from top to bottom, in one temporary directory:
   `>>>`, it is a doctest.
 - In a block marked `console`, each line `$ command` is run if its first word is in RUN, and what it
   prints (errors too) must be the lines that follow. A line `...` stands for any number of lines,
-  and a time such as 2026-01-31 09:30:00 for any time.
+  `...` at the end of a line for the rest of it, and a time such as 2026-01-31 09:30:00 for any.
   A backslash continues a command on the next line. A command must succeed, unless
   `$ echo $?` follows.
 - `<!-- skip: next -->` before a block skips it.
@@ -72,12 +72,15 @@ def run(command: str) -> tuple[list[str], int]:
 
 
 def matches(expected: list[str], printed: list[str]) -> bool:
-    """Whether the lines match, where `...` stands for any number of lines, and a time for any."""
-    pattern = "".join(
-        r"(?:.*\n)*?" if line == "..." else TIME.sub(TIMES, re.escape(line)) + r"\n"
-        for line in expected
-    )
+    """Whether the lines match: `...` stands for any lines or the end of one, a time for any."""
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else as_pattern(line) for line in expected)
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+def as_pattern(line: str) -> str:
+    """Matches a line with any times in it, and with any end if it ends in `...`."""
+    end = r".*\n" if line.endswith("...") else r"\n"
+    return TIME.sub(TIMES, re.escape(line.removesuffix("..."))) + end
 
 
 def check_console(example: Example) -> str | None:

@@ -10,17 +10,20 @@ import subprocess
 import sys
 import time
 from datetime import datetime
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from benchmarks.measure import Timing
 from benchmarks.row import Row, slower
 from fedaccord.flower.fab import app_digest
 from fedaccord.ledger.lines import load_entries
-from tests.flower.deployment import BIN, Deployment, until
-from tests.flower.test_deployment import prepared
+
+if TYPE_CHECKING:
+    from tests.flower.deployment import Deployment
 
 ROUNDS = 50
 NAMES = ("a", "b", "c")
@@ -31,11 +34,13 @@ _PLAIN = Path(__file__).parent / "plain_app"
 
 
 def run(rounds: int = ROUNDS) -> list[Row]:
+    against = "Flower's FedAvg on flower-supernode"
+    if find_spec("pytest") is None:  # processes are started and ended as in the tests
+        return [Row("deployment", "a slot", against, note="skipped: needs the test tools")]
     with TemporaryDirectory(prefix="fedaccord-bench-") as folder:
         own, amounts, gaps = _ours(Path(folder, "own"), rounds, own_nodes=True)
         flower, _, flower_gaps = _ours(Path(folder, "flower"), rounds, own_nodes=False)
         plain = _plain(Path(folder, "plain"), rounds, amounts)
-    against = "Flower's FedAvg on flower-supernode"
     per = f"{plain / rounds:.2f} s a round of Flower's"
     return [
         slower(
@@ -57,6 +62,9 @@ def run(rounds: int = ROUNDS) -> list[Row]:
 
 def _ours(home: Path, rounds: int, *, own_nodes: bool) -> tuple[float, dict[str, int], list[float]]:
     """Seconds of a slot, what each member trained on, and the seconds between rounds."""
+    from tests.flower.deployment import Deployment
+    from tests.flower.test_deployment import prepared
+
     prepared(
         home,
         {name: 30.0 + n for n, name in enumerate(NAMES)},
@@ -77,7 +85,7 @@ def _ours(home: Path, rounds: int, *, own_nodes: bool) -> tuple[float, dict[str,
     return (at[-1] - at[0]).total_seconds(), amounts, gaps
 
 
-def _start(deployment: Deployment, *, own_nodes: bool) -> None:
+def _start(deployment: "Deployment", *, own_nodes: bool) -> None:
     deployment.start_server()
     digest = app_digest(deployment.app)
     for name in NAMES:
@@ -90,6 +98,9 @@ def _start(deployment: Deployment, *, own_nodes: bool) -> None:
 
 def _plain(home: Path, rounds: int, amounts: dict[str, int]) -> float:
     """Seconds of Flower's FedAvg with as many rounds and samples."""
+    from tests.flower.deployment import Deployment, until
+    from tests.flower.test_deployment import prepared
+
     prepared(home, dict.fromkeys(NAMES, 30.0), [400] * len(NAMES))
     for path in (home / "fedaccord_app").iterdir():
         path.unlink()
@@ -109,7 +120,7 @@ def _plain(home: Path, rounds: int, amounts: dict[str, int]) -> float:
 def _start_up() -> float:
     """Seconds until a new process has imported what it needs to answer a message."""
     start = time.perf_counter()
-    subprocess.run([str(BIN / "python"), "-c", _IMPORTS], check=True)
+    subprocess.run([sys.executable, "-c", _IMPORTS], check=True)
     return time.perf_counter() - start
 
 

@@ -20,6 +20,7 @@ NAMES = (
     "figures",
     "detection",
     "flower",
+    "deployment",
     "verify",
     "audits",
     "training",

@@ -20,6 +20,7 @@ MODULES = (
     "tests.flower.test_bad_file",
     "tests.flower.test_bad_node_live",
     "tests.flower.test_node",
+    "tests.flower.test_node_live",
     "tests.protocol.test_bad_ledger",
     "tests.protocol.test_compare",
     "tests.protocol.test_signed",

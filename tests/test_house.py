@@ -19,6 +19,7 @@ COMMANDS = "cli/"
 WITH_FLAGS = {
     "deployment/fence.py",  # starts Flower
     "deployment/server.py",  # runs Flower's commands
+    "flower/running.py",  # likewise
 }
 """Modules that may mention flags."""
 

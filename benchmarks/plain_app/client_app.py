@@ -24,7 +24,7 @@ def train(message: Message, context: Context) -> Message:
     content: Any = message.content
     model.load_state_dict(content["arrays"].to_torch_state_dict())
     optimiser, loss_of = torch.optim.SGD(model.parameters(), lr=0.05), nn.CrossEntropyLoss()
-    for batch in torch.randperm(len(labels)).split(32):
+    for batch in torch.split(torch.randperm(len(labels)), 32):
         optimiser.zero_grad()
         loss_of(model(inputs[batch]), labels[batch]).backward()
         optimiser.step()

@@ -39,6 +39,7 @@ def test_failing_python_is_detected(pytester: pytest.Pytester) -> None:
 RIGHT = [
     console("$ cat notes.txt", "..."),
     console("$ cat notes.txt", "one", "...", "three"),
+    console("$ cat notes.txt", "o...", "...", "three..."),
     console("$ cat notes.txt", "one", "", "two", "...", "three"),
     console("$ cat \\", "    notes.txt | grep t", "two", "three", "", "$ cat notes.txt > copy.txt"),
     console("$ make it so", "never run"),
@@ -50,6 +51,7 @@ WRONG = [
     console("$ cat notes.txt"),
     console("$ cat notes.txt", "one", "two", "three"),
     console("$ cat notes.txt", "one", "...", "two"),
+    console("$ cat notes.txt", "x...", "...", "three"),
     console("$ cat notes.txt", "..", "three"),
     console("$ cat missing.txt", "..."),
     console("$ cat missing.txt", "...", "$ echo $?", "2"),

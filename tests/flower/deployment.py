@@ -103,8 +103,8 @@ class Deployment:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
-    def start_server(self) -> None:
-        _, log = self.start(
+    def start_server(self) -> subprocess.Popen[bytes]:
+        process, log = self.start(
             "superlink",
             "flower-superlink",
             *("--host", "127.0.0.1", "--port", str(self.port)),
@@ -114,6 +114,7 @@ class Deployment:
             "--disable-runtime-dependency-installation",
         )
         until(lambda: _listens(self.port), 60, f"the SuperLink ({log})")
+        return process
 
     def register(self, public_key: str, name: str) -> str:
         """Register a client's node, and return the node's id."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fedaccord.data.dataset import load_dataset
-from fedaccord.deployment.certificates import make_certificates, make_node_key
+from fedaccord.deployment.certificates import make_certificates
 from fedaccord.flower.public_terms import UnreportedKind, public_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
@@ -36,11 +36,6 @@ def prepared(
         for (name, valuation), size in zip(valuations.items(), samples, strict=True)
     ]
     write_app(home, terms, privates, load_dataset("digits"))
-    make_certificates(home / "keys", ["127.0.0.1"])
-    for name in valuations:
-        client = home / "clients" / name
-        make_node_key(client / "node.key")
-        (client / "ca.pem").write_bytes((home / "keys" / "ca.pem").read_bytes())
     return home
 
 
@@ -124,7 +119,8 @@ def unreported(kind: UnreportedKind) -> dict[str, Any]:
         rounds=1,
         names=list(NAMES),
     )
-    return public_terms(consortium.within(0.3), kind) | {"clock_steps": 6}
+    steps = {"clock_steps": 6} if kind == "clock" else {}
+    return public_terms(consortium.within(0.3), kind) | steps
 
 
 @pytest.mark.slow

@@ -12,15 +12,19 @@ from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
-from fedaccord.flower.keys import make_certificates, make_client_certificate, make_node_key
 from flwr.common.constant import ErrorCode
 from flwr.supernode import fleet_http_connection
 from flwr.supernode.start_client_internal import start_client_internal
 
+from fedaccord.deployment.certificates import (
+    make_certificates,
+    make_client_certificate,
+    make_node_key,
+)
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower import node
 from fedaccord.flower.app_process import AppProcess
@@ -76,9 +80,9 @@ class Node:
         self.started.append(sha256(given.fab.content).hexdigest())
         return self._worker.setdefault(run, Worker()).answer(parts)
 
-    def serve(self, server: FleetServer, process: Any = None) -> list[Any]:
+    def serve(self, server: FleetServer, process: AppProcess | None = None) -> list[Any]:
         """Let the server send its messages, and return what the node answered."""
-        pin = Pin(self.file)
+        pin, runner = Pin(self.file), cast(AppProcess, self if process is None else process)
 
         class Connected(Fleet):
             def from_server_address(self, *given: Any, **named: Any) -> PinnedClient:
@@ -86,24 +90,20 @@ class Node:
                 client._client = httpx.Client(transport=httpx.MockTransport(server.handle))
                 return client
 
-        usual = fleet_http_connection.FleetHttpClient
         make_node_key(self.folder / f"node-{id(server)}.key")
-        key = node._node_key(self.folder / f"node-{id(server)}.key")
+        key = node.load_node_key(self.folder / f"node-{id(server)}.key")
         context = ssl.create_default_context()
-        fleet_http_connection.FleetHttpClient = Connected(pin, context)
-        try:
-            with usual_signals():
-                start_client_internal(
-                    state_factory=Memories(NodeMemory(pin, process or self)),
-                    server_address="127.0.0.1:1",
-                    node_config={"client-file": str(self.file)},
-                    insecure=False,
-                    authentication_keys=(key, key.public_key()),
-                    isolation="process",
-                    trusted_entities=pin.trusted_entities,
-                )
-        finally:
-            fleet_http_connection.FleetHttpClient = usual
+        with pytest.MonkeyPatch.context() as patch, usual_signals():
+            patch.setattr(fleet_http_connection, "FleetHttpClient", Connected(pin, context))
+            start_client_internal(
+                state_factory=Memories(NodeMemory(pin, runner)),
+                server_address="127.0.0.1:1",
+                node_config={"client-file": str(self.file)},
+                insecure=False,
+                authentication_keys=(key, key.public_key()),
+                isolation="process",
+                trusted_entities=pin.trusted_entities,
+            )
         return [
             reply.error.code if reply.has_error() else dict(reply.content["r"])
             for reply in server.replies

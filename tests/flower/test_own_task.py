@@ -12,7 +12,6 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import fitting_scale, scaled_sizes
 from fedaccord.errors import InvalidInput
-from fedaccord.flower.app_directory import terms_text
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import FileTraining, load_client_file
 from fedaccord.flower.grids import InProcessGrid
@@ -21,6 +20,7 @@ from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms, load_terms, read_terms
+from fedaccord.protocol.terms_text import terms_text
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.training.code import read_code
 from tests.flower.consortia import ledger_at, privates_of, verdicts

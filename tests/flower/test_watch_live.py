@@ -33,7 +33,7 @@ def server_run(deployment: Deployment, *words: str) -> subprocess.CompletedProce
 def test_a_slot_with_two_of_three_misconfigured_is_void_and_the_next_is_trained(
     tmp_path: Path,
 ) -> None:
-    home = prepared(tmp_path / "app", **unreported("posted"), answer_seconds=60.0)
+    home = prepared(tmp_path / "app", **unreported("individual"), answer_seconds=60.0)
     files = {name: home / "clients" / name / "client.toml" for name in NAMES}
     right = {name: file.read_text() for name, file in files.items()}
     files["a"].write_text(right["a"].replace("valuation", "value"))  # it does not know its client

@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 import fedaccord
-from fedaccord.cli.console import CANNOT, escaped, exit_code_of, notes_on_stderr, prepare_streams
+from fedaccord.checks import escaped
+from fedaccord.cli.console import CANNOT, exit_code_of, notes_on_stderr, prepare_streams
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 
 COMMANDS = {

@@ -1,5 +1,6 @@
 """From what `fedaccord flower new` is told to the terms: names, shared rules, and training."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,8 +149,22 @@ def _without_reports(
         raise InvalidInput(f"--reports none: {error.problems[0].message}{how}") from None
 
 
-def terms_for_app(known: Described, rules: dict[str, Any], training: dict[str, Any]) -> "Terms":
-    """The terms; a mistake is reported at the option that it comes from."""
+def scale_for(known: Described, data: "Dataset | None") -> dict[str, float]:
+    """The scale at which a dataset is enough for everyone's samples, if they are known."""
+    if data is None or known.consortium is None:
+        return {}
+    from fedaccord.data.scale import fitting_scale
+
+    return {"scale": fitting_scale(data, known.consortium.samples)}
+
+
+def terms_for_app(
+    known: Described, rules: dict[str, Any], training: dict[str, Any], code_in: Sequence[Path]
+) -> "Terms":
+    """The terms; a mistake is reported at the option that it comes from.
+
+    `code_in` is where the code of a task of one's own is.
+    """
     from fedaccord.flower.local import empty_model, local_steps
     from fedaccord.protocol.terms import read_terms
 
@@ -161,7 +176,7 @@ def terms_for_app(known: Described, rules: dict[str, Any], training: dict[str, A
             places += list(known.shared)
         wrong = [_blame(problem, places, known.source) for problem in error.problems]
         raise InvalidInput(wrong) from None
-    empty_model(terms)  # does the task fit the examples?
+    empty_model(terms, code_in)  # does the task fit the examples?
     local_steps(terms)  # and can it be trained so?
     return terms
 

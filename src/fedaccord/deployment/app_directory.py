@@ -17,12 +17,14 @@ from fedaccord.deployment.certificates import make_certificates
 from fedaccord.deployment.fence import nginx_text, nginx_words, superlink_words
 from fedaccord.deployment.invitation import Invitation, Reach
 from fedaccord.deployment.new_directory import check_free, put, write_files
+from fedaccord.deployment.own_task import add_code
 from fedaccord.deployment.services import server_units
 from fedaccord.deployment.templates import filled
 from fedaccord.errors import FedaccordError
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.terms_text import terms_text, toml_value
 from fedaccord.signing.keys import new_key, write_key
+from fedaccord.training.code import Code
 
 PORT, SUPERLINK = 8443, 8000
 """Where members reach the server's proxy, unless another port is chosen, and Flower behind it."""
@@ -44,10 +46,12 @@ def write_app(
     port: int = PORT,
     superlink: int = SUPERLINK,
     days: int = 365,
+    code: Code | None = None,
 ) -> None:
     """Write the directory, whole or not at all; members reach the server at the first host.
 
-    `port` is the proxy's, `superlink` that of Flower, on this machine only.
+    `port` is the proxy's, `superlink` that of Flower, on this machine only. `code` is that of a
+    task of one's own, if it comes with the app.
     """
     check_free(directory)
     check_names(terms.clients)
@@ -61,6 +65,8 @@ def write_app(
             _write_keys(made, hosts, days)
             _write_app(made, terms, address)
             write_fence(made, directory, port=port, superlink=superlink)
+            if code is not None:
+                add_code(made, code)
             put(made, directory)
     except OSError as error:
         raise FedaccordError(f"{directory}: cannot be written: {error.strerror or error}") from None

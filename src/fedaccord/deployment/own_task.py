@@ -53,5 +53,5 @@ def add_code(app: Path, code: Code) -> None:
         (app / name).write_bytes(source)
     path = app / "pyproject.toml"
     project = tomlkit.parse(path.read_text("utf-8"))
-    project["tool"]["flwr"]["app"]["fab-include"].extend(code.files)  # type: ignore[index,union-attr]
+    project["tool"]["flwr"]["app"]["fab-include"].extend(code.files)
     path.write_text(tomlkit.dumps(project), encoding="utf-8")

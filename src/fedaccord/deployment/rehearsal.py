@@ -79,9 +79,10 @@ def prepare_rehearsal(
     terms = _terms_for(agreed, fitting_scale(data, [one.samples for one in privates]), tell)
     port, superlink = free_ports(2)
     server = place / "server"
-    write_app(server, terms, ["localhost"], port=port if _NGINX else superlink)
+    reached = superlink if _NGINX is None else port
+    write_app(server, terms, ["localhost"], port=reached, superlink=superlink)
     shutil.copytree(app, server, ignore=shutil.ignore_patterns(*_OWN), dirs_exist_ok=True)
-    _configure(server, superlink, data)
+    _let_measure(server, data)
     invitation, examples = load_invitation(server / INVITATION), examples_of(terms, privates, data)
     folders = folder_names(terms.clients)
     members = {one.name: place / "members" / folders[one.name] for one in privates}
@@ -94,15 +95,12 @@ def prepare_rehearsal(
     return Rehearsal(server, members, load_app_terms(server), port, superlink)
 
 
-def _configure(server: Path, superlink: int, data: Dataset) -> None:
-    """Let the copy's SuperLink listen at a port of its own, and its server measure accuracy."""
+def _let_measure(server: Path, data: Dataset) -> None:
+    """Let the server measure the model after each round."""
     np.savez(server / _TEST, inputs=data.test_inputs, labels=data.test_labels)
     project = tomlkit.parse((server / "pyproject.toml").read_text("utf-8"))
-    project["tool"]["flwr"]["app"]["config"]["test-data"] = _TEST  # type: ignore[index]
-    home = tomlkit.parse((server / "flower-home" / "config.toml").read_text("utf-8"))
-    home["superlink"]["consortium"]["address"] = f"127.0.0.1:{superlink}"  # type: ignore[index]
+    project["tool"]["flwr"]["app"]["config"]["test-data"] = _TEST
     (server / "pyproject.toml").write_text(tomlkit.dumps(project), encoding="utf-8")
-    (server / "flower-home" / "config.toml").write_text(tomlkit.dumps(home), encoding="utf-8")
 
 
 def _about_numbers(terms: Terms, *, made_up: bool) -> str:
@@ -222,8 +220,10 @@ def rehearse(
             server.check()
             nodes.check()
 
-        trained = run_slots_and_watch(rehearsal.server, last_slot, listeners=[check])
-        tell("Stopping everything.")
+        try:
+            trained = run_slots_and_watch(rehearsal.server, last_slot, listeners=[check])
+        finally:
+            tell("Stopping everything, the run as well.")
     return _outcome(rehearsal, trained=trained)
 
 

@@ -45,7 +45,7 @@ def check_app(app: Path) -> Iterator[Finding]:
         ("members", lambda: _check_members(terms, members), "take what they sent"),
         ("keys", lambda: _check_keys(app, terms), "keys/ must have the server's own keys"),
         ("certificate", lambda: _check_certificates(app, members), "see the error"),
-        ("code", lambda: _check_code(terms), "see the error"),
+        ("code", lambda: _check_code(app, terms), "see the error"),
         ("ledger", lambda: _check_ledger(app), "`fedaccord ledger verify` says more"),
         ("proxy", lambda: _check_proxy(app), "see run/error.log"),
         ("SuperLink", lambda: _check_superlink(app), _START),
@@ -95,10 +95,10 @@ def _check_certificates(app: Path, members: Members) -> Iterator[Finding]:
         yield finding if finding.grade != "wrong" else note(about, finding.found, do)
 
 
-def _check_code(terms: Terms) -> Iterator[Finding]:
+def _check_code(app: Path, terms: Terms) -> Iterator[Finding]:
     from fedaccord.flower.local import empty_model
 
-    empty_model(terms)
+    empty_model(terms, [app])
     yield ok("task", f"{terms.training.task} can be built")
 
 

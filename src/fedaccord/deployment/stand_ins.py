@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
+from math import log, prod
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def _in_order(terms: Terms, numbers: Consortium) -> list[Private]:
 
 def _made_up(terms: Terms) -> list[Private]:
     rng, count = np.random.default_rng(terms.training.seed), len(terms.clients)
-    samples = np.exp(rng.uniform(*np.log(_SAMPLES), size=count)).astype(int)
+    samples = np.exp(rng.uniform(log(_SAMPLES[0]), log(_SAMPLES[1]), count)).astype(int)
     stops = samples.sum() * rng.permutation(np.linspace(*_SATIATED, count))
     ratios = 1 / terms.law_of_loss.slope(stops)
     return [
@@ -95,7 +95,10 @@ def rehearsal_dataset(terms: Terms, dataset: Dataset | None = None) -> Dataset:
     count = min(_EXAMPLES, max(_NUMBERS // prod(training.shape), training.classes))
     middles = rng.normal(size=(training.classes, *training.shape))
     labels = np.arange(count) % training.classes
-    inputs, test = (middles[labels] + rng.normal(size=(count, *training.shape)) for _ in range(2))
+    inputs, test = (
+        (middles[labels] + rng.normal(size=(count, *training.shape))).astype(np.float32)
+        for _ in range(2)
+    )
     return Dataset("made-up examples", inputs, labels, test, labels, training.classes)
 
 

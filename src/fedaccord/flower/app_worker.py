@@ -16,6 +16,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fedaccord.flower.app_process import read_parts, write_parts
+from fedaccord.flower.member_log import write_log
 
 if TYPE_CHECKING:
     from flwr.app import Context, Message
@@ -36,7 +37,7 @@ _NEEDED = (
 def main() -> None:
     """Answer until the node ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the node as well
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    write_log()
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the app prints goes to the log
     asked: SimpleQueue[list[bytes]] = SimpleQueue()

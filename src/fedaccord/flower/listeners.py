@@ -24,7 +24,8 @@ def printer(stream: TextIO, log_format: LogFormat) -> Say:
     """Writes a line for every event, at once."""
 
     def say(event: Event) -> None:
-        print(line_of(event, log_format), file=stream, flush=True)
+        stream.write(line_of(event, log_format) + "\n")
+        stream.flush()
 
     return say
 

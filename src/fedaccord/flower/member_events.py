@@ -20,7 +20,7 @@ from fedaccord.flower.events import (
     score_in_words,
     suspended_in_words,
 )
-from fedaccord.protocol.messages import BasisName, Phase, Stage, VerdictName
+from fedaccord.protocol.messages import BasisName, Phase, VerdictName
 
 
 class MemberEvent(Event):
@@ -215,7 +215,6 @@ class Problem(Event):
     usual_level: ClassVar[Level] = "error"
     event: Literal["member_problem"] = "member_problem"
     message: str
-    stage: Stage | None = None
     traceback: str | None = None
     """Of a mistake in the program or in the data that nobody foresaw."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.client_file import load_client_file
+from fedaccord.flower.member_log import write_log
 from fedaccord.flower.pin import Pin
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def run_node(client_file: Path) -> None:
         os.environ.setdefault(name, value)
     from fedaccord.flower.fleet import Fleet, tls_context
 
-    if not logging.root.handlers:
-        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    write_log()
     flower = logging.getLogger("flwr")
     flower.setLevel(logging.WARNING)
     flower.addFilter(_not_said_by_us)

@@ -43,8 +43,10 @@ from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.events import Say
 from fedaccord.flower.grids import InProcessGrid, closed_cluster
 from fedaccord.flower.local import LocalTraining
+from fedaccord.flower.narration import Narrator
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.shared_terms import Slips, privates_of, shared_law, shared_terms
 from fedaccord.game.alone import alone_contribution
@@ -165,12 +167,14 @@ def simulate(
     profile: str = "",
     in_process: bool = False,
     progress: AfterRound | None = None,
+    say: Say | None = None,
 ) -> TrainingRun:
     """Run slots until `slots` are settled, in Flower's simulation with a node for each client.
 
     If the ledger has some slots already, it continues after them and returns only the new ones. A
     slot that was begun is finished; if some of its rounds were over, only its end is measured. With
-    `in_process` the messages are the same, but Ray is not started.
+    `in_process` the messages are the same, but Ray is not started. `say` is told what happens, as
+    the server would say it.
     """
     privates = privates_of(consortium, slips)
     with TemporaryDirectory() as folder, open_ledger(ledger or Path(folder, "ledger.db")) as book:
@@ -186,7 +190,8 @@ def simulate(
         cast = Cast(course, terms, privates, seed, restored_notes(state, book.head))
 
         def serve(grid: Grid) -> None:
-            run_slots(grid, coordinator, slots, diary.watch)
+            narrator = None if say is None else Narrator(coordinator, say)
+            run_slots(grid, coordinator, slots, diary.watch, narrator=narrator)
 
         if in_process:
             nodes = [{"partition-id": n} for n in range(consortium.size)]

@@ -15,7 +15,7 @@ extensions, and files that are not Python.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -23,6 +23,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -189,7 +190,10 @@ class _Finder(MetaPathFinder):
                 del sys.modules[name]
 
     def find_spec(
-        self, fullname: str, path: Iterable[str] | None, target: object = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002  Python passes it, as well as the next
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """Where a module is that is part of such code."""
         code = self._held.get(fullname.split(".", maxsplit=1)[0])

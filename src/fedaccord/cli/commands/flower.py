@@ -14,6 +14,7 @@ from fedaccord.cli.options import (
     margin_or_usual,
     with_option_groups,
 )
+from fedaccord.cli.rehearsing import rehearse
 
 flower = typer.Typer(
     help="Run the slots across machines, on Flower.",
@@ -147,7 +148,10 @@ def new(
     task: Annotated[
         str,
         typer.Option(
-            "--task", show_default=False, help="What is trained: softmax (default), mlp or cnn."
+            "--task",
+            show_default=False,
+            help="What is trained: softmax (default), mlp or cnn; or your own: FILE.py:FUNCTION, "
+            "which is copied into APP, or MODULE:FUNCTION, which everyone has installed.",
         ),
     ] = "softmax",
     rate: Annotated[
@@ -180,7 +184,8 @@ def new(
         str | None,
         typer.Option(
             "--dataset",
-            help="Write examples for a rehearsal: digits, breast-cancer or mnist.",
+            help="To rehearse with digits, breast-cancer or mnist: their shape and labels, and a "
+            "scale at which they are enough for the samples in FILE.",
         ),
     ] = None,
 ) -> None:
@@ -197,15 +202,17 @@ def new(
     from fedaccord.cli.app_terms import (
         agreed,
         described,
+        scale_for,
         terms_for_app,
         terms_in,
         training_terms,
     )
     from fedaccord.data.dataset import load_dataset
     from fedaccord.deployment.app_directory import write_app
+    from fedaccord.deployment.own_task import task_for_app
     from fedaccord.protocol.terms import rules_of
 
-    terms = terms_in(file)
+    terms, own = terms_in(file), task_for_app("softmax")
     if terms is None:
         known = described(
             file,
@@ -216,7 +223,9 @@ def new(
             discount_factor=discount_factor,
         )
         data = load_dataset(dataset) if dataset is not None else None
-        training = training_terms(data, shape, classes, task=task, rate=rate, batch=batch)
+        own = task_for_app(task)
+        training = training_terms(data, shape, classes, rate=rate, batch=batch, **own.terms)
+        training |= scale_for(known, data)
         after_slip = punishment.chosen(directory)
         rules: dict[str, Any] = {
             "nobody_worse": nobody_worse,
@@ -230,10 +239,10 @@ def new(
         if clock_steps is not None:
             rules["clock_steps"] = clock_steps
         rules |= agreed(known, agreement, reports, after_slip, rules)
-        terms = terms_for_app(known, rules, training)
-    reached = host or ["localhost"]
+        terms = terms_for_app(known, rules, training, own.places)
+    reached, code = host or ["localhost"], own.code
     _refusing_hosts(
-        lambda: write_app(directory, terms, reached, port=port, superlink=superlink_port)
+        lambda: write_app(directory, terms, reached, port=port, superlink=superlink_port, code=code)
     )
     typer.echo(
         f"Wrote {directory}, the server's directory for {len(terms.clients)} members. "
@@ -245,6 +254,9 @@ def new(
             "Members on other machines cannot reach it at localhost: name the server with --host.",
             err=True,
         )
+
+
+flower.command()(rehearse)
 
 
 @flower.command()

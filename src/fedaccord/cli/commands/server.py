@@ -153,8 +153,10 @@ def run(
 
     listeners = [find_listener(name) for name in listener or []]
     if metrics is not None:
+        from fedaccord.cli.outputs import check_writable
         from fedaccord.flower.metrics import MetricsFile
 
+        check_writable(metrics)
         listeners.append(MetricsFile(metrics))
     if mlflow is not None:
         check_installed("--mlflow", "mlflow")
