@@ -239,7 +239,8 @@ def expired(folder: Path) -> Path:
 
 @lie(
     "whoever reaches the machine",
-    "use a server without a certificate, or with one that is not a member's, has run out, or is signed with a member's key",
+    "use a server without a certificate, or with one that is not a member's, has run out, or is "
+    "signed with a member's key",
     "nginx refuses it, and nothing reaches the SuperLink",
 )
 @needs_nginx
