@@ -36,8 +36,8 @@ def trains_on_less(client: FileClient) -> None:
     honest = client._from_files
 
     def from_files() -> Any:
-        file, participant, *rest = honest()
-        training = participant._audited
+        read = honest()
+        training = read.participant._audited
         assert isinstance(training, FileTraining)
         train = training.member.train
 
@@ -48,7 +48,7 @@ def trains_on_less(client: FileClient) -> None:
             return train_round(training.model, steps, fewer, parameters)
 
         training.train = less  # type: ignore[method-assign]
-        return file, participant, *rest
+        return read
 
     client._from_files = from_files  # type: ignore[method-assign]
 

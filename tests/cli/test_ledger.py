@@ -50,13 +50,16 @@ def refused(result: Result, message: str) -> None:
 def test_show(story: Run) -> None:
     shown = story("ledger", "show", "ledger.db", "--slot", "1", "--kind", "verdict")
     assert shown.exit_code == 0
-    assert [line.split()[:4] for line in shown.stdout.splitlines()] == [
-        ["number", "slot", "kind", "client"],
-        ["25", "1", "verdict", "a"],
-        ["26", "1", "verdict", "b"],
-        ["27", "1", "verdict", "c"],
+    assert " ".join(shown.stdout.split()[:6]) == "number time (UTC) slot kind client"
+    found = [line.split() for line in shown.stdout.splitlines()[1:]]
+    time = ["2025-01-01", "12:00:00"]  # of the clock of all tests
+    first = [line for line in found if line[0] in ("25", "26", "27")]
+    assert [line[:6] for line in first] == [
+        ["25", *time, "1", "verdict", "a"],
+        ["26", *time, "1", "verdict", "b"],
+        ["27", *time, "1", "verdict", "c"],
     ]
-    assert "verdict deviation" in shown.stdout.splitlines()[2]
+    assert "verdict deviation" in " ".join(shown.stdout.split())
 
 
 def test_show_warns_of_agreements_that_were_computed_from_reports(story: Run) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,8 +162,10 @@ def test_a_simulation_resumes_within_a_slot(
 ) -> None:
     """Interrupted at a question that the clients answered, before the server recorded anything."""
 
-    def ending(grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float) -> list[Reply]:
-        replies = put(grid, nodes, ask, seconds)
+    def ending(
+        grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float, *more: Any
+    ) -> list[Reply]:
+        replies = put(grid, nodes, ask, seconds, *more)
         if (ask.slot, ask.stage, ask.turn) == place:
             raise Ended
         return replies
@@ -198,8 +201,10 @@ def one_slot_in_tiers(ledger: Path) -> None:
 def test_a_slot_in_tiers_resumes(
     place: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ending(grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float) -> list[Reply]:
-        replies = put(grid, nodes, ask, seconds)
+    def ending(
+        grid: Grid, nodes: dict[int, str], ask: Ask, seconds: float, *more: Any
+    ) -> list[Reply]:
+        replies = put(grid, nodes, ask, seconds, *more)
         if (ask.stage, ask.turn) == place:
             raise Ended
         return replies

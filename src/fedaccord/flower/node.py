@@ -38,13 +38,7 @@ def run_node(client_file: Path) -> None:
     every message. If the server is away, the node tries again until it is back.
     """
     client_file = client_file.resolve()
-    file, folder = load_client_file(client_file), client_file.parent
-    if file.server is None:
-        raise InvalidInput(
-            "server is missing: the address HOST:PORT of the server", str(client_file)
-        )
-    pin = Pin(client_file)
-    key = load_node_key(folder / file.node_key)
+    address, pin, key = check_node(client_file)
     for name, value in _QUIET.items():  # before Flower is imported
         os.environ.setdefault(name, value)
     from fedaccord.flower.fleet import Fleet, tls_context
@@ -54,10 +48,22 @@ def run_node(client_file: Path) -> None:
     flower.setLevel(logging.WARNING)
     flower.addFilter(_not_said_by_us)
 
-    context = tls_context(file, folder)
+    context = tls_context(load_client_file(client_file), client_file.parent)
     with TemporaryDirectory(prefix="fedaccord-node-") as home:
         os.environ["FLWR_HOME"] = home  # apps that are installed elsewhere are of no use here
-        _serve(file.server, pin, key, Fleet(pin, context), Path(home))
+        _serve(address, pin, key, Fleet(pin, context), Path(home))
+
+
+def check_node(client_file: Path) -> tuple[str, Pin, "ec.EllipticCurvePrivateKey"]:
+    """The server's address, the pin and the key of a node, if its member's files are complete."""
+    file = load_client_file(client_file)
+    if file.server is None:
+        raise InvalidInput(
+            "server is missing: the address HOST:PORT of the server", str(client_file)
+        )
+    pin = Pin(client_file)
+    pin.signed()
+    return file.server, pin, load_node_key(client_file.parent / file.node_key)
 
 
 def _not_said_by_us(record: logging.LogRecord) -> bool:

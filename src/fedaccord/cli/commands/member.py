@@ -193,11 +193,11 @@ def start(
     It waits for slots, and says what happens in them. It runs the app that was signed, and no
     other.
     """
+    from fedaccord.flower.keep_node import keep_node
     from fedaccord.flower.member_log import FORMAT_VARIABLE
-    from fedaccord.flower.node import run_node
 
     os.environ[FORMAT_VARIABLE] = log_format
-    run_node(_checked(directory) / "client.toml")
+    keep_node(_checked(directory) / "client.toml")
 
 
 def _checked(directory: Path) -> Path:
