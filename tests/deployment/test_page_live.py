@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fedaccord.deployment.server import end
+from fedaccord.deployment.processes import end
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.verification import wrong_in

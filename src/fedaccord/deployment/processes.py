@@ -10,10 +10,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
-from fedaccord.deployment.server import end
 from fedaccord.errors import FedaccordError
 
 _PAUSE = 0.1
+_END = 10.0
+"""Seconds that a process has to end by itself."""
 _LINES = 5
 """Of a log, in a message."""
 
@@ -46,7 +47,7 @@ class Processes:
         self, name: str, words: Sequence[str], *, folder: Path, environment: Mapping[str, str]
     ) -> None:
         """Start a program in a group of its own, so that Ctrl-C is for us and not for it."""
-        with self._log(name).open("wb") as log:
+        with self._log(name).open("ab") as log:
             process = subprocess.Popen(
                 list(words),
                 cwd=folder,
@@ -82,6 +83,26 @@ class Processes:
     def _said(self, name: str) -> str:
         lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()[-_LINES:]
         return ": " + " / ".join(lines) if lines else ""
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything that it started."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, kind)
+            process.wait(timeout=_END)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def listens(host: str, port: int) -> bool:
+    """Whether anything accepts connections there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, port)) == 0
 
 
 def free_ports(count: int) -> list[int]:

@@ -4,7 +4,6 @@ Everything happens on a copy of the app with keys of its own, so the app itself,
 keys stay as they are. The members are stand-ins, each with a directory as a member would make it.
 """
 
-import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -16,15 +15,17 @@ import tomlkit
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.scale import fitting_scale
-from fedaccord.deployment.admission import admit, load_app_terms
+from fedaccord.deployment.admission import load_app_terms
 from fedaccord.deployment.app_directory import INVITATION, TO_SIGN, write_app
-from fedaccord.deployment.fence import nginx_text, nginx_words, superlink_words
-from fedaccord.deployment.invitation import load_invitation
-from fedaccord.deployment.member_directory import CARD, SIGNATURE, sign_member, write_member
-from fedaccord.deployment.new_directory import folder_names
 from fedaccord.deployment.processes import Processes, free_ports
-from fedaccord.deployment.server import environment, listens, register_members
-from fedaccord.deployment.stand_ins import examples_of, rehearsal_dataset, stand_ins
+from fedaccord.deployment.server import (
+    environment,
+    find_nginx,
+    register_members,
+    start_nginx,
+    start_superlink,
+)
+from fedaccord.deployment.stand_ins import examples_of, join_everyone, rehearsal_dataset, stand_ins
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
 from fedaccord.protocol.copies import contradictions
@@ -39,10 +40,7 @@ _OWN = (
     *(INVITATION, TO_SIGN, "signatures.json", "*.db", "*.db.lock", "*.log", "__pycache__"),
 )
 """What the copy of an app has of its own, or does not need."""
-_NGINX = shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
 _TEST = "test.npz"
-_SECONDS = 60.0
-"""That a program has to start."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +77,12 @@ def prepare_rehearsal(
     terms = _terms_for(agreed, fitting_scale(data, [one.samples for one in privates]), tell)
     port, superlink = free_ports(2)
     server = place / "server"
-    reached = superlink if _NGINX is None else port
+    reached = superlink if find_nginx() is None else port
     write_app(server, terms, ["localhost"], port=reached, superlink=superlink)
     shutil.copytree(app, server, ignore=shutil.ignore_patterns(*_OWN), dirs_exist_ok=True)
     _let_measure(server, data)
-    invitation, examples = load_invitation(server / INVITATION), examples_of(terms, privates, data)
-    folders = folder_names(terms.clients)
-    members = {one.name: place / "members" / folders[one.name] for one in privates}
-    for one in privates:
-        write_member(members[one.name], invitation, one, examples[one.name])
-    admit(server, [member / CARD for member in members.values()])
-    for member in members.values():
-        sign_member(member, load_invitation(server / TO_SIGN))
-    admit(server, [member / SIGNATURE for member in members.values()])
+    examples = examples_of(terms, privates, data)
+    members = join_everyone(server, place / "members", privates, examples)
     return Rehearsal(server, members, load_app_terms(server), port, superlink)
 
 
@@ -121,23 +112,14 @@ def _terms_for(agreed: Terms, scale: float, tell: Tell) -> Terms:
 
 def start_server(rehearsal: Rehearsal, processes: Processes, tell: Tell) -> None:
     """Start the SuperLink, and nginx if there is one, and register everyone's node."""
-    server = rehearsal.server
-    known = _environment(rehearsal)
     tell("Starting the SuperLink.")
-    program, *options = superlink_words(rehearsal.superlink)
-    processes.start(
-        "superlink",
-        [str(Path(sys.executable).parent / program), *options],
-        folder=server,
-        environment=known,
-    )
-    processes.wait("superlink", lambda: listens("127.0.0.1", rehearsal.superlink), _SECONDS)
-    if _NGINX is None:
+    start_superlink(rehearsal.server, processes, _environment(rehearsal))
+    if (nginx := find_nginx()) is None:
         tell("nginx is not installed, so members connect to the SuperLink without a proxy.")
     else:
         tell("Starting nginx.")
-        _start_nginx(rehearsal, processes, _NGINX, known)
-    register_members(server)
+        start_nginx(rehearsal.server, processes, nginx)
+    register_members(rehearsal.server)
 
 
 def start_nodes(rehearsal: Rehearsal, processes: Processes, tell: Tell) -> None:
@@ -160,23 +142,6 @@ def _environment(rehearsal: Rehearsal) -> Mapping[str, str]:
         "FEDACCORD_SIGNING_KEY": str(key),
         "OMP_NUM_THREADS": "1",  # all members are on one machine
     }
-
-
-def _start_nginx(
-    rehearsal: Rehearsal, processes: Processes, nginx: str, known: Mapping[str, str]
-) -> None:
-    server = rehearsal.server
-    text = nginx_text(
-        listen=f"127.0.0.1:{rehearsal.port}",
-        superlink=f"127.0.0.1:{rehearsal.superlink}",
-        keys=Path("keys"),
-        run=Path("run"),
-    )
-    (server / "nginx.conf").write_text(text, encoding="utf-8")
-    (server / "run").mkdir(exist_ok=True)
-    words = [nginx, *nginx_words()[1:]]
-    processes.start("nginx", words, folder=server, environment=known)
-    processes.wait("nginx", lambda: listens("127.0.0.1", rehearsal.port), _SECONDS)
 
 
 # --- From beginning to end -----------------------------------------------------------------

@@ -8,21 +8,21 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from fedaccord.deployment.admission import load_app_terms, members_of
-from fedaccord.deployment.app_directory import MEMBERS
+from fedaccord.deployment.app_directory import INVITATION, MEMBERS
 from fedaccord.deployment.fence import nginx_words, superlink_words
-from fedaccord.deployment.invitation import host_of
+from fedaccord.deployment.invitation import host_of, load_invitation
 from fedaccord.deployment.new_directory import folder_names
+from fedaccord.deployment.processes import Processes, listens
 from fedaccord.errors import FedaccordError, InvalidInput
 
 QUIET = {
@@ -33,8 +33,6 @@ QUIET = {
 """The server calls nobody outside, and looks for work ten times a second."""
 _START = 60.0
 """Seconds within which the SuperLink must answer."""
-_END = 10.0
-"""Seconds that a process has to end by itself."""
 
 
 def environment(app: Path) -> dict[str, str]:
@@ -54,33 +52,49 @@ def superlink_address(app: Path) -> str:
     return str(found)
 
 
+def find_nginx() -> str | None:
+    """The program nginx, if it is installed; Debian has it where only root looks."""
+    return shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}{os.pathsep}/usr/sbin")
+
+
 def serve(app: Path, say: Callable[[str], None]) -> None:
     """Run the server until a signal ends it, or until one of its processes ends by itself."""
-    if shutil.which("nginx", path=environment(app)["PATH"] + os.pathsep + "/usr/sbin") is None:
+    if (nginx := find_nginx()) is None:
         raise FedaccordError(
             "nginx is not installed, and without it the server would be open to everyone: "
             "install it (apt install nginx-light), and start the server again"
         )
     address = superlink_address(app)
-    host, port = host_of(address)
-    if listens(host, port):
+    if listens(*host_of(address)):
         raise FedaccordError(f"something listens at {address} already: is the server running?")
-    processes: dict[str, subprocess.Popen[bytes]] = {}
     ended = _until_signalled()
-    try:
-        processes["Flower's SuperLink"] = _start(app, superlink_words(port), "superlink.log")
-        _wait_for(host, port, processes["Flower's SuperLink"], app / "run" / "superlink.log")
+    with Processes(app / "run") as processes:
+        start_superlink(app, processes, environment(app))
         for name in register_members(app):
             say(f"registered the node of {name}")
-        processes["nginx"] = _start(app, nginx_words(), "nginx.log")
+        start_nginx(app, processes, nginx)
         say(f"the server runs: Flower at {address}, for this machine only, and nginx before it")
         while not ended():
-            _check_running(app, processes)
+            processes.check()
             time.sleep(0.5)
         say("the server ends")
-    finally:
-        for process in reversed(processes.values()):
-            end(process)
+
+
+def start_superlink(app: Path, processes: Processes, known: Mapping[str, str]) -> None:
+    """Start Flower's server for this machine only, and wait until it answers."""
+    host, port = host_of(superlink_address(app))
+    program, *options = superlink_words(port)
+    words = [str(Path(sys.executable).parent / program), *options]
+    processes.start("superlink", words, folder=app, environment=known)
+    processes.wait("superlink", lambda: listens(host, port), _START)
+
+
+def start_nginx(app: Path, processes: Processes, nginx: str) -> None:
+    """Start the proxy that members reach, and wait until it answers."""
+    _, port = host_of(load_invitation(app / INVITATION).server.address)
+    words = [nginx, *nginx_words()[1:]]
+    processes.start("nginx", words, folder=app, environment=environment(app))
+    processes.wait("nginx", lambda: listens("127.0.0.1", port), _START)
 
 
 def register_members(app: Path) -> list[str]:
@@ -122,60 +136,6 @@ def reload_proxy(app: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def listens(host: str, port: int) -> bool:
-    """Whether anything accepts connections there."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex((host, port)) == 0
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and everything that it started."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, kind)
-            process.wait(timeout=_END)
-        except ProcessLookupError:
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()
-
-
-def _start(app: Path, words: list[str], log: str) -> subprocess.Popen[bytes]:
-    """A process in a group of its own, so that Ctrl-C reaches it only through us."""
-    (app / "run").mkdir(exist_ok=True, mode=0o700)
-    known = environment(app)
-    known["PATH"] += f"{os.pathsep}/usr/sbin"  # where Debian has nginx
-    with (app / "run" / log).open("ab") as file:
-        return subprocess.Popen(
-            words,
-            cwd=app,
-            env=known,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
-def _wait_for(host: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    limit = time.monotonic() + _START
-    while not listens(host, port):
-        if process.poll() is not None or time.monotonic() > limit:
-            raise FedaccordError(f"Flower's SuperLink did not start; {log} says why")
-        time.sleep(0.2)
-
-
-def _check_running(app: Path, processes: dict[str, subprocess.Popen[bytes]]) -> None:
-    for name, process in processes.items():
-        if process.poll() is not None:
-            raise FedaccordError(
-                f"{name} ended by itself, with code {process.returncode}; the logs in "
-                f"{app / 'run'} say why"
-            )
 
 
 def _until_signalled() -> Callable[[], bool]:

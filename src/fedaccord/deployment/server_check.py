@@ -1,7 +1,6 @@
 """Everything that the server needs for a slot, looked at in the order in which it is needed."""
 
 import http.client
-import shutil
 import socket
 import ssl
 import subprocess
@@ -14,7 +13,8 @@ from fedaccord.deployment.certificates import read_client_certificate
 from fedaccord.deployment.check import Finding, Findings, attempt, note, ok, wrong
 from fedaccord.deployment.fence import nginx_words
 from fedaccord.deployment.invitation import host_of, load_invitation
-from fedaccord.deployment.server import environment, listens, nodes_of, superlink_address
+from fedaccord.deployment.processes import listens
+from fedaccord.deployment.server import find_nginx, nodes_of, superlink_address
 from fedaccord.deployment.surroundings import (
     check_certificate,
     check_disk,
@@ -118,9 +118,7 @@ def _check_ledger(app: Path) -> Iterator[Finding]:
 
 def _check_proxy(app: Path) -> Iterator[Finding]:
     """Whether nginx accepts its configuration, and lets nobody in who is not a member."""
-    path = environment(app)["PATH"] + ":/usr/sbin"
-    program = shutil.which("nginx", path=path)
-    if program is None:
+    if (program := find_nginx()) is None:
         yield wrong("proxy", "nginx is not installed", "apt install nginx-light")
         return
     done = subprocess.run(

@@ -1,15 +1,26 @@
 """Members for a rehearsal: numbers and examples, made up where nobody gives real ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log, prod
+from pathlib import Path
 
 import numpy as np
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import scaled_sizes
-from fedaccord.deployment.member_directory import MemberData
+from fedaccord.deployment.admission import admit, load_app_terms
+from fedaccord.deployment.app_directory import INVITATION, TO_SIGN
+from fedaccord.deployment.invitation import load_invitation
+from fedaccord.deployment.member_directory import (
+    CARD,
+    SIGNATURE,
+    MemberData,
+    sign_member,
+    write_member,
+)
+from fedaccord.deployment.new_directory import folder_names
 from fedaccord.errors import InvalidInput
 from fedaccord.flower.shared_terms import privates_of
 from fedaccord.game.consortium import Consortium
@@ -113,3 +124,18 @@ def examples_of(
         one.name: MemberData((dataset.inputs[share], dataset.labels[share]), test)
         for one, share in zip(privates, shares, strict=True)
     }
+
+
+def join_everyone(
+    app: Path, place: Path, privates: Sequence[Private], data: Mapping[str, MemberData]
+) -> dict[str, Path]:
+    """Make every member's directory in `place`, and let all of them sign; returns these."""
+    folders = folder_names(load_app_terms(app).clients)
+    members = {one.name: place / folders[one.name] for one in privates}
+    for one in privates:
+        write_member(members[one.name], load_invitation(app / INVITATION), one, data.get(one.name))
+    admit(app, [member / CARD for member in members.values()])
+    for member in members.values():
+        sign_member(member, load_invitation(app / TO_SIGN))
+    admit(app, [member / SIGNATURE for member in members.values()])
+    return members

@@ -45,8 +45,8 @@ def admit(
     from fedaccord.deployment.admission import admit as take
     from fedaccord.deployment.cards import Card, load_sent
     from fedaccord.deployment.invitation import host_of
+    from fedaccord.deployment.processes import listens
     from fedaccord.deployment.server import (
-        listens,
         register_members,
         reload_proxy,
         superlink_address,
