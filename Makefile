@@ -27,8 +27,10 @@ allow_no_tests = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-# Their slow tests run real servers with deadlines, so one after another.
-LIVE := tests/flower tests/ledger
+# Their slow tests run real servers, which wait for one another most of the time: two at once, whatever the
+# number of processors. What is cut and slowed down on several machines runs alone, as its deadlines are short.
+LIVE     := tests/flower tests/deployment tests/ledger
+MACHINES := tests/flower/test_machines.py
 
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,7 +50,8 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
-	@$(BIN)/python -m pytest -q -m slow $(LIVE) $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -m slow $(MACHINES) $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow $(LIVE) --ignore=$(MACHINES) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedaccord.flower.fab import app_digest
 from fedaccord.signing.keys import load_key, new_key, write_key
 from tests.audits.conftest import run as run  # noqa: PLC0414  a fixture
 from tests.cli.conftest import Run
@@ -25,7 +26,8 @@ def test_a_slot_is_audited_across_processes(tmp_path: Path, run: Run) -> None:
         deployment.start_server()
         for name in NAMES:
             deployment.register(f"clients/{name}/node.pub", name)
-            deployment.start_node(name, name)
+            deployment.sign(name, app_digest(home))
+            deployment.start_own_node(name, name)
         deployment.run_slots(last_slot=1, seconds=240)
     data = home / "clients" / "c" / "data" / "c.npz"
     with np.load(data) as held:

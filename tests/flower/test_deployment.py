@@ -8,6 +8,7 @@ import pytest
 
 from fedaccord.data.dataset import load_dataset
 from fedaccord.deployment.certificates import make_certificates
+from fedaccord.flower.fab import app_digest
 from fedaccord.flower.public_terms import UnreportedKind, public_terms
 from fedaccord.game.consortium import Consortium
 from fedaccord.ledger.lines import load_entries
@@ -134,7 +135,8 @@ def test_a_suspension_across_processes(tmp_path: Path) -> None:
         deployment.start_server()
         for name in NAMES:
             deployment.register(f"clients/{name}/node.pub", name)
-            deployment.start_node(name, name)
+            deployment.sign(name, app_digest(home))
+            deployment.start_own_node(name, name)
         said = deployment.run_slots(last_slot=2, seconds=240)
         assert "suspended in it: b until slot 2 (it slipped in slot 1)." in said
         models = {name: home / "clients" / name / "model.npz" for name in NAMES}
