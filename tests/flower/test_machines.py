@@ -27,11 +27,11 @@ from tests.flower.machines import no_machines
 
 VALUATIONS = {"a": 20.0, "b": 30.0, "c": 55.0}
 NAMES = tuple(VALUATIONS)
-SECONDS = 20.0
-"""How long the server waits for an answer, and for a round."""
+SECONDS = 45.0
+"""How long the server waits for an answer, and for a round: long enough for a busy machine."""
 ALL_KEPT = dict.fromkeys(NAMES, "kept")
 NO_CLOCK = "faketime is not installed (on Debian: apt-get install faketime)"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machines")]
 
 
 def first_four_slots(all_of_them: Machines) -> None:

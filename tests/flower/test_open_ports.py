@@ -13,7 +13,7 @@ import pytest
 
 from tests.lies import lie
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("open ports")]
 
 ROOT = Path(__file__).parents[2]
 STRANGER = """
