@@ -27,8 +27,9 @@ allow_no_tests = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-# Many slow tests run real servers, which wait for one another most of the time: more workers than cores.
-SLOW_WORKERS ?= 4
+# Their slow tests run real servers, which wait for one another most of the time: two at once on any machine,
+# and nothing else beside them, as they have deadlines.
+LIVE := tests/flower tests/deployment tests/ledger
 
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,7 +49,8 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
-	@$(BIN)/python -m pytest -q -n $(SLOW_WORKERS) --dist loadgroup -m slow $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow $(LIVE) $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 
 test-oracle: $(ORACLE_VENV)/.installed ## Compare with an independent solver (a large install)

@@ -12,7 +12,7 @@ settings.register_profile(
     max_examples=6,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=30)
+settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=15)
 settings.register_profile(
     "explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1_000
 )

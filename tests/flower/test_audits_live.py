@@ -28,7 +28,7 @@ def test_a_slot_is_audited_across_processes(tmp_path: Path, run: Run) -> None:
             deployment.register(f"clients/{name}/node.pub", name)
             deployment.sign(name, app_digest(home))
             deployment.start_own_node(name, name)
-        deployment.run_slots(last_slot=1, seconds=240)
+        deployment.run_slots(last_slot=1, seconds=600)
     data = home / "clients" / "c" / "data" / "c.npz"
     with np.load(data) as held:
         np.savez(data, inputs=held["inputs"] + np.float32(0.01), labels=held["labels"])

@@ -61,8 +61,10 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         assert "Activated" not in unknown_log.read_text()
 
         deployment.register("clients/a/node.pub", "a")
-        logs = {name: deployment.start_node(name, name)[1] for name in NAMES}
-        said = deployment.run_slots(last_slot=2, seconds=240)
+        for name in NAMES:
+            deployment.sign(name, app_digest(home))
+        logs = {name: deployment.start_own_node(name, name)[1] for name in NAMES}
+        said = deployment.run_slots(last_slot=2, seconds=600)
         assert "slot 1 is settled" in said
         assert "Next is slot 2, punishing." in said
         refused = deployment.run_beside_another(
@@ -82,7 +84,9 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         # a server that changes the terms finds nobody who goes along, and is told nothing
         terms = home / "fedaccord_app" / "terms.toml"
         terms.write_text(terms.read_text().replace("tolerance = 0.0", "tolerance = 0.9"))
-        deployment.run_slots(last_slot=3, seconds=120)
+        for name in NAMES:  # even if its members signed the app
+            deployment.sign(name, app_digest(home))
+        deployment.run_slots(last_slot=3, seconds=600)
         changed = "tolerance: 0.0 was signed, but the server's app has 0.9"
         assert all(changed in log.read_text() for log in logs.values())
 
@@ -137,11 +141,11 @@ def test_a_suspension_across_processes(tmp_path: Path) -> None:
             deployment.register(f"clients/{name}/node.pub", name)
             deployment.sign(name, app_digest(home))
             deployment.start_own_node(name, name)
-        said = deployment.run_slots(last_slot=2, seconds=240)
+        said = deployment.run_slots(last_slot=2, seconds=600)
         assert "suspended in it: b until slot 2 (it slipped in slot 1)." in said
         models = {name: home / "clients" / name / "model.npz" for name in NAMES}
         assert [name for name, model in models.items() if model.is_file()] == ["a", "c"]
-        deployment.run_slots(last_slot=3, seconds=240)
+        deployment.run_slots(last_slot=3, seconds=600)
         assert models["b"].read_bytes() == models["a"].read_bytes()
 
     server = load_entries(str(home / "ledger.db"))

@@ -58,7 +58,7 @@ def test_a_slot_and_a_changed_app(tmp_path: Path) -> None:
         logs = [log for _, log in nodes.values()]
         until(lambda: all("cannot be reached" in log.read_text() for log in logs), 60, "patience")
         deployment.start_server()
-        deployment.run_slots(last_slot=1, seconds=120)
+        deployment.run_slots(last_slot=1, seconds=600)
         for log in logs:
             text = log.read_text()
             assert text.count("cannot be reached") == text.count("is there again") == 1
