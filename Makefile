@@ -49,7 +49,7 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow $(LIVE) $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow $(LIVE) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 

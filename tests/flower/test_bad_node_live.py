@@ -14,7 +14,7 @@ from tests.flower.deployment import Deployment
 from tests.flower.test_deployment import prepared
 from tests.lies import lie
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("bad nodes")]
+pytestmark = pytest.mark.slow
 
 HONEST = ("honest", "other")
 NAMES = (*HONEST, *ATTACKS)

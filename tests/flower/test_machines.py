@@ -31,7 +31,7 @@ SECONDS = 45.0
 """How long the server waits for an answer, and for a round: long enough for a busy machine."""
 ALL_KEPT = dict.fromkeys(NAMES, "kept")
 NO_CLOCK = "faketime is not installed (on Debian: apt-get install faketime)"
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machines")]
+pytestmark = pytest.mark.slow
 
 
 def first_four_slots(all_of_them: Machines) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.lies import lie
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("open ports")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 STRANGER = """
