@@ -188,6 +188,10 @@ _EXTRAS = {
     "pyod": ("PyOD", "detection"),
     "openpyxl": ("openpyxl", "spreadsheets"),
     "mlflow": ("MLflow", "mlflow"),
+    "fastapi": ("FastAPI", "console"),
+    "uvicorn": ("Uvicorn", "console"),
+    "httpx": ("HTTPX", "console"),
+    "python_multipart": ("python-multipart", "console"),
 }
 """Modules that need not be installed: what each is called, and the extra that installs it."""
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import fedaccord as fa
-from fedaccord.data.dataset import Dataset, dataset_names, load_dataset
+from fedaccord.data.dataset import DATASETS, Dataset, dataset_names, load_dataset, load_partition
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_dataset_from_another_package(tmp_path: Path, monkeypatch: pytest.Monk
         "[fedaccord.datasets]\nreadings = readings:load\nbroken = readings:nothing\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert dataset_names() == ["digits", "breast-cancer", "mnist", "broken", "readings"]
+    assert dataset_names() == [*DATASETS, "broken", "readings"]
     dataset = load_dataset("readings")
     assert (dataset.name, dataset.size, dataset.classes) == ("readings", 8, 2)
     assert dataset.label_names == ("high", "low")
@@ -68,6 +68,27 @@ def test_a_dataset_from_another_package(tmp_path: Path, monkeypatch: pytest.Monk
         load_dataset("broken")
     with pytest.raises(fa.InvalidInput, match="did you mean 'readings'"):
         load_dataset("reading")
+
+
+def test_a_partition_from_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "clinics.py").write_text(
+        "from fedaccord.data import own_partition\n"
+        "examples = [[float(n), 1.0] for n in range(10)], [0, 1] * 5\n"
+        "def load():\n"
+        "    data = {'North': examples, 'South': examples, 'test': examples}\n"
+        "    return own_partition(data, ['North', 'South'], 'clinics')\n"
+    )
+    installed = tmp_path / "clinics-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: clinics\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[fedaccord.datasets]\nclinics = clinics:load\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = load_partition("clinics")
+    assert own is not None
+    assert (own.names, list(own.sizes)) == (("North", "South"), [10, 10])
+    dataset = load_dataset("clinics")
+    assert (dataset.size, dataset.centres) == (20, ("North", "South"))
+    assert load_partition("digits") is None
 
 
 def test_all_mistakes_at_once() -> None:

@@ -108,6 +108,46 @@ def test_csv_files_with_the_label_in_any_column(
     assert found.tolist() == labels
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "age,chol,label\n63,233,0\n67,?,1\n41,?,1\n",
+            "the column 'chol' has 2 cells without a number ('?'): fill the gaps, or leave these "
+            "rows out",
+        ),
+        (
+            "age,chol,label\n63,,0\n67,,1\n",
+            "the column 'chol' has nothing but gaps or text: leave it out for all clients",
+        ),
+        ("63,?,0\n67,200,1\n", "the column 2 has 1 cell without a number ('?'): fill the gaps, or"),
+        ("age,chol,label\n63,NA,ill\n67,250,well\n", "the column 'chol' has 1 cell without a num"),
+        ("age,chol,label\n63,233,0\n67,28", "row 2 has 2 cells, the first one 3"),
+        ("age,chol,label\n63,233,ill\n67,28", "row 2 has 2 cells, the first one 3"),
+    ],
+    ids=["gaps", "a column of gaps", "no header", "text labels", "cut off", "cut off, text labels"],
+)
+def test_gaps_in_csv_files(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "test.csv").write_text("1,2,0\n", encoding="utf-8")
+    with pytest.raises(fa.InvalidInput) as refused:
+        load_folder(tmp_path, ["a"])
+    [problem] = refused.value.problems
+    assert str(problem).startswith(f"a.csv: cannot be read as examples ({why}")
+
+
+def test_gaps_in_arrays() -> None:
+    gaps = INPUTS.copy()
+    gaps[3, 0] = np.nan
+    with pytest.raises(fa.InvalidInput, match=r"mine: inputs must be finite numbers$"):
+        as_dataset((gaps, LABELS), "mine")
+    gaps[:, 1] = np.nan
+    with pytest.raises(
+        fa.InvalidInput, match="inputs must be finite numbers; column 2 has nothing"
+    ):
+        as_dataset((gaps, LABELS), "mine")
+
+
 def test_npz_files_with_either_pair_of_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=INPUTS, y=WORDS)
     np.savez(tmp_path / "test.npz", inputs=INPUTS, labels=WORDS)

@@ -1,14 +1,17 @@
 """Your own data, from files and from a function."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.data.dataset import Dataset
 from fedaccord.data.inputs import Examples
-from fedaccord.data.own import load_folder, own_partition
+from fedaccord.data.own import OwnPartition, load_folder, own_partition
 
 INPUTS = np.arange(12.0).reshape(6, 2)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -175,3 +178,123 @@ def test_damaged_anywhere(folder: Path, save: Callable[..., None]) -> None:
             refused.append(len(error.problems))
     assert len(refused) > 20
     assert set(refused) == {1}
+
+
+# --- Own tests -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tests(folder: Path) -> Path:
+    """A test for each client instead of one for all."""
+    (folder / "test.csv").unlink()
+    (folder / "test").mkdir()
+    (folder / "test" / "North.csv").write_text("1,1,0\n2,2,1\n", encoding="utf-8")
+    np.savez(folder / "test" / "South.npz", inputs=[[9.0, 9.0]], labels=[2])
+    return folder
+
+
+def test_a_folder_with_a_test_for_each_client(tests: Path) -> None:
+    own = load_folder(tests, ["South", "North"])
+    assert [positions.tolist() for positions in own.tests] == [[0], [1, 2]]
+    assert own.dataset.test_inputs.tolist() == [[9.0, 9.0], [1.0, 1.0], [2.0, 2.0]]
+    assert own.dataset.test_labels.tolist() == [2, 0, 1]
+    assert own.reordered(3).tests == own.tests
+
+
+def test_test_examples_that_belong_to_no_client(tests: Path) -> None:
+    (tests / "test.csv").write_text("5,6,2\n", encoding="utf-8")
+    own = load_folder(tests, ["North", "South"])
+    assert [positions.tolist() for positions in own.tests] == [[0, 1], [2]]
+    assert own.dataset.test_inputs[3].tolist() == [5.0, 6.0]
+
+
+def test_test_examples_are_not_counted_twice(tests: Path) -> None:
+    (tests / "test.csv").write_text("1,1,0\n2,2,1\n9,9,2\n0,0,1\n", encoding="utf-8")
+    with pytest.raises(fa.InvalidInput, match="test: repeats everyone's own test examples: leave"):
+        load_folder(tests, ["North", "South"])
+
+
+def test_a_client_without_its_own_test(tests: Path) -> None:
+    (tests / "test" / "South.npz").unlink()
+    with pytest.raises(fa.InvalidInput) as refused:
+        load_folder(tests, ["North", "South"])
+    assert str(refused.value) == (
+        f"{tests.name}: test/South: there must be one file, .npz or .csv; there is none"
+    )
+
+
+def test_mistakes_in_own_tests(tests: Path) -> None:
+    (tests / "test" / "North.csv").write_text("1,1,0.5\n", encoding="utf-8")
+    np.savez(tests / "test" / "South.npz", inputs=[[9.0, 9.0, 9.0]], labels=[2])
+    with pytest.raises(fa.InvalidInput, match="test/North: labels must be whole numbers"):
+        load_folder(tests, ["North", "South"])
+    (tests / "test" / "North.csv").write_text("1,1,0\n", encoding="utf-8")
+    with pytest.raises(fa.InvalidInput) as refused:
+        load_folder(tests, ["North", "South"])
+    assert [str(problem) for problem in refused.value.problems] == [
+        "test/South: its examples have the shape (3,), those of test/North (2,)"
+    ]
+    np.savez(tests / "test" / "South.npz", inputs=[[9.0, 9.0]], labels=[7])
+    with pytest.raises(fa.InvalidInput, match="test/South: a label is 7, which no client has"):
+        load_folder(tests, ["North", "South"])
+
+
+def test_own_tests_in_a_mapping_or_from_a_function() -> None:
+    examples = (INPUTS, LABELS)
+    data: dict[str, Any] = {"a": examples, "b": examples}
+    data |= {"test": {"a": examples, "b": (INPUTS[:1], [2])}}
+    sources: list[Any] = [data, data.__getitem__]
+    for source in sources:
+        own = own_partition(source, ["a", "b"], "mine")
+        assert [len(positions) for positions in own.tests] == [6, 1]
+    nobodys = (INPUTS[:2] + 1, [0, 1])
+    more: dict[str, Any] = data | {"test": {"a": examples, "b": (INPUTS[:1], [2]), "test": nobodys}}
+    own = own_partition(more, ["a", "b"], "mine")
+    assert len(own.dataset.test_labels) == 9
+    with pytest.raises(fa.InvalidInput, match="mine: test/b: there are no examples of this name"):
+        own_partition(data | {"test": {"a": examples}}, ["a", "b"], "mine")
+
+
+def test_without_own_tests_there_are_none(folder: Path) -> None:
+    assert load_folder(folder, ["South", "North"]).tests == ()
+
+
+# --- Some of the clients -------------------------------------------------------------------
+
+
+def test_the_partition_of_some_clients(tests: Path) -> None:
+    (tests / "test.csv").write_text("5,6,2\n", encoding="utf-8")
+    own = load_folder(tests, ["North", "South"])
+    assert own.of(["North", "South"]) is own
+    south = own.of(["South"])
+    assert (list(south.sizes), south.names) == ([2], ("South",))
+    assert south.dataset.inputs.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert [positions.tolist() for positions in south.tests] == [[0]]
+    assert south.dataset.test_inputs.tolist() == [[9.0, 9.0], [5.0, 6.0]]
+    turned = own.of(["South", "North"])
+    assert list(turned.sizes) == [2, 6]
+    assert turned.dataset.labels[turned.draw(1)[0]].max() == 1
+    with pytest.raises(fa.InvalidInput, match="there is no client called 'Nord'; did you mean 'No"):
+        own.of(["South", "Nord"])
+
+
+def test_the_common_test_stays_with_some_clients(folder: Path) -> None:
+    south = load_folder(folder, ["North", "South"]).of(["South"])
+    assert (south.tests, south.dataset.test_inputs.tolist()) == ((), [[5.0, 6.0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": [6]}, "mine: sizes must be one for each client"),
+        ({"sizes": [6, 1]}, "mine: sizes must be one for each client"),
+        ({"tests": [np.array([0])]}, "mine: tests must be one for each client, or none at all"),
+        ({"tests": [np.array([0]), np.array([6])]}, "mine: tests must be positions from 0 to 5"),
+        ({"tests": [np.array([0]), np.array([], int)]}, "mine: tests must be positions from 0"),
+    ],
+)
+def test_partitions_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    inputs = INPUTS.astype(np.float32)
+    data = Dataset("mine", inputs, LABELS, inputs, LABELS, 3)
+    with pytest.raises(fa.InvalidInput, match=message):
+        replace(OwnPartition(data, [4, 2], ("a", "b")), **options)

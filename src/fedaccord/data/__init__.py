@@ -1,7 +1,8 @@
 """Datasets, their partition among clients, and their drift from slot to slot."""
 
-from fedaccord.data.dataset import Dataset, dataset_names, load_dataset
+from fedaccord.data.dataset import Dataset, dataset_names, load_dataset, load_partition
 from fedaccord.data.inputs import as_dataset, as_examples, scale_note
+from fedaccord.data.notes import partition_notes
 from fedaccord.data.own import OwnPartition, load_folder, own_partition, read_data
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
 from fedaccord.data.scale import examples_for
@@ -18,7 +19,9 @@ __all__ = [
     "examples_for",
     "load_dataset",
     "load_folder",
+    "load_partition",
     "own_partition",
+    "partition_notes",
     "read_data",
     "scale_note",
 ]

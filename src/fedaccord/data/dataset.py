@@ -2,20 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord import plugins
-from fedaccord.checks import check_installed, unknown
+from fedaccord.checks import check_installed, check_whole, unknown
 from fedaccord.errors import InvalidInput
 from fedaccord.record import Record
+
+if TYPE_CHECKING:
+    from fedaccord.data.own import OwnPartition
 
 Inputs: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
 DownloadProgress: TypeAlias = Callable[[str, int, int], None]
 """Called while a file downloads: its name, how many bytes have arrived, and of how many."""
+LONGEST_TIME = 2**31 - 1
+"""The largest survival time: a 64-bit float, in which a task compares times, has room to spare."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,6 +28,9 @@ class Dataset(Record):
     """Labelled examples. The first axis of the inputs counts examples, the rest is their shape.
 
     Inputs are stored as 32-bit floats and labels as 64-bit integers, whatever their type was.
+    Labels are classes, 0, 1, 2, ...; or, if there are 0 classes, survival times: t for an event at
+    time t, and -t for a record that was followed up to t without one (censored). A record that was
+    censored at 0 tells nothing.
     """
 
     name: str
@@ -31,13 +39,17 @@ class Dataset(Record):
     test_inputs: Inputs
     test_labels: Labels
     classes: int
+    """How many labels there are; 0 if they are survival times."""
     label_names: tuple[str, ...] = ()
     """What the labels 0, 1, 2, ... stand for, if they were text."""
+    centres: tuple[str, ...] = ()
+    """Who collected the examples, for a dataset that comes with a partition of its own."""
 
     def __post_init__(self) -> None:
         """Refuse examples that could not be trained on, and report all mistakes at once."""
         for name in ("inputs", "labels", "test_inputs", "test_labels"):
             object.__setattr__(self, name, self._kept(name))
+        check_whole("classes", self.classes, least=0)
         problems = [
             *_part_problems("training", self.inputs, self.labels, self.classes),
             *_part_problems("test", self.test_inputs, self.test_labels, self.classes),
@@ -73,14 +85,24 @@ class Dataset(Record):
         """The shape of one example."""
         return self.inputs.shape[1:]
 
+    @property
+    def survival(self) -> bool:
+        """Whether the labels are survival times, not classes."""
+        return self.classes == 0
+
     def _facts(self) -> dict[str, Any]:
-        return {
+        facts = {
             "name": self.name,
             "examples": self.size,
             "test_examples": len(self.test_labels),
             "shape": self.shape,
             "classes": self.classes,
         }
+        if self.survival:
+            facts["events"] = int((self.labels > 0).sum())
+        if self.centres:
+            facts["centres"] = self.centres
+        return facts
 
 
 def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> list[str]:
@@ -91,36 +113,75 @@ def _part_problems(part: str, inputs: Inputs, labels: Labels, classes: int) -> l
     problems = []
     if not np.isfinite(inputs).all():
         problems.append(f"{part} inputs must be finite numbers")
-    wrong = (labels < 0) | (labels >= classes)
+    first, last = (0, classes - 1) if classes else (-LONGEST_TIME, LONGEST_TIME)
+    wrong = (labels < first) | (labels > last)
     if wrong.any():
         n = int(np.argmax(wrong))
-        problems.append(f"{part} label {n} is {labels[n]}: must be from 0 to {classes - 1}")
+        problems.append(f"{part} label {n} is {labels[n]}: must be from {first} to {last}")
     return problems
 
 
 def load_dataset(name: str, progress: DownloadProgress | None = None) -> Dataset:
-    """A dataset by name: `digits`, `breast-cancer`, `mnist`, or one that another package brings.
+    """A dataset by name: a built-in one, or one that another package brings.
 
-    `mnist` is read from disk or downloaded; `progress` is called meanwhile. Another package brings
-    a dataset by an entry point in the group `fedaccord.datasets`: a function without arguments that
-    returns a `Dataset`, or anything that `as_dataset` accepts.
+    Built in are `digits`, `breast-cancer`, `mnist`, `heart-disease`, `heart-disease-shared`,
+    `heart-disease-imputed` and `tcga-brca`. All but the first two are read from disk or downloaded;
+    `progress` is called meanwhile. Another package brings a dataset by an entry point in the group
+    `fedaccord.datasets`: a function without arguments that returns a `Dataset`, an `OwnPartition`
+    of one, or anything that `as_dataset` accepts.
 
     >>> load_dataset("digits").shape
     (8, 8)
     """
+    found = load_source(name, progress)
+    return found if isinstance(found, Dataset) else found.pooled
+
+
+def load_partition(name: str, progress: DownloadProgress | None = None) -> "OwnPartition | None":
+    """Who collected which examples of a dataset, with a test for each; None if nobody says so.
+
+    Those called `heart-disease` and `tcga-brca` come with such a partition.
+
+    >>> load_partition("digits") is None
+    True
+    """
+    found = load_source(name, progress)
+    return None if isinstance(found, Dataset) else found
+
+
+def load_source(name: str, progress: DownloadProgress | None = None) -> "OwnPartition | Dataset":
+    """A dataset by name: with the partition that it comes with, if there is one."""
     if name in DATASETS:
         return DATASETS[name](progress)
     loader = plugins.find("datasets", name, _OTHERS)
     if loader is None:
         raise InvalidInput(f"there is no dataset called {name!r}: {unknown(name, dataset_names())}")
     from fedaccord.data.inputs import as_dataset
+    from fedaccord.data.own import OwnPartition
 
-    return as_dataset(loader(), name)
+    found = loader()
+    return found if isinstance(found, OwnPartition) else as_dataset(found, name)
 
 
 def dataset_names() -> list[str]:
     """The names that `load_dataset` knows."""
     return plugins.names_in("datasets", DATASETS)
+
+
+def datasets_here() -> list[str]:
+    """Those of `dataset_names` that are on this machine: nothing need be downloaded.
+
+    >>> datasets_here()[:2]
+    ['digits', 'breast-cancer']
+    """
+    from fedaccord.data import heart_disease, mnist, tcga_brca
+
+    files = {
+        "mnist": mnist.FILES,
+        **dict.fromkeys(_HEART_DISEASE, heart_disease.FILES),
+        "tcga-brca": tcga_brca.FILES,
+    }
+    return [name for name in dataset_names() if name not in files or files[name].here()]
 
 
 def _digits(_: DownloadProgress | None) -> Dataset:
@@ -149,11 +210,40 @@ def _mnist(progress: DownloadProgress | None) -> Dataset:
     return load_mnist(progress)
 
 
-DATASETS: dict[str, Callable[[DownloadProgress | None], Dataset]] = {
+def _heart_disease(progress: DownloadProgress | None) -> "OwnPartition":
+    from fedaccord.data.heart_disease import load_heart_disease
+
+    return load_heart_disease(progress=progress)
+
+
+def _heart_disease_shared(progress: DownloadProgress | None) -> "OwnPartition":
+    from fedaccord.data.heart_disease import load_heart_disease
+
+    return load_heart_disease(normalise="pooled", progress=progress)
+
+
+def _heart_disease_imputed(progress: DownloadProgress | None) -> "OwnPartition":
+    from fedaccord.data.heart_disease import load_heart_disease
+
+    return load_heart_disease("imputed", progress=progress)
+
+
+def _tcga_brca(progress: DownloadProgress | None) -> "OwnPartition":
+    from fedaccord.data.tcga_brca import load_tcga_brca
+
+    return load_tcga_brca(progress=progress)
+
+
+DATASETS: "dict[str, Callable[[DownloadProgress | None], OwnPartition | Dataset]]" = {
     "digits": _digits,
     "breast-cancer": _breast_cancer,
     "mnist": _mnist,
+    "heart-disease": _heart_disease,
+    "heart-disease-shared": _heart_disease_shared,
+    "heart-disease-imputed": _heart_disease_imputed,
+    "tcga-brca": _tcga_brca,
 }
+_HEART_DISEASE = ("heart-disease", "heart-disease-shared", "heart-disease-imputed")
 _OTHERS: dict[str, Callable[[], Any]] = {}
 """None of the datasets of other packages is built in."""
 
@@ -163,6 +253,8 @@ def split(
     inputs: npt.NDArray[Any],
     labels: npt.NDArray[np.int64],
     label_names: tuple[str, ...] = (),
+    *,
+    survival: bool = False,
 ) -> Dataset:
     """A fifth of the examples, always the same, is kept for testing."""
     order = np.random.default_rng(0).permutation(len(labels))
@@ -173,6 +265,6 @@ def split(
         labels=labels[train].astype(np.int64),
         test_inputs=inputs[test].astype(np.float32),
         test_labels=labels[test].astype(np.int64),
-        classes=int(labels.max()) + 1,
+        classes=0 if survival else int(labels.max()) + 1,
         label_names=label_names,
     )

@@ -9,7 +9,8 @@
 | a pandas or Polars frame, or a `.csv` file | the label is the column `label`, or else the last |
 | a PyTorch `Dataset`, or anything like one | its items are pairs of an input and a label |
 
-Labels are 0, 1, 2, ... or text. Neither pandas nor PyTorch is imported here.
+Labels are 0, 1, 2, ... or text. Survival times (`fedaccord.data.survival`) are two arrays or
+columns, `time` and `event`, instead of the labels. Neither pandas nor PyTorch is imported here.
 
 >>> inputs, labels = as_examples({"X": [[1.0, 2.0], [3.0, 4.0]], "y": ["cat", "dog"]})
 >>> inputs.shape, labels.tolist()
@@ -26,16 +27,28 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import in_brief
+from fedaccord.checks import in_brief, shown
 from fedaccord.data.dataset import Dataset, split
+from fedaccord.data.survival import (
+    EVENT,
+    TIME,
+    checked_times,
+    from_signed,
+    is_survival,
+    signed_times,
+    survival_labels,
+)
 from fedaccord.errors import InvalidInput
+from fedaccord.numbers import count
 
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Inputs and labels, one of each per example, of whatever type they were stored in."""
 
-_KEYS = ("inputs", "labels"), ("X", "y")
+_KEYS = ("inputs", "labels"), ("X", "y"), ("inputs", TIME, EVENT), ("X", TIME, EVENT)
 _LABEL = "label"
 """The column that is the label, wherever it is."""
+_GAPS = ("", "?", "NA", "N/A")
+"""What stands in a table where a value is missing, beside NaN, which is read as a number."""
 
 _UNREADABLE = (
     *(BadZipFile, zlib.error, EOFError, KeyError, OSError, ValueError),
@@ -70,6 +83,8 @@ def as_dataset(data: Any, name: str = "data") -> Dataset:
             raise InvalidInput(
                 f"needs at least 5 examples to keep a fifth for testing, has {len(labels)}"
             )
+        if is_survival(labels):
+            return split(name, inputs, _with_events(labels), survival=True)
         codes, names = labels, text_labels([labels])
         if names:
             codes = coded(labels, names)
@@ -83,6 +98,12 @@ def as_dataset(data: Any, name: str = "data") -> Dataset:
     return split(name, inputs, codes, names)
 
 
+def _with_events(labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if not labels[EVENT].any():
+        raise InvalidInput("none of the examples has an event, so there is nothing to learn")
+    return signed_times(labels)
+
+
 def read_examples(path: Path) -> Examples:
     """The examples in an `.npz` or `.csv` file."""
     try:
@@ -93,26 +114,44 @@ def read_examples(path: Path) -> Examples:
 
 
 def is_one_source(data: Mapping[Any, Any]) -> bool:
-    """Whether a mapping has inputs and labels in it, not clients."""
+    """Whether a mapping has inputs and labels (or times and events) in it, not clients."""
     return any(set(keys) == set(data) for keys in _KEYS)
 
 
 def checked(inputs: npt.ArrayLike, labels: npt.ArrayLike) -> Examples:
-    """As many inputs as labels, finite numbers as inputs, whole numbers or text as labels."""
+    """As many inputs as labels, finite numbers as inputs; labels of one of the three kinds.
+
+    Labels are whole numbers, text, or survival times: then they are an array with the fields `time`
+    and `event`, which `signed_times` turns into the labels of a `Dataset`.
+    """
     inputs, labels = np.asarray(inputs), _listed(np.asarray(labels))
     if inputs.ndim < 2 or labels.ndim != 1 or len(inputs) != len(labels) or len(labels) == 0:
         raise InvalidInput("must have as many inputs as labels, and at least one")
     if 0 in inputs.shape:
         raise InvalidInput(f"its examples have the shape {inputs.shape[1:]}: they are empty")
-    if inputs.dtype.kind not in "biuf" or labels.dtype.kind not in "biufU":
+    times = is_survival(labels)
+    if inputs.dtype.kind not in "biuf" or (labels.dtype.kind not in "biufU" and not times):
         raise InvalidInput("inputs must be real numbers, labels whole numbers or text")
     if not (np.abs(inputs) <= np.finfo(np.float32).max).all():
-        raise InvalidInput("inputs must be finite numbers")
+        raise InvalidInput(f"inputs must be finite numbers{_gaps(inputs)}")
+    inputs = inputs.astype(np.float32)
+    if times:
+        return inputs, checked_times(labels)
     if labels.dtype.kind == "U":
-        return inputs.astype(np.float32), labels
+        return inputs, labels
     if not (labels == np.floor(labels)).all() or not ((labels >= 0) & (labels < 2**31)).all():
-        raise InvalidInput("labels must be whole numbers, 0 or more, or text")
-    return inputs.astype(np.float32), labels.astype(np.int64)
+        raise InvalidInput(
+            "labels must be whole numbers, 0 or more, or text (survival times are given as time "
+            "and event)"
+        )
+    return inputs, labels.astype(np.int64)
+
+
+def _gaps(inputs: npt.NDArray[Any]) -> str:
+    """Which column of a table has nothing but gaps, if one has."""
+    if inputs.ndim != 2 or not (empty := np.isnan(inputs).all(axis=0)).any():
+        return ""
+    return f"; column {int(empty.argmax()) + 1} has nothing but gaps"
 
 
 def text_labels(parts: Iterable[npt.NDArray[Any]]) -> tuple[str, ...]:
@@ -159,7 +198,7 @@ def _examples(data: Any) -> Examples:
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):  # a frame of pandas or Polars
         return _from_frame(data)
     if isinstance(data, Dataset):
-        return data.inputs, data.labels
+        return data.inputs, from_signed(data.labels) if data.survival else data.labels
     if isinstance(data, tuple | list) and len(data) == 2:
         return _array(data[0]), _labels(data[1])
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, str):
@@ -170,25 +209,41 @@ def _examples(data: Any) -> Examples:
 
 
 def _arrays(data: Mapping[str, Any]) -> Examples:
-    """The two arrays of a mapping, by either pair of names."""
-    for inputs, labels in _KEYS:
-        if inputs in data and labels in data:
-            return _array(data[inputs]), _labels(data[labels])
+    """The arrays of a mapping, by one of the sets of names."""
+    for inputs, *labels in _KEYS:
+        if inputs in data and all(each in data for each in labels):
+            return _array(data[inputs]), _target([data[each] for each in labels])
     there = in_brief(", ".join(map(repr, data)) or "nothing")
     raise ValueError(f"it must have inputs and labels, or X and y; there is {there}")
 
 
+def _target(columns: Sequence[Any]) -> npt.NDArray[Any]:
+    """The labels, from one column or array; or survival times, from two."""
+    if len(columns) == 1:
+        return _labels(columns[0])
+    time, event = (_array(column) for column in columns)
+    return survival_labels(time, event)
+
+
+def _target_names(names: Sequence[Any]) -> list[Any]:
+    """Which columns of a table are not features: the label, or time and event."""
+    if _LABEL not in names and TIME in names and EVENT in names:
+        return [TIME, EVENT]
+    return [_LABEL] if _LABEL in names else list(names[-1:])
+
+
 def _from_frame(frame: Any) -> Examples:
-    """A column for each feature, and one for the label."""
+    """A column for each feature, and one for the label, or two for survival times."""
     names = list(frame.columns)
-    label = _LABEL if _LABEL in names else names[-1] if names else None
-    features = {name: _listed(np.asarray(frame[name])) for name in names if name != label}
+    target = _target_names(names)
+    features = {name: _listed(np.asarray(frame[name])) for name in names if name not in target}
     if not features:
         raise ValueError("a frame needs at least one feature and a label")
     for name, column in features.items():
         if column.dtype.kind not in "biuf":
             raise ValueError(f"the column {name!r} is not numeric")
-    return np.column_stack(list(features.values())), np.asarray(frame[label])
+    inputs = np.column_stack(list(features.values()))
+    return inputs, _target([np.asarray(frame[name]) for name in target])
 
 
 def _from_items(items: Iterable[Any]) -> Examples:
@@ -210,7 +265,10 @@ def _array(values: Any) -> npt.NDArray[Any]:
 
 def _labels(values: Any) -> npt.NDArray[Any]:
     """An array of labels; in a list, NumPy would turn numbers beside text into text."""
-    return np.asarray(values, dtype=object) if isinstance(values, list) else _array(values)
+    if isinstance(values, list):
+        return np.asarray(values, dtype=object)
+    labels = _array(values)
+    return survival_labels(labels[TIME], labels[EVENT]) if is_survival(labels) else labels
 
 
 def _listed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -244,28 +302,62 @@ def _read_csv(path: Path) -> Examples:
     first = _cells(rows[0])
     if header and len(header) != len(first):
         raise ValueError(f"there are {len(header)} names of columns, but {len(first)} columns")
-    label = header.index(_LABEL) if _LABEL in header else len(first) - 1
-    if _is_number(first[label]):
-        table = np.loadtxt(rows, delimiter=",", ndmin=2, comments=None, quotechar='"')
-        return np.delete(table, label, axis=1), table[:, label]
+    target = [header.index(name) for name in _target_names(header)] or [len(first) - 1]
+    if all(_is_number(first[column]) for column in target):
+        try:
+            table = np.loadtxt(rows, delimiter=",", ndmin=2, comments=None, quotechar='"')
+        except ValueError as error:
+            raise ValueError(_wrong_cells(rows, header) or error) from None
+        return np.delete(table, target, axis=1), _target([table[:, column] for column in target])
+    split_rows = _split(rows)
+    try:
+        features = [
+            [float(cell) for n, cell in enumerate(row) if n not in target] for row in split_rows
+        ]
+    except ValueError as error:
+        raise ValueError(_wrong_cells(rows, header, target) or error) from None
+    labels = [np.array([row[column].strip() for row in split_rows]) for column in target]
+    return np.array(features), _target(labels)
+
+
+def _split(rows: list[str]) -> list[list[str]]:
+    """The cells of each row, equally many in all of them."""
     split_rows = list(csv.reader(rows, skipinitialspace=True))
-    if len({len(row) for row in split_rows}) > 1:
-        raise ValueError("the rows have different lengths")
-    features = [[float(cell) for n, cell in enumerate(row) if n != label] for row in split_rows]
-    return np.array(features), np.array([row[label].strip() for row in split_rows])
+    width = len(split_rows[0])
+    for n, row in enumerate(split_rows, start=1):
+        if len(row) != width:
+            raise ValueError(f"row {n} has {count(len(row), 'cell')}, the first one {width}")
+    return split_rows
+
+
+def _wrong_cells(rows: list[str], header: list[str], text: Sequence[int] = ()) -> str | None:
+    """What is wrong with the first column that is not all numbers; None if all of them are."""
+    for n, column in enumerate(zip(*_split(rows), strict=True)):
+        wrong = [cell.strip() for cell in column if not _is_number(cell)]
+        if not wrong or n in text:
+            continue
+        name = shown(header[n]) if header else str(n + 1)
+        if len(wrong) == len(column):
+            return f"the column {name} has nothing but gaps or text: leave it out for all clients"
+        cells = count(len(wrong), "cell")
+        return (
+            f"the column {name} has {cells} without a number ({shown(wrong[0])}): "
+            "fill the gaps, or leave these rows out"
+        )
+    return None
 
 
 def _without_header(rows: list[str]) -> tuple[list[str], list[str]]:
     """The names of the columns, if the first line has some, and the other lines.
 
-    A line with text among its features is one. So is a line with text as its label if the next
-    line has a number there: labels are all numbers or all text.
+    A line with text among its features is one (a gap is no text). So is a line with text as its
+    label if the next line has a number there: labels are all numbers or all text.
     """
     if not rows:
         return [], rows
     first = _cells(rows[0])
     second = _cells(rows[1]) if len(rows) > 1 else []
-    text = [not _is_number(cell) for cell in first]
+    text = [not _is_number(cell) and cell not in _GAPS for cell in first]
     named = _LABEL in first or any(text[:-1])
     if named or (text[-1] and bool(second) and _is_number(second[-1])):
         return first, rows[1:]

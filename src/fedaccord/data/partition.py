@@ -30,6 +30,11 @@ class Partition(Protocol):
         """The dataset that the positions refer to."""
         ...
 
+    @property
+    def tests(self) -> Sequence[Indices]:
+        """For each client the positions of its own test examples; empty if nobody has any."""
+        ...
+
     def draw(self, slot: int) -> list[Indices]:
         """One array per client, in random order: to train on x examples, take the first x."""
         ...
@@ -46,6 +51,11 @@ class RandomPartition:
     def __post_init__(self) -> None:
         """Check the sizes."""
         _check_sizes(self.dataset, self.sizes)
+
+    @property
+    def tests(self) -> Sequence[Indices]:
+        """None: what is drawn from one dataset is tested on one dataset."""
+        return ()
 
     def draw(self, slot: int) -> list[Indices]:
         """The examples of each client in this slot."""
@@ -75,10 +85,19 @@ class SkewedPartition:
     def __post_init__(self) -> None:
         """Check the sizes and alpha."""
         _check_sizes(self.dataset, self.sizes)
+        if self.dataset.survival:
+            raise InvalidInput(
+                f"{self.dataset.name} has survival times, and no classes to skew", field="alpha"
+            )
         if not 0 < self.alpha < np.inf:
             raise InvalidInput(f"must be more than 0 and finite, got {self.alpha}", field="alpha")
         if not np.allclose(self.mixtures.sum(axis=1), 1.0):  # an overflow makes them all zeros
             raise InvalidInput(f"{self.alpha:g} is too large to draw mixtures with", field="alpha")
+
+    @property
+    def tests(self) -> Sequence[Indices]:
+        """None: what is drawn from one dataset is tested on one dataset."""
+        return ()
 
     @cached_property
     def mixtures(self) -> npt.NDArray[np.float64]:
