@@ -1,5 +1,6 @@
 """What every engine must do: one suite for all of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,19 @@ from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.training.engine import (
     Engine,
-    GradientStep,
-    LocalEpochs,
     PlainEngine,
+    Server,
     TrainingFailed,
     TrainingPlan,
 )
+from fedaccord.training.optimisers import (
+    FEDAVG,
+    FedAdagrad,
+    FedAdam,
+    FedYogi,
+    ServerOptimiser,
+)
+from fedaccord.training.rules import GradientStep, LocalEpochs, LocalSteps
 from fedaccord.training.task import Model, Parameters, Task, find_task
 
 # Sums of thousands of 32-bit numbers in different orders differ by a few hundred times 6e-8. That
@@ -28,6 +36,13 @@ RELATIVE = 1e-5
 RELATIVE_DOUBLE = 1e-11
 
 LOCALS: list[Any] = [GradientStep(0.3), LocalEpochs(0.05, batch=16), LocalEpochs(0.05, 7, 2)]
+MORE_LOCALS: list[Any] = [
+    LocalSteps(0.05, 8, 11),
+    LocalSteps(0.05, 8, 11, proximal=0.5),
+    LocalEpochs(0.01, 7, 2, optimiser="adam"),
+    LocalSteps(0.01, 8, 11, optimiser="adam", proximal=0.1),
+]
+SERVERS: list[ServerOptimiser] = [FEDAVG, FedAdam(0.03), FedYogi(0.03), FedAdagrad(0.03)]
 EQUAL, RAGGED = [40] * 5, [3, 0, 64, 17, 100, 1]
 DROPOUT = Task(
     "dropout",
@@ -49,11 +64,12 @@ def plan(
     seed: int = 0,
     *,
     dataset: Dataset | None = None,
+    server: ServerOptimiser = FEDAVG,
 ) -> TrainingPlan:
     dataset = dataset or load_dataset("digits")
     task = find_task(task) if isinstance(task, str) else task
     shares = RandomPartition(dataset, sizes, seed).draw(1)
-    return TrainingPlan(Model(task, dataset), shares, rounds, local, seed)
+    return TrainingPlan(Model(task, dataset), shares, rounds, local, seed, server=server)
 
 
 def noise(size: int) -> Dataset:
@@ -101,6 +117,78 @@ class EngineContract:
         here = final(self.engine, given)
         assert {value.dtype for value in here.values()} == {torch.float64}
         assert_close(here, final(PlainEngine(), given), RELATIVE_DOUBLE)
+
+    @pytest.mark.parametrize("task", ["softmax", "mlp"])
+    @pytest.mark.parametrize("local", LOCALS[1:2] + LOCALS[:1] + MORE_LOCALS, ids=str)
+    @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
+    def test_every_rule_and_optimiser_agrees_in_64_bits(
+        self, server: ServerOptimiser, local: Any, task: str
+    ) -> None:
+        given = plan(RAGGED, local, in_double(task), seed=1, server=server)
+        assert_close(final(self.engine, given), final(PlainEngine(), given), RELATIVE_DOUBLE)
+
+    @pytest.mark.parametrize("local", [MORE_LOCALS[-1], GradientStep(0.3)], ids=str)
+    def test_a_model_that_is_left_to_pytorch(self, local: Any) -> None:
+        """Layer normalisation is not differentiated by hand."""
+        parts = nn.Linear(64, 12), nn.LayerNorm(12), nn.Linear(12, 10)
+        own = Task("own", lambda _: nn.Sequential(nn.Flatten(), *parts).double())
+        given = plan(RAGGED, local, own, seed=1, server=FedYogi(0.03))
+        assert_close(final(self.engine, given), final(PlainEngine(), given), RELATIVE_DOUBLE)
+
+    @pytest.mark.parametrize("local", [*LOCALS[:2], MORE_LOCALS[0]], ids=str)
+    @pytest.mark.parametrize("server", SERVERS[1:], ids=lambda server: server.name)
+    def test_the_server_moves_along_the_clients_average(
+        self, server: ServerOptimiser, local: Any
+    ) -> None:
+        """The average itself is what FedAvg has after one round from the same model."""
+        given = plan(RAGGED, local, in_double("softmax"), rounds=4, seed=1, server=server)
+        model, turns = given.model.start(3), []
+        moments = server.start({name: value.numpy() for name, value in model.items()})
+        for turn in range(1, 5):
+            averaging = replace(given, server=FEDAVG, first=turn, rounds=turn)
+            (average,) = self.engine.rounds(averaging, model)
+            arrays = [{name: value.numpy() for name, value in m.items()} for m in (model, average)]
+            after, moments = server.step(arrays[0], arrays[1], moments)
+            model = {name: torch.from_numpy(value) for name, value in after.items()}
+            turns.append(model)
+        for here, there in zip(self.engine.rounds(given, given.model.start(3)), turns, strict=True):
+            assert_close(here, there, RELATIVE_DOUBLE)
+
+    @pytest.mark.parametrize("local", [GradientStep(0.3), LocalSteps(0.05, 8, 11)], ids=str)
+    @pytest.mark.parametrize("server", SERVERS[1:], ids=lambda server: server.name)
+    def test_resumes_with_the_moments(self, server: ServerOptimiser, local: Any) -> None:
+        given = plan(RAGGED, local, rounds=4, server=server)
+        kept, states = Server(given), []
+        for after in self.engine.rounds(given, given.model.start(3), kept):
+            states.append((after, kept.moments))
+        parameters, moments = states[1]
+        rest = given.from_round(3)
+        *_, last = self.engine.rounds(rest, parameters, Server(rest, moments))
+        assert_same(last, states[-1][0])
+        *_, without = self.engine.rounds(rest, parameters)
+        assert any(not torch.equal(last[name], without[name]) for name in last)
+
+    @pytest.mark.parametrize("server", SERVERS[1:], ids=lambda server: server.name)
+    def test_weights_that_no_client_changes_stay_the_same(self, server: Any) -> None:
+        """Some pixels are always 0. Rounding errors of an average would move their weights."""
+        small = replace(server, tau=1e-8)
+        given = plan([33, 7, 21], LocalSteps(0.05, 8, 5), rounds=5, server=small)
+        start, after = given.model.start(3), final(self.engine, given)
+        seen = given.model.inputs[torch.from_numpy(np.concatenate(given.shares))].flatten(1)
+        unseen = (seen == 0).all(dim=0)
+        assert unseen.sum() >= 3
+        moved = (after["1.weight"] - start["1.weight"]).abs()
+        assert float(moved[:, unseen].max()) < 1e-6
+        assert float(moved[:, ~unseen].max()) > 1e-2
+
+    def test_a_server_rate_that_is_too_large(self) -> None:
+        given = plan(RAGGED, LocalSteps(0.1, 8, 3), server=FedAdam(1e300), rounds=2)
+        with pytest.raises(
+            TrainingFailed,
+            match=r"the model of the clients' average became NaN or infinite in round 1 of slot 1: "
+            r"a rate below 0.1, or a server rate below 1e\+300, may help",
+        ):
+            final(self.engine, given)
 
     def test_agrees_in_64_bits_where_32_bits_hit_a_kink(self) -> None:
         """In 32 bits the engines differed by 9e-4 here."""

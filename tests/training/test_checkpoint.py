@@ -13,7 +13,9 @@ import fedaccord as fa
 from fedaccord.data.partition import SkewedPartition
 from fedaccord.training.checkpoint import Checkpoint, identity_of, load_parameters
 from fedaccord.training.course import Course, RunState, train
-from fedaccord.training.engine import GradientStep, PlainEngine
+from fedaccord.training.engine import PlainEngine
+from fedaccord.training.optimisers import FedAdam, FedYogi
+from fedaccord.training.rules import GradientStep
 from fedaccord.training.task import Model
 from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.test_course import SIZES, THREE_SLOTS, course
@@ -61,6 +63,10 @@ def test_a_missing_file_loads_nothing(tmp_path: Path) -> None:
         (
             {"given": course(GradientStep(0.1))},
             "its local training is one gradient step, rate 0.5, not",
+        ),
+        (
+            {"given": course(server=FedAdam(0.5))},
+            "its server optimiser is none, not FedAdam, rate 0.5, beta1 0.9, beta2 0.99, tau 0.001",
         ),
     ],
 )
@@ -140,6 +146,60 @@ def test_unexpected_contents(tmp_path: Path, change: dict[str, Any]) -> None:
     torch.save({part: value for part, value in content.items() if value is not None}, path)
     with pytest.raises(fa.FedaccordError, match="is not a checkpoint of fedaccord"):
         checkpoint(path).load()
+
+
+class Killed(Checkpoint):
+    """A checkpoint that saves every round, and ends the run in the middle of its second slot."""
+
+    def save(self, state: RunState, *, at_once: bool = False) -> None:
+        super().save(state, at_once=True)
+        if len(state.slots) == 1 and len(state.rounds) == 2:
+            raise KeyboardInterrupt
+
+
+def test_a_run_with_a_server_optimiser_resumes_in_the_middle_of_a_slot(tmp_path: Path) -> None:
+    given, path = course(server=FedYogi(0.02)), tmp_path / "run.pt"
+    with pytest.raises(KeyboardInterrupt):
+        train(given, THREE_SLOTS, store=Killed(path, checkpoint(path, given).identity))
+    resumed = train(given, THREE_SLOTS, store=checkpoint(path, given))
+    whole = train(given, THREE_SLOTS)
+    assert resumed.slots == whole.slots
+    assert all(torch.equal(whole.parameters[n], resumed.parameters[n]) for n in whole.parameters)
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        {},
+        None,
+        3,
+        {"first": 3},
+        {"first": {"1.weight": torch.zeros(2)}},
+        {"first": {"other": torch.zeros(2)}},
+        {"first": {"1.weight": "many"}},
+    ],
+)
+def test_unexpected_moments(tmp_path: Path, moments: Any) -> None:
+    given, path = course(server=FedYogi(0.02)), tmp_path / "run.pt"
+    with pytest.raises(KeyboardInterrupt):
+        train(given, THREE_SLOTS, store=Killed(path, checkpoint(path, given).identity))
+    content = torch.load(path, weights_only=True)
+    torch.save(content | {"moments": moments}, path)
+    with pytest.raises(fa.FedaccordError, match="is not a checkpoint of fedaccord"):
+        checkpoint(path, given).load()
+
+
+def test_an_older_file_says_nothing_of_a_server_optimiser(tmp_path: Path) -> None:
+    path = tmp_path / "run.pt"
+    run = train(course(), THREE_SLOTS, store=checkpoint(path))
+    content = torch.load(path, weights_only=True)
+    del content["identity"]["server optimiser"], content["moments"]
+    torch.save(content, path)
+    state = checkpoint(path).load()
+    assert state is not None
+    assert state.slots == run.slots
+    with pytest.raises(fa.InvalidInput, match="its server optimiser is none, not FedAdam"):
+        checkpoint(path, course(server=FedAdam())).load()
 
 
 def test_a_missing_slot(tmp_path: Path) -> None:

@@ -12,13 +12,9 @@ from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import examples_for
 from fedaccord.training.course import Course, RunState, TrainingRun, train
-from fedaccord.training.engine import (
-    GradientStep,
-    LocalEpochs,
-    PlainEngine,
-    TrainingFailed,
-    TrainingPlan,
-)
+from fedaccord.training.engine import PlainEngine, TrainingFailed, TrainingPlan
+from fedaccord.training.optimisers import FEDAVG, FedAdam, FedYogi, ServerOptimiser
+from fedaccord.training.rules import GradientStep, LocalEpochs, LocalRule, LocalSteps
 from fedaccord.training.task import Model, Task, cross_entropy, find_task
 from fedaccord.training.vectorised.engine import VectorisedEngine
 
@@ -26,7 +22,9 @@ SIZES = [120, 80, 60]
 THREE_SLOTS = np.array([[120, 10.4, 0.0], [120, 80, 33.7], [0, 0, 0.0]])
 
 
-def course(local: GradientStep | LocalEpochs | None = None, rounds: int = 3) -> Course:
+def course(
+    local: LocalRule | None = None, rounds: int = 3, server: ServerOptimiser = FEDAVG
+) -> Course:
     digits = load_dataset("digits")
     return Course(
         model=Model(find_task("softmax"), digits),
@@ -34,6 +32,7 @@ def course(local: GradientStep | LocalEpochs | None = None, rounds: int = 3) -> 
         rounds=rounds,
         local=local or GradientStep(0.5),
         names=["one", "two", "three"],
+        server=server,
     )
 
 
@@ -103,11 +102,20 @@ def test_seeds_change_data_and_start_and_repeat() -> None:
 
 
 @pytest.mark.parametrize("engine", [PlainEngine(), VectorisedEngine()], ids=lambda e: e.name)
-@pytest.mark.parametrize("local", [GradientStep(0.5), LocalEpochs(0.1, 16)], ids=str)
+@pytest.mark.parametrize(
+    ("local", "server"),
+    [
+        (GradientStep(0.5), FEDAVG),
+        (LocalEpochs(0.1, 16), FEDAVG),
+        (GradientStep(0.5), FedAdam(0.02)),
+        (LocalSteps(0.01, 16, 5, proximal=0.1, optimiser="adam"), FedYogi(0.02)),
+    ],
+    ids=str,
+)
 def test_interrupted_at_any_save_it_resumes_to_the_same_numbers(
-    engine: PlainEngine | VectorisedEngine, local: GradientStep | LocalEpochs
+    engine: PlainEngine | VectorisedEngine, local: LocalRule, server: ServerOptimiser
 ) -> None:
-    given = course(local)
+    given = course(local, server=server)
     whole = Memory()
     undisturbed = train(given, THREE_SLOTS, engine=engine, store=whole)
     for k in range(1, whole.saves + 1):
@@ -115,6 +123,17 @@ def test_interrupted_at_any_save_it_resumes_to_the_same_numbers(
         with pytest.raises(KeyboardInterrupt):
             train(given, THREE_SLOTS, engine=engine, store=store)
         assert_same(train(given, THREE_SLOTS, engine=engine, store=store), undisturbed)
+
+
+def test_moments_start_afresh_in_each_slot() -> None:
+    """The second slot of a run is one slot that begins with the model of the first."""
+    given = course(server=FedAdam(0.02))
+    first, both = (train(given, THREE_SLOTS[:n]) for n in (1, 2))
+    whole = examples_for(THREE_SLOTS[1])
+    shares = [own[:x] for own, x in zip(given.partition(0).draw(2), whole, strict=True)]
+    plan = given.plan(shares, seed=0, slot=2)
+    *_, parameters = VectorisedEngine().rounds(plan, first.parameters)
+    assert all(torch.equal(both.parameters[name], parameters[name]) for name in parameters)
 
 
 def test_a_finished_run_is_not_run_again() -> None:

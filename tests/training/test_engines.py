@@ -1,6 +1,8 @@
 """The engines, each tested with the same contract."""
 
 from itertools import product
+from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ import torch
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
-from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
+from fedaccord.training.engine import PlainEngine, TrainingPlan
+from fedaccord.training.rules import GradientStep, LocalEpochs, LocalSteps
 from fedaccord.training.task import Model, Task, find_task
 from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import DROPOUT, EngineContract, assert_close, final, plan
@@ -50,10 +53,78 @@ def test_rejected_rates(kind: type[GradientStep | LocalEpochs], rate: float) -> 
         kind(rate)
 
 
-def test_rejected_epochs() -> None:
-    for fields in ({"batch": 0}, {"epochs": 0}):
-        with pytest.raises(fa.InvalidInput, match="batch and epochs: must be 1 or more"):
-            LocalEpochs(0.1, **fields)
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        (LocalEpochs, {"batch": 0}, "batch and epochs: must be 1 or more"),
+        (LocalEpochs, {"epochs": 0}, "batch and epochs: must be 1 or more"),
+        (LocalSteps, {"batch": 0}, "batch and steps: must be 1 or more"),
+        (LocalSteps, {"steps": 0}, "batch and steps: must be 1 or more"),
+        (LocalSteps, {"proximal": -1.0}, "proximal: must be 0 or more, got -1.0"),
+        (
+            LocalEpochs,
+            {"optimiser": "adamw"},
+            "optimiser: must be one of 'sgd', 'adam', got 'adamw'; did you mean 'adam'?",
+        ),
+    ],
+)
+def test_rejected_rules(kind: Any, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(fa.InvalidInput) as raised:
+        kind(0.1, **fields)
+    assert str(raised.value) == message
+
+
+def test_rules_in_words() -> None:
+    """Older checkpoints have the words of the usual rules."""
+    assert str(LocalEpochs(0.05, 7, 2)) == "mini-batches of 7, epochs 2, rate 0.05"
+    assert str(LocalSteps(0.05, 7, 2, proximal=0.01, optimiser="adam")) == (
+        "mini-batches of 7, steps 2, rate 0.05, proximal 0.01, Adam"
+    )
+
+
+@pytest.mark.parametrize("samples", [1, 5, 8, 9, 40])
+def test_local_steps_go_on_through_reshuffled_epochs(samples: int) -> None:
+    model, local = Model(find_task("softmax"), load_dataset("digits")), LocalSteps(0.1, 8, 7)
+    given = TrainingPlan(model, [np.arange(samples)], 1, local)
+    batches, per_epoch = given.batches(0, turn=1), ceil(samples / 8)
+    assert len(batches) == 7
+    for epoch in range(7 // per_epoch):
+        own = np.concatenate(batches[epoch * per_epoch : (epoch + 1) * per_epoch])
+        assert sorted(own) == list(range(samples))
+    assert len({tuple(batch) for batch in batches}) > 1 or samples == 1
+
+
+def test_adam_is_pytorchs() -> None:
+    """One client, two rounds: torch.optim.Adam on its batches, begun afresh in each round."""
+    given = plan([40], LocalSteps(0.02, 8, 9, optimiser="adam", proximal=0.3), "mlp", rounds=2)
+    start = given.model.start(3)
+    module = find_task("mlp").build(given.model.dataset)
+    module.load_state_dict(start)
+    for turn in (1, 2):
+        adam = torch.optim.Adam(module.parameters(), lr=0.02)
+        begun = [value.detach().clone() for value in module.parameters()]
+        for batch in given.batches(0, turn):
+            adam.zero_grad()
+            loss = torch.nn.functional.cross_entropy(
+                module(given.inputs[batch]), given.labels[batch]
+            )
+            apart = sum(
+                ((v - w) ** 2).sum() for v, w in zip(module.parameters(), begun, strict=True)
+            )
+            torch.autograd.backward(loss + 0.3 / 2 * apart)
+            adam.step()
+    expected = {name: value.detach() for name, value in module.named_parameters()}
+    for engine in (PlainEngine(), VectorisedEngine()):
+        assert_close(final(engine, given), expected)
+
+
+def test_a_client_held_to_the_global_model_moves_less() -> None:
+    moved = []
+    for proximal in (0.0, 0.1, 10.0):
+        given = plan([40, 40], LocalSteps(0.05, 8, 20, proximal=proximal), rounds=1)
+        after, start = final(VectorisedEngine(), given), given.model.start(3)
+        moved.append(float(torch.cat([(after[n] - start[n]).flatten() for n in start]).norm()))
+    assert moved[0] > moved[1] > 1.5 * moved[2]
 
 
 PLACES = list(product((0, 1), (1, 2), (1, 2, 3), (0, 1, 2)))

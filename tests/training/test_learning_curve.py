@@ -1,6 +1,7 @@
 """Learning curves: nested subsets, the same start, both measures by example, and resuming."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from fedaccord.training.learning_curve import (
     measure_curves,
     spread_sizes,
 )
+from fedaccord.training.optimisers import FedAdam
 from fedaccord.training.task import Model, find_task
 
 SIZES = [40, 100, 200, 400]
@@ -140,6 +142,8 @@ def test_another_measurement_is_not_resumed(
         store(course(rounds=5), 2).load()
     with pytest.raises(FedaccordError, match=r"another measurement \(seeds: 2, now 3\)"):
         store(given, 3).load()
+    with pytest.raises(FedaccordError, match=r"\(server optimiser: none, now FedAdam, rate 0.1"):
+        store(replace(given, server=FedAdam()), 2).load()
     file.path.write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(FedaccordError, match="is not a measurement to resume from"):
         store(given, 2).load()

@@ -63,7 +63,7 @@ def test_the_command_line_lists_it() -> None:
         text=True,
         check=True,
     )
-    assert "softmax, mlp, cnn, broken, narrow or wrong" in " ".join(found.stdout.split())
+    assert "softmax, mlp, cnn, cox, broken, narrow or wrong" in " ".join(found.stdout.split())
 
 
 def test_built_in_tasks_cannot_be_replaced() -> None:
@@ -71,7 +71,7 @@ def test_built_in_tasks_cannot_be_replaced() -> None:
 
 
 def test_an_unknown_task_lists_all_of_them() -> None:
-    with pytest.raises(fa.InvalidInput, match="softmax, mlp, cnn, broken, narrow, wrong"):
+    with pytest.raises(fa.InvalidInput, match="softmax, mlp, cnn, cox, broken, narrow, wrong"):
         find_task("svm")
 
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.data.dataset import load_dataset
-from fedaccord.training.engine import GradientStep, LocalEpochs, TrainingPlan
+from fedaccord.training.engine import TrainingPlan
+from fedaccord.training.rules import GradientStep, LocalEpochs, LocalRule, LocalSteps
 from fedaccord.training.task import Model, find_task
 from fedaccord.training.vectorised.engine import draw_batches, split_clients, split_union
 
@@ -14,24 +15,25 @@ MODEL = Model(find_task("softmax"), load_dataset("digits"))
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=30).filter(any)
 
 
-def plan(sizes: list[int], local: GradientStep | LocalEpochs) -> TrainingPlan:
+def plan(sizes: list[int], local: LocalRule) -> TrainingPlan:
     rng = np.random.default_rng(len(sizes))
     shares = [rng.choice(MODEL.dataset.size, size, replace=False) for size in sizes]
     return TrainingPlan(MODEL, shares, 1, local)
 
 
 @settings(max_examples=60, deadline=None)
-@given(SIZES, st.integers(1, 50), st.integers(1, 3))
+@given(SIZES, st.integers(1, 50), st.integers(1, 3), st.booleans())
 def test_each_client_takes_its_own_batches_in_order(
-    sizes: list[int], batch: int, epochs: int
+    sizes: list[int], batch: int, number: int, by_steps: bool
 ) -> None:
-    local = LocalEpochs(0.1, batch, epochs)
+    rule = LocalSteps(0.1, batch, 3 * number) if by_steps else LocalEpochs(0.1, batch, number)
+    local: LocalEpochs | LocalSteps = rule
     given_plan = plan(sizes, local)
     groups = split_clients(given_plan, local)
     assert sorted(n for group in groups for n in group) == given_plan.taking_part
     for group in groups:
         taken: dict[int, list[list[int]]] = {n: [] for n in group}
-        for chosen, weights in draw_batches(given_plan, local, group, turn=1).steps():
+        for chosen, weights in draw_batches(local, [(given_plan, n) for n in group], 1).steps():
             for row, n in enumerate(group[: len(chosen)]):
                 real = weights[row] > 0
                 taken[n].append(chosen[row][real].tolist())
@@ -43,7 +45,8 @@ def test_each_client_takes_its_own_batches_in_order(
 
 def test_no_padding_if_all_have_the_same_number_of_samples() -> None:
     local = LocalEpochs(0.1, batch=16)
-    steps = list(draw_batches(plan([40] * 5, local), local, [0, 1, 2, 3, 4], turn=1).steps())
+    given_plan = plan([40] * 5, local)
+    steps = list(draw_batches(local, [(given_plan, n) for n in range(5)], turn=1).steps())
     assert [chosen.shape for chosen, _ in steps] == [(5, 16), (5, 16), (5, 8)]
 
 

@@ -19,8 +19,11 @@ from torch import Tensor
 from fedaccord.atomic import write_whole
 from fedaccord.data.partition import skew_of
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.training.course import AloneRecord, Course, RunState, Score, SlotRecord
+from fedaccord.numbers import FloatArray
+from fedaccord.training.course import Course, RunState
 from fedaccord.training.engine import Engine
+from fedaccord.training.optimisers import FedAvg, Moments
+from fedaccord.training.records import ALONE, AloneRecord, Score, SlotRecord
 from fedaccord.training.task import Parameters
 
 _SECONDS_BETWEEN = 1.0
@@ -57,6 +60,12 @@ class Checkpoint:
             "rounds": [asdict(score) for score in state.rounds],
             "parameters": _detached(state.parameters),
             "alone": {n: _detached(parameters) for n, parameters in state.alone.items()},
+            "own errors": [torch.from_numpy(errors) for errors in state.own_errors],
+            "tuned errors": [torch.from_numpy(errors) for errors in state.tuned_errors],
+            "moments": {
+                kind: {name: torch.from_numpy(array) for name, array in arrays.items()}
+                for kind, arrays in state.moments.items()
+            },
         }
         _write(self.path, content)
         self._saved = time.monotonic()
@@ -110,7 +119,15 @@ def identity_of(
         "contributions": digest(amounts),
         "phases": " ".join(phases or []),
         "clients on their own": digest(apart) if apart.any() else "none",
+        "own tests": digest(*partition.tests) if len(partition.tests) else "none",
+        "fine-tuning": str(course.fine_tuning or "none"),
+        "server optimiser": server_in_words(course),
     }
+
+
+def server_in_words(course: Course) -> str:
+    """The server's optimiser; "none" for plain averages, about which older files say nothing."""
+    return "none" if isinstance(course.server, FedAvg) else str(course.server)
 
 
 def digest(*arrays: npt.NDArray[Any]) -> str:
@@ -135,7 +152,21 @@ def _state(content: dict[str, Any]) -> RunState:
     if shapes(content["parameters"]) != content["identity"]["parameters"]:
         raise ValueError("parameters of another model")
     alone = {int(n): parameters for n, parameters in content.get("alone", {}).items()}
-    return RunState(slots, _scores(content["rounds"]), content["parameters"], alone)
+    rounds, parameters = _scores(content["rounds"]), content["parameters"]
+    moments = _moments(content.get("moments", {}), parameters)
+    if rounds and not moments and content["identity"].get("server optimiser", "none") != "none":
+        raise ValueError("moments are missing")
+    errors = (_errors(content.get(f"{kind} errors", ())) for kind in ("own", "tuned"))
+    return RunState(slots, rounds, parameters, alone, moments, *errors)
+
+
+def _moments(content: dict[str, Any], parameters: Parameters) -> Moments:
+    """The moments of some parameters, which must have their shapes."""
+    for tensors in content.values():
+        for name, value in tensors.items():
+            if value.shape != parameters[name].shape:
+                raise ValueError("moments of another model")
+    return {kind: {n: v.numpy() for n, v in tensors.items()} for kind, tensors in content.items()}
 
 
 def _slot_record(record: dict[str, Any]) -> SlotRecord:
@@ -146,8 +177,10 @@ def _slot_record(record: dict[str, Any]) -> SlotRecord:
         total=int(record["total"]),
         rounds=_scores(record["rounds"]),
         final=_scores([record["final"]])[0],
-        suspended=tuple(own.name for own in alone),
+        suspended=() if record["phase"] == ALONE else tuple(own.name for own in alone),
         alone=alone,
+        own=_scores(record.get("own", ())),
+        tuned=_scores(record.get("tuned", ())),
     )
 
 
@@ -157,12 +190,21 @@ def _alone_record(record: dict[str, Any]) -> AloneRecord:
         name=str(record["name"]),
         total=int(record["total"]),
         rounds=_scores(record["rounds"]),
-        old=None if record["old"] is None else _scores([record["old"]])[0],
+        old=_score(record["old"]),
+        own=_score(record.get("own")),
     )
+
+
+def _score(score: dict[str, Any] | None) -> Score | None:
+    return None if score is None else _scores([score])[0]
 
 
 def _scores(scores: Sequence[dict[str, Any]]) -> tuple[Score, ...]:
     return tuple(Score(float(score["loss"]), float(score["accuracy"])) for score in scores)
+
+
+def _errors(tensors: Sequence[Tensor]) -> tuple[FloatArray, ...]:
+    return tuple(each.numpy() for each in tensors)
 
 
 def _detached(parameters: Parameters) -> Parameters:

@@ -7,29 +7,28 @@ seed: the interval of the difference is often much narrower than those of the tw
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedaccord.record import Columns, Record, Tables, columns_of, rows_of
+from fedaccord.training.client_scores import ClientScore, client_scores
+from fedaccord.training.estimates import Estimate, estimate
+from fedaccord.training.records import ALONE
 
 if TYPE_CHECKING:
-    from fedaccord.training.course import AloneRecord, Course, SlotRecord, TrainingRun
+    from fedaccord.training.course import Course
+    from fedaccord.training.records import AloneRecord, SlotRecord, TrainingRun
 
-CONFIDENCE = 0.95
-"""Of all intervals."""
-
-
-@dataclass(frozen=True)
-class Estimate(Record):
-    """A mean over seeds, plus or minus `half_width` (NaN for a single seed)."""
-
-    mean: float
-    half_width: float
-
-    def _facts(self) -> dict[str, Any]:
-        return {"mean": self.mean, "half_width": self.half_width}
+__all__ = [
+    "AloneScore",
+    "Comparison",
+    "Estimate",
+    "ProfileScore",
+    "alone_scores",
+    "compare_runs",
+    "estimate",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class ProfileScore(Record):
     accuracy: Estimate
     accuracy_gain: Estimate
     """Against the first profile, seed by seed."""
+    clients: tuple[ClientScore, ...] = ()
+    """How each client did on its own test; empty without own tests."""
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -51,6 +52,7 @@ class ProfileScore(Record):
             "loss": self.loss,
             "accuracy": self.accuracy,
             "accuracy_gain": self.accuracy_gain,
+            "clients": self.clients,
         }
 
 
@@ -94,12 +96,23 @@ class Comparison(Record):
     @cached_property
     def scores(self) -> list[ProfileScore]:
         """How each profile did."""
-        return compare_runs(self.runs)
+        return compare_runs(self.runs, self.course.names, self.own_weights)
 
     @cached_property
     def alone(self) -> list[AloneScore]:
         """How the clients did that were on their own, by profile and slot."""
         return alone_scores(self.runs)
+
+    @property
+    def measure(self) -> str:
+        """What accuracies are: "accuracy", or "concordance"."""
+        return self.course.model.task.measure.name
+
+    @cached_property
+    def own_weights(self) -> list[float]:
+        """Of the measure, on each client's own test (`Measure.weight`); none without own tests."""
+        tests = self.course.partition(self.runs[0].seed).tests
+        return [self.course.model.weight(own) for own in tests]
 
     @property
     def seeds(self) -> int:
@@ -123,12 +136,15 @@ class Comparison(Record):
         return {
             "dataset": self.course.model.dataset.name,
             "task": self.course.model.task.name,
+            "measure": self.measure,
             "engine": self.engine,
+            "optimiser": self.course.optimiser,
             "scale": self.course.scale,
         }
 
     def _tables(self) -> Tables:
-        return {"profiles": self._profiles, "rounds": self._rounds}
+        own = {"clients": self._clients} if self.scores[0].clients else {}
+        return {"profiles": self._profiles, "rounds": self._rounds, **own}
 
     def _profiles(self) -> Columns:
         columns: dict[str, list[Any]] = {
@@ -141,6 +157,14 @@ class Comparison(Record):
             columns[f"{name}_half_width"] = [estimate.half_width for estimate in estimates]
         return columns
 
+    def _clients(self) -> Columns:
+        rows = [
+            {"profile": score.profile, **own.flat()}
+            for score in self.scores
+            for own in score.clients
+        ]
+        return columns_of(rows)
+
     def _rounds(self) -> Columns:
         return columns_of(
             [
@@ -151,8 +175,14 @@ class Comparison(Record):
         )
 
 
-def compare_runs(runs: "Sequence[TrainingRun]") -> list[ProfileScore]:
-    """The final scores of each profile, in the order in which the profiles first occur."""
+def compare_runs(
+    runs: "Sequence[TrainingRun]", names: Sequence[str] = (), own_weights: Sequence[float] = ()
+) -> list[ProfileScore]:
+    """The final scores of each profile, in the order in which the profiles first occur.
+
+    `names` are those of the clients; without them they are numbered. `own_weights` are needed for
+    own tests by another measure than accuracy (`Measure.weight`).
+    """
     groups: dict[str, list[TrainingRun]] = {run.profile: [] for run in runs}
     for run in sorted(runs, key=lambda run: run.seed):
         groups[run.profile].append(run)
@@ -164,6 +194,7 @@ def compare_runs(runs: "Sequence[TrainingRun]") -> list[ProfileScore]:
             loss=estimate([run.final.loss for run in group]),
             accuracy=estimate([run.final.accuracy for run in group]),
             accuracy_gain=estimate([run.final.accuracy - first[run.seed] for run in group]),
+            clients=client_scores(group, groups[runs[0].profile], names, own_weights),
         )
         for profile, group in groups.items()
     ]
@@ -174,6 +205,8 @@ def alone_scores(runs: "Sequence[TrainingRun]") -> list[AloneScore]:
     found: dict[tuple[str, int, str], list[tuple[SlotRecord, AloneRecord]]] = {}
     for run in runs:
         for slot in run.slots:
+            if slot.phase == ALONE:
+                continue  # nobody is out, and the scores are those of the clients
             for record in slot.alone:
                 place = (run.profile, slot.slot, record.name)
                 found.setdefault(place, []).append((slot, record))
@@ -192,19 +225,3 @@ def alone_scores(runs: "Sequence[TrainingRun]") -> list[AloneScore]:
 def _old(records: "Sequence[AloneRecord]") -> Estimate | None:
     accuracies = [record.old.accuracy for record in records if record.old is not None]
     return estimate(accuracies) if accuracies else None
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """The mean and its 95 % interval, by Student's t: seeds are few.
-
-    >>> spread = estimate([0.8, 0.9, 1.0])
-    >>> round(spread.mean, 3), round(spread.half_width, 3)
-    (0.9, 0.248)
-    """
-    from scipy.stats import t
-
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return Estimate(mean, nan)
-    spread = float(np.std(values, ddof=1)) / sqrt(len(values))
-    return Estimate(mean, float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread)

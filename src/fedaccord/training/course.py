@@ -9,6 +9,13 @@ its own. It could start from the last model that it received instead, but that m
 others' samples: what a client can do *alone* would not be seen. How well the last model still does
 is recorded beside it.
 
+Two phases are for comparison: `POOLED`, in which all contributions are trained on in one place, as
+if they were one client's, and `ALONE`, in which every client trains by itself.
+
+Clients may have tests of their own (`Partition.tests`). At the end of each slot the model that a
+client has is judged on its own test, too, and so is that model after fine-tuning, if the course has
+some: a few epochs more on the client's own contribution. The consortium's model goes on without.
+
 >>> import numpy as np
 >>> from fedaccord.data.dataset import load_dataset
 >>> from fedaccord.data.partition import RandomPartition
@@ -26,9 +33,9 @@ is recorded beside it.
 True
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,122 +43,38 @@ import numpy.typing as npt
 from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
-from fedaccord.record import Columns, Record, Tables, columns_of, jsonable, rows_of
-from fedaccord.training.engine import (
-    Engine,
-    GradientStep,
-    LocalEpochs,
-    TrainingFailed,
-    TrainingPlan,
+from fedaccord.numbers import FloatArray
+from fedaccord.training.engine import Engine, Server, TrainingFailed, TrainingPlan
+from fedaccord.training.fine_tuning import check_fine_tuning, fine_tune
+from fedaccord.training.optimisers import FEDAVG, FedAvg, Moments, ServerOptimiser
+from fedaccord.training.own_tests import on_own_tests
+from fedaccord.training.records import (
+    ALONE,
+    POOLED,
+    AloneRecord,
+    Score,
+    SlotRecord,
+    TrainingRun,
 )
+from fedaccord.training.rules import GradientStep, LocalRule, MiniBatches
 from fedaccord.training.task import Model, Parameters
 from fedaccord.training.vectorised.engine import VectorisedEngine
+from fedaccord.training.vectorised.many import train_many
 
-
-@dataclass(frozen=True)
-class Score:
-    """How well a model does on the test examples."""
-
-    loss: float
-    accuracy: float
-
-
-@dataclass(frozen=True, repr=False)
-class AloneRecord(Record):
-    """What a client trained on its own in one slot, and how well its model did."""
-
-    client: int
-    """Its position."""
-    name: str
-    total: int
-    """The examples that it trained on in each round."""
-    rounds: tuple[Score, ...]
-    """After each round."""
-    old: Score | None
-    """The last model that it received from the others; None if it never did."""
-
-    @property
-    def final(self) -> Score:
-        """At the end of the slot."""
-        return self.rounds[-1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The client and its model, with the scores after each round."""
-        return {
-            "client": self.name,
-            "total": self.total,
-            "rounds": rows_of(_by_round(self.rounds)),
-            "test_loss": jsonable(self.final.loss),
-            "test_accuracy": jsonable(self.final.accuracy),
-            "old_accuracy": None if self.old is None else jsonable(self.old.accuracy),
-        }
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "client": self.name,
-            "total": self.total,
-            "test_loss": self.final.loss,
-            "test_accuracy": self.final.accuracy,
-            "old_accuracy": None if self.old is None else self.old.accuracy,
-        }
-
-    def _tables(self) -> Tables:
-        return {"rounds": lambda: _by_round(self.rounds)}
-
-
-@dataclass(frozen=True, repr=False)
-class SlotRecord(Record):
-    """What was trained in one slot, and how well the model did."""
-
-    slot: int
-    """Counted from 1."""
-    phase: str
-    total: int
-    """X, the examples trained on in each round."""
-    rounds: tuple[Score, ...]
-    """After each round; empty if nobody contributed."""
-    final: Score
-    """At the end of the slot."""
-    suspended: tuple[str, ...] = ()
-    """The clients that were suspended, and took no part."""
-    alone: tuple[AloneRecord, ...] = ()
-    """What they trained on their own."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The slot, with the scores after each of its rounds."""
-        return {
-            "slot": self.slot,
-            "phase": self.phase,
-            "total": self.total,
-            "suspended": list(self.suspended),
-            "rounds": rows_of(self._rounds()),
-            "test_loss": jsonable(self.final.loss),
-            "test_accuracy": jsonable(self.final.accuracy),
-            "alone": [record.to_dict() for record in self.alone],
-        }
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "slot": self.slot,
-            "phase": self.phase,
-            "total": self.total,
-            "test_loss": self.final.loss,
-            "test_accuracy": self.final.accuracy,
-        }
-
-    def _tables(self) -> Tables:
-        return {"rounds": self._rounds}
-
-    def _rounds(self) -> Columns:
-        return _by_round(self.rounds)
-
-
-def _by_round(scores: Sequence[Score]) -> Columns:
-    return {
-        "round": range(1, len(scores) + 1),
-        "loss": [score.loss for score in scores],
-        "accuracy": [score.accuracy for score in scores],
-    }
+__all__ = [
+    "ALONE",
+    "POOLED",
+    "AfterRound",
+    "AloneRecord",
+    "Course",
+    "RunState",
+    "RunStore",
+    "Score",
+    "SlotRecord",
+    "TrainingRun",
+    "train",
+    "with_alone",
+]
 
 
 @dataclass(frozen=True)
@@ -165,60 +88,11 @@ class RunState:
     parameters: Parameters
     alone: dict[int, Parameters] = field(default_factory=dict)
     """The models of the clients that are on their own."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TrainingRun(Record):
-    """A profile trained with a seed."""
-
-    profile: str
-    seed: int
-    slots: tuple[SlotRecord, ...]
-    parameters: Parameters
-    """Of the global model at the end."""
-
-    @property
-    def final(self) -> Score:
-        """How well the global model does at the end."""
-        return self.slots[-1].final
-
-    def to_dict(self) -> dict[str, Any]:
-        """The run, slot by slot. The parameters are left out."""
-        return {
-            "profile": self.profile,
-            "seed": self.seed,
-            "slots": [slot.to_dict() for slot in self.slots],
-        }
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "profile": self.profile,
-            "seed": self.seed,
-            "slots": len(self.slots),
-            "test_loss": self.final.loss,
-            "test_accuracy": self.final.accuracy,
-        }
-
-    def _tables(self) -> Tables:
-        return {"slots": self._slots, "rounds": self._rounds, "alone": self._alone}
-
-    def _alone(self) -> Columns:
-        records = [(slot.slot, record._facts()) for slot in self.slots for record in slot.alone]
-        facts = ("client", "total", "test_loss", "test_accuracy", "old_accuracy")
-        columns = {fact: [record[fact] for _, record in records] for fact in facts}
-        return {"slot": [slot for slot, _ in records], **columns}
-
-    def _slots(self) -> Columns:
-        return columns_of([slot._facts() for slot in self.slots])
-
-    def _rounds(self) -> Columns:
-        return columns_of(
-            [
-                {"slot": slot.slot, "phase": slot.phase, "total": slot.total, **row}
-                for slot in self.slots
-                for row in rows_of(slot._rounds())
-            ]
-        )
+    moments: Moments = field(default_factory=dict)
+    """What the server's optimiser keeps in the middle of a slot."""
+    own_errors: tuple[FloatArray, ...] = ()
+    """As in `TrainingRun`, of the last slot that is over; so are the next."""
+    tuned_errors: tuple[FloatArray, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,11 +104,41 @@ class Course:
     """Who has which examples, given the seed of a run."""
     rounds: int
     """G, in each slot."""
-    local: GradientStep | LocalEpochs = field(default_factory=GradientStep)
+    local: LocalRule = field(default_factory=GradientStep)
     scale: float = 1.0
     """Examples for each sample that is contributed."""
     names: Sequence[str] = ()
     """The clients' names, for messages."""
+    server: ServerOptimiser = FEDAVG
+    """What the server does with the clients' average."""
+    fine_tuning: int = 0
+    """Epochs of each client's own, on its contribution, at the end of a slot; not averaged."""
+
+    @property
+    def optimiser(self) -> str:
+        """Its name: `fedprox` where clients are held to the global model, and then averaged."""
+        held = isinstance(self.local, MiniBatches) and self.local.proximal > 0
+        return "fedprox" if held and isinstance(self.server, FedAvg) else self.server.name
+
+    @property
+    def optimiser_in_words(self) -> str:
+        """With its numbers; empty for FedAvg, which goes without saying."""
+        if self.optimiser == "fedprox" and isinstance(self.local, MiniBatches):
+            return f"FedProx, mu {self.local.proximal!r}"
+        return "" if isinstance(self.server, FedAvg) else str(self.server)
+
+    def plan(self, shares: list[Indices], seed: int, slot: int = 1) -> TrainingPlan:
+        """A slot in which the clients train on these examples."""
+        return TrainingPlan(
+            self.model,
+            shares,
+            self.rounds,
+            self.local,
+            seed,
+            slot,
+            names=self.names,
+            server=self.server,
+        )
 
 
 class RunStore(Protocol):
@@ -270,7 +174,8 @@ def train(
     The seed decides the first parameters, who has which examples, and the mini-batches: runs with
     the same seed differ only in what is contributed. With a store, a run that was interrupted
     resumes where it was. `alone` has a row for each slot as well: how many samples each client
-    trains on by itself, 0 for the clients that are not on their own.
+    trains on by itself, 0 for the clients that are not on their own. In a slot whose phase is
+    `ALONE` everyone is, and trains on its contribution; the scores are then means over clients.
     """
     amounts = _amounts(course, contributions)
     apart = np.zeros_like(amounts) if alone is None else _amounts(course, alone, "alone")
@@ -281,18 +186,25 @@ def train(
     if len(phases) != len(amounts):
         raise InvalidInput(f"contributions of {len(amounts)} slots, but {len(phases)} phases")
     partition = course.partition(seed)
+    check_fine_tuning(course.fine_tuning, partition)
     state = (store.load() if store else None) or RunState((), (), course.model.start(seed))
     for slot in range(len(state.slots) + 1, len(amounts) + 1):
-        drawn = partition.draw(slot)
-        plan = _plan(course, drawn, amounts[slot - 1], seed, slot)
+        drawn, phase = partition.draw(slot), phases[slot - 1]
+        together, on_their_own = amounts[slot - 1], apart[slot - 1]
+        if phase == ALONE:
+            together, on_their_own = np.zeros_like(together), together
+        plan = _plan(course, drawn, together, seed, slot)
         if plan is not None:
-            state = _finish(engine, plan, state, store, progress)
-        plans = _plans_alone(course, drawn, apart[slot - 1], seed, slot)
-        state = _closed(state, course, slot, phases[slot - 1], plan)
-        state = _trained_alone(engine, plans, state)
+            state = _finish(engine, _pooled(plan, phase), state, store, progress)
+        plans = _plans_alone(course, drawn, on_their_own, seed, slot)
+        state = _closed(state, course, slot, phase, plan)
+        state = _trained_alone(engine, plans, state, partition.tests)
+        state = _judged(course, partition.tests, engine, plan, state)
         if store is not None:
             store.save(state, at_once=True)
-    return TrainingRun(profile, seed, state.slots, state.parameters)
+    return TrainingRun(
+        profile, seed, state.slots, state.parameters, state.own_errors, state.tuned_errors
+    )
 
 
 def with_alone(
@@ -302,18 +214,21 @@ def with_alone(
     seed: int,
     *,
     received: Sequence[Collection[int]],
-) -> tuple[SlotRecord, ...]:
+) -> tuple[tuple[SlotRecord, ...], dict[int, Parameters]]:
     """Slots that were trained elsewhere, with what suspended clients train alone meanwhile.
 
+    Also the models of those that are still alone at the end, by position.
+
     `alone` is as in `train`; `received` are the positions of those that got the model of each slot.
+    Slots with scores on own tests have those of the slot's model; for clients alone they change.
     """
     state, partition, engine = RunState((), (), {}), course.partition(seed), VectorisedEngine()
     for record, amounts in zip(slots, _amounts(course, alone, "alone"), strict=True):
         drawn = partition.draw(record.slot) if amounts.any() else []
         plans = _plans_alone(course, drawn, amounts, seed, record.slot)
         state = replace(state, slots=(*state.slots, record))
-        state = _trained_alone(engine, plans, state, received)
-    return state.slots
+        state = _trained_alone(engine, plans, state, partition.tests, received)
+    return state.slots, state.alone
 
 
 def _amounts(
@@ -356,9 +271,15 @@ def _plan(
     if not whole.any():
         return None
     shares = [own[:amount] for own, amount in zip(drawn, whole, strict=True)]
-    return TrainingPlan(
-        course.model, shares, course.rounds, course.local, seed, slot, names=course.names
-    )
+    return course.plan(shares, seed, slot)
+
+
+def _pooled(plan: TrainingPlan, phase: str) -> TrainingPlan:
+    """The plan, or in the phase `POOLED` one of a single client with all samples and no server."""
+    if phase != POOLED:
+        return plan
+    everything = [np.concatenate(plan.shares)]
+    return replace(plan, shares=everything, names=["all data in one place"], server=FEDAVG)
 
 
 def _finish(
@@ -369,11 +290,11 @@ def _finish(
     progress: AfterRound | None,
 ) -> RunState:
     """Run the rounds of a slot that are left."""
+    plan, server = plan.from_round(len(state.rounds) + 1), Server(plan, state.moments)
     try:
-        for parameters, score in _scored(
-            engine, plan.from_round(len(state.rounds) + 1), state.parameters
-        ):
-            state = replace(state, rounds=(*state.rounds, score), parameters=parameters)
+        for parameters, score in _scored(engine, plan, state.parameters, server):
+            rounds = (*state.rounds, score)
+            state = replace(state, rounds=rounds, parameters=parameters, moments=server.moments)
             if store is not None:
                 store.save(state)
             if progress is not None:
@@ -386,27 +307,32 @@ def _finish(
 
 
 def _scored(
-    engine: Engine, plan: TrainingPlan, parameters: Parameters
+    engine: Engine, plan: TrainingPlan, parameters: Parameters, server: Server
 ) -> Iterator[tuple[Parameters, Score]]:
     """The parameters and the score after each round that is left."""
-    for turn, after in zip(plan.turns, engine.rounds(plan, parameters), strict=True):
-        score = _score(plan.model, after)
-        if not np.isfinite(score.loss):
-            raise _lost(plan, after, turn)
-        yield after, score
+    for turn, after in zip(plan.turns, engine.rounds(plan, parameters, server), strict=True):
+        yield after, _checked_score(plan, after, turn)
+
+
+def _checked_score(plan: TrainingPlan, parameters: Parameters, turn: int) -> Score:
+    """The score of a model after a round; refuses a loss that is NaN or infinite."""
+    score = _score(plan.model, parameters)
+    if not np.isfinite(score.loss):
+        raise _lost(plan, parameters, turn)
+    return score
 
 
 def _plans_alone(
     course: Course, drawn: list[Indices], amounts: npt.NDArray[np.float64], seed: int, slot: int
 ) -> dict[int, TrainingPlan]:
-    """For each client on its own, by position: a slot in which nobody else takes part."""
+    """For each client on its own, by position: a slot without the others and without a server."""
     plans = {}
     for n in np.flatnonzero(amounts).tolist():
         own = np.zeros_like(amounts)
         own[n] = amounts[n]
         plan = _plan(course, drawn, own, seed, slot)
         assert plan is not None
-        plans[n] = plan
+        plans[n] = replace(plan, server=FEDAVG)
     return plans
 
 
@@ -414,6 +340,7 @@ def _trained_alone(
     engine: Engine,
     plans: dict[int, TrainingPlan],
     state: RunState,
+    tests: Sequence[Indices],
     received: Sequence[Collection[int]] | None = None,
 ) -> RunState:
     """The state with the models of the clients that are on their own in the slot just closed.
@@ -422,16 +349,86 @@ def _trained_alone(
     """
     *before, closed = state.slots
     models, records = {}, []
+    starts = {n: state.alone.get(n) or plan.model.start(plan.seed) for n, plan in plans.items()}
+    everyone = closed.phase == ALONE and len(plans) > 1 and isinstance(engine, VectorisedEngine)
+    trained = _all_alone(plans, starts) if everyone else _each_alone(engine, plans, starts)
     for n, plan in plans.items():
-        start = state.alone.get(n) or plan.model.start(plan.seed)
-        *_, (models[n], _) = after = list(_scored(engine, plan, start))
-        scores = tuple(score for _, score in after)
+        models[n], scores = trained[n]
         name = plan.names[n] if plan.names else f"clients[{n}]"
         old = _last_received(before, n, received)
-        records.append(AloneRecord(n, name, plan.total, scores, old))
-    out = closed.suspended or tuple(record.name for record in records)
-    closed = replace(closed, suspended=out, alone=tuple(records))
+        own, _ = on_own_tests(plan.model, [models[n]], tests[n : n + 1])
+        records.append(AloneRecord(n, name, plan.total, scores, old, *own))
+    if closed.phase == ALONE:
+        closed = _mean_of(records, closed)
+    else:
+        out = closed.suspended or tuple(record.name for record in records)
+        closed = replace(closed, suspended=out)
+    own_models = {record.client: record.own for record in records}
+    own_tests = tuple(own_models.get(n) or score for n, score in enumerate(closed.own))
+    closed = replace(closed, alone=tuple(records), own=own_tests)
     return replace(state, slots=(*before, closed), alone=models)
+
+
+def _each_alone(
+    engine: Engine, plans: Mapping[int, TrainingPlan], starts: Mapping[int, Parameters]
+) -> dict[int, tuple[Parameters, tuple[Score, ...]]]:
+    """The final model of each client, by position, and its scores after each round."""
+    found = {}
+    for n, plan in plans.items():
+        *_, (model, _) = after = list(_scored(engine, plan, starts[n], Server(plan)))
+        found[n] = model, tuple(score for _, score in after)
+    return found
+
+
+def _all_alone(
+    plans: Mapping[int, TrainingPlan], starts: Mapping[int, Parameters]
+) -> dict[int, tuple[Parameters, tuple[Score, ...]]]:
+    """The same but for rounding, a round of everyone at a time."""
+    found = {n: (start, tuple[Score, ...]()) for n, start in starts.items()}
+    for turn in next(iter(plans.values())).turns:
+        one_round = [replace(plan, first=turn, rounds=turn) for plan in plans.values()]
+        after = train_many(one_round, [found[n][0] for n in plans])
+        for k, (n, plan) in enumerate(plans.items()):
+            model = {name: value[k] for name, value in after.items()}
+            found[n] = model, (*found[n][1], _checked_score(plan, model, turn))
+    return found
+
+
+def _mean_of(records: Sequence[AloneRecord], closed: SlotRecord) -> SlotRecord:
+    """A slot in which everyone trains alone: the mean over all clients that train."""
+    if not records:
+        return closed
+    rounds = tuple(
+        Score(
+            float(np.mean([s.loss for s in scores])), float(np.mean([s.accuracy for s in scores]))
+        )
+        for scores in zip(*(record.rounds for record in records), strict=True)
+    )
+    total = sum(record.total for record in records)
+    return replace(closed, total=total, rounds=rounds, final=rounds[-1])
+
+
+def _judged(
+    course: Course,
+    tests: Sequence[Indices],
+    engine: Engine,
+    plan: TrainingPlan | None,
+    state: RunState,
+) -> RunState:
+    """The state with how well each client's model does on its own test in the slot just closed."""
+    if not len(tests):
+        return state
+    *before, closed = state.slots
+    has = [state.alone.get(n, state.parameters) for n in range(len(tests))]
+    scores, errors = on_own_tests(course.model, has, tests)
+    closed, tuned_errors = replace(closed, own=scores), tuple[FloatArray, ...]()
+    if course.fine_tuning and closed.phase != ALONE:
+        tuned = fine_tune(engine, plan, state.parameters, course.fine_tuning) if plan else {}
+        personal = [tuned.get(n, parameters) for n, parameters in enumerate(has)]
+        scores, tuned_errors = on_own_tests(course.model, personal, tests)
+        closed = replace(closed, tuned=scores)
+    slots = (*before, closed)
+    return replace(state, slots=slots, own_errors=errors, tuned_errors=tuned_errors)
 
 
 def _last_received(
@@ -461,7 +458,7 @@ def _closed(
     """The state after a slot is over."""
     final = state.rounds[-1] if state.rounds else _score(course.model, state.parameters)
     record = SlotRecord(slot, phase, plan.total if plan else 0, state.rounds, final)
-    return replace(state, slots=(*state.slots, record), rounds=())
+    return replace(state, slots=(*state.slots, record), rounds=(), moments={})
 
 
 def _score(model: Model, parameters: Parameters) -> Score:

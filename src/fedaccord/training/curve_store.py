@@ -17,7 +17,7 @@ import numpy as np
 from fedaccord.atomic import write_whole
 from fedaccord.errors import FedaccordError
 from fedaccord.numbers import FloatArray
-from fedaccord.training.checkpoint import digest, shapes
+from fedaccord.training.checkpoint import digest, server_in_words, shapes
 from fedaccord.training.course import Course
 from fedaccord.training.learning_curve import MEASURED, CurveState, Measure
 
@@ -46,10 +46,11 @@ class CurveFile:
         except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
             raise FedaccordError(f"{self.path}: is not a measurement to resume from") from None
         for setting, value in self.identity.items():
-            if known.get(setting) != value:
+            before = known.get(setting, "none")
+            if before != value:
                 raise FedaccordError(
                     f"{self.path}: belongs to another measurement ({setting}: "
-                    f"{known.get(setting)}, now {value}); delete it to start anew"
+                    f"{before}, now {value}); delete it to start anew"
                 )
         return state
 
@@ -72,7 +73,7 @@ class CurveFile:
         self._saved = time.monotonic()
 
 
-_GROUPS = ("values", "by_example", "alone")
+_GROUPS = ("values", "by_example", "alone", "own", "own_by_example")
 
 
 def _group(arrays: Mapping[str, FloatArray], name: str) -> dict[Measure, FloatArray]:
@@ -81,7 +82,7 @@ def _group(arrays: Mapping[str, FloatArray], name: str) -> dict[Measure, FloatAr
 
 def identity_of(course: Course, sizes: Sequence[int], seeds: int, alone: bool) -> dict[str, str]:
     """Everything that decides the numbers of a measurement, in words."""
-    data = course.model.dataset
+    data, tests = course.model.dataset, course.partition(0).tests
     arrays = (data.inputs, data.labels, data.test_inputs, data.test_labels)
     return {
         "dataset": f"{data.name} {digest(*arrays)}",
@@ -93,4 +94,6 @@ def identity_of(course: Course, sizes: Sequence[int], seeds: int, alone: bool) -
         "seeds": str(seeds),
         "clients": digest(*course.partition(0).draw(1)),
         "clients alone": "yes" if alone else "no",
+        "own tests": digest(*tests) if alone and len(tests) else "none",
+        "server optimiser": server_in_words(course),
     }

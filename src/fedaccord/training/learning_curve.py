@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from fedaccord.errors import InvalidInput
 from fedaccord.game.curve import LEAST_SIZES, Curve
 from fedaccord.numbers import FloatArray
 from fedaccord.training.course import Course
-from fedaccord.training.engine import GradientStep, TrainingPlan
+from fedaccord.training.engine import TrainingPlan
+from fedaccord.training.optimisers import FEDAVG
+from fedaccord.training.rules import GradientStep
+from fedaccord.training.task import Parameters
 from fedaccord.training.threads import one_thread
 from fedaccord.training.vectorised.engine import VectorisedEngine
 
@@ -30,6 +33,7 @@ MEASURED: tuple[Measure, ...] = ("error", "loss")
 STEPS_DOWN = 12
 """From the largest size: 12 steps of sqrt 2 lead to a 64th of it."""
 _LEAST_SIZE = 10
+_Trained: TypeAlias = tuple[TrainingPlan, Parameters]
 _ONE_THREAD = 1_024
 """Up to this many samples a gradient step is too short to be worth handing to another thread."""
 
@@ -44,14 +48,23 @@ class CurveState:
     """By size and test example, added up over seeds."""
     alone: dict[Measure, FloatArray]
     """By client and seed, trained on all of its own examples by itself."""
+    own: dict[Measure, FloatArray]
+    """The same on its own test; no clients if there are none."""
+    own_by_example: dict[Measure, FloatArray]
+    """That for each example of the clients' own tests, one after the other, added up over seeds."""
 
     @classmethod
-    def empty(cls, sizes: int, seeds: int, examples: int, clients: int) -> CurveState:
+    def empty(
+        cls, sizes: int, seeds: int, examples: int, clients: int, tests: Sequence[Indices] = ()
+    ) -> CurveState:
         """Before the first run; `clients` is 0 if none is trained alone."""
+        tested = len(tests) if clients else 0
         return cls(
             {measure: np.full((sizes, seeds), np.nan) for measure in MEASURED},
             {measure: np.zeros((sizes, examples)) for measure in MEASURED},
             {measure: np.full((clients, seeds), np.nan) for measure in MEASURED},
+            {measure: np.full((tested, seeds), np.nan) for measure in MEASURED},
+            {measure: np.zeros(sum(map(len, tests[:tested]))) for measure in MEASURED},
         )
 
 
@@ -76,13 +89,16 @@ class LearningCurves:
     seeds: Sequence[int]
     state: CurveState
 
-    def curve(self, measure: Measure, scale: float = 1.0) -> Curve:
-        """The curve of a measure; `scale` examples stand for one sample."""
+    def curve(self, measure: Measure, scale: float = 1.0, called: str | None = None) -> Curve:
+        """The curve of a measure; `scale` examples stand for one sample.
+
+        `called` is one of the names in `game.curve`, where errors are not of accuracy.
+        """
         return Curve(
             np.rint(np.asarray(self.sizes) / scale),
             self.seeds,
             self.state.values[measure],
-            measure,
+            called or measure,
             self.state.by_example[measure] / len(self.seeds),
         )
 
@@ -120,16 +136,17 @@ def measure_curves(
     """
     clients = len(course.partition(0).draw(1))
     examples = len(course.model.dataset.test_labels)
-    saved = store.load() if store else None
-    state = saved or CurveState.empty(len(sizes), seeds, examples, clients if alone else 0)
+    saved, tests = store.load() if store else None, course.partition(0).tests
+    state = saved or CurveState.empty(len(sizes), seeds, examples, clients if alone else 0, tests)
+    no_server = replace(course, server=FEDAVG)
     done, of = 0, seeds * (len(sizes) + (clients if alone else 0))
     for seed in range(seeds):
         drawn = course.partition(seed).draw(1)
         dealt = deal(drawn)
         for row, size in enumerate(sizes):
             if np.isnan(state.values["loss"][row, seed]):
-                found = _train(course, _beginning(drawn, dealt, size), seed)
-                for measure, values in found.items():
+                trained = _train(course, beginning(drawn, dealt, size), seed)
+                for measure, values in _judged(trained).items():
                     state.values[measure][row, seed] = values.mean()
                     state.by_example[measure][row] += values
                 _keep(store, state)
@@ -138,8 +155,7 @@ def measure_curves(
         for row in range(len(state.alone["loss"])):
             if np.isnan(state.alone["loss"][row, seed]):
                 own = [share if n == row else share[:0] for n, share in enumerate(drawn)]
-                for measure, values in _train(course, own, seed).items():
-                    state.alone[measure][row, seed] = values.mean()
+                _keep_alone(state, tests, row, seed, _train(no_server, own, seed))
                 _keep(store, state)
             done += 1
             _tell(progress, done, of)
@@ -169,21 +185,41 @@ def deal(drawn: Sequence[Indices]) -> Indices:
     return owner[np.argsort(place, kind="stable")]
 
 
-def _beginning(drawn: Sequence[Indices], dealt: Indices, size: int) -> list[Indices]:
+def beginning(drawn: Sequence[Indices], dealt: Indices, size: int) -> list[Indices]:
     """The shares of the clients when this many examples have been dealt."""
     counts = np.bincount(dealt[:size], minlength=len(drawn))
     return [share[:count] for share, count in zip(drawn, counts, strict=True)]
 
 
-def _train(course: Course, shares: list[Indices], seed: int) -> dict[Measure, FloatArray]:
-    """Error and loss of each test example after one slot on these examples."""
-    plan = TrainingPlan(course.model, shares, course.rounds, course.local, seed, names=course.names)
+def _keep_alone(
+    state: CurveState, tests: Sequence[Indices], client: int, seed: int, trained: _Trained
+) -> None:
+    """What a client reaches alone, on the common test and on its own."""
+    for measure, values in _judged(trained).items():
+        state.alone[measure][client, seed] = values.mean()
+    if not len(tests):
+        return
+    first = sum(len(own) for own in tests[:client])
+    for measure, values in _judged(trained, tests[client]).items():
+        state.own[measure][client, seed] = values.mean()
+        state.own_by_example[measure][first : first + len(values)] += values
+
+
+def _train(course: Course, shares: list[Indices], seed: int) -> _Trained:
+    """A slot on these examples, and the model at its end."""
+    plan = course.plan(shares, seed)
     parameters = course.model.start(seed)
     quick = isinstance(course.local, GradientStep) and plan.total <= _ONE_THREAD
     with one_thread() if quick else nullcontext():
         for after in VectorisedEngine().rounds(plan, parameters):
             parameters = after
-    losses, wrong = course.model.evaluate_each(parameters)
+    return plan, parameters
+
+
+def _judged(trained: _Trained, chosen: Indices | None = None) -> dict[Measure, FloatArray]:
+    """Error and loss of each test example, or of the chosen ones by themselves."""
+    plan, parameters = trained
+    losses, errors = plan.model.evaluate_each(parameters, chosen)
     if not np.isfinite(losses).all():
-        raise plan.failed(None, course.rounds, "test loss")
-    return {"error": wrong, "loss": losses}
+        raise plan.failed(None, plan.rounds, "test loss")
+    return {"error": errors, "loss": losses}

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine, TrainingPlan
+from fedaccord.training.engine import PlainEngine, TrainingPlan
+from fedaccord.training.rules import LocalRule
 from fedaccord.training.task import Model
 
 _TIMED_SAMPLES = 2_000
@@ -22,7 +23,7 @@ class Speed:
     """For one sample in the slowest of them."""
 
 
-def measure_speed(model: Model, local: GradientStep | LocalEpochs) -> Speed:
+def measure_speed(model: Model, local: LocalRule) -> Speed:
     """Time several rounds of one client."""
     size = min(model.dataset.size, _TIMED_SAMPLES)
     share = np.random.default_rng(0).permutation(model.dataset.size)[:size]

@@ -1,4 +1,4 @@
-"""What is trained: a PyTorch module and a loss. A task knows no engine.
+"""What is trained: a PyTorch module, a loss, and a measure to judge by. A task knows no engine.
 
 Any `torch.nn.Module` without buffers will do: a model that also updates buffers while it trains
 (batch normalisation) has no weighted average that FedAvg could take. It trains in the precision of
@@ -31,10 +31,13 @@ from torch.func import functional_call
 
 from fedaccord.checks import unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
+from fedaccord.data.partition import Indices
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.numbers import FloatArray
 from fedaccord.plugins import find, names_in
 from fedaccord.training.code import check_code, read_code, run_code
+from fedaccord.training.cox import cox_loss
+from fedaccord.training.measures import ACCURACY, CONCORDANCE, Measure
 from fedaccord.training.threads import one_thread
 
 Parameters: TypeAlias = dict[str, Tensor]
@@ -51,11 +54,14 @@ def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Task:
-    """How to build a model for a dataset, and its loss, one number per example."""
+    """How to build a model for a dataset, its loss, one number per example, and its measure."""
 
     name: str
     build: Callable[[Dataset], nn.Module]
     loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+    measure: Measure = ACCURACY
+    separable: bool = True
+    """Whether an example's loss is the same whatever else is in its batch; Cox's is not."""
     code: str | None = None
     """The digest of its code (`fedaccord.training.code`), if it was found by `module:function`."""
 
@@ -65,6 +71,7 @@ class Model:
 
     def __init__(self, task: Task, dataset: Dataset) -> None:
         """Build the module once; `start` gives the parameters to begin with."""
+        _check_labels(task, dataset)
         self.task = task
         self.dataset = dataset
         self.module = self._build(seed=0)
@@ -142,33 +149,62 @@ class Model:
     def evaluate(
         self, parameters: Parameters, inputs: Inputs, labels: Labels
     ) -> tuple[float, float]:
-        """Mean loss and accuracy.
+        """Mean loss, and the task's measure: accuracy, or concordance."""
+        losses, errors = self._evaluate(parameters, inputs, labels)
+        size = len(labels)
+        return float(losses.sum()) / size, (size - float(errors.sum())) / size
 
-        On one thread: with models this small, two would mostly wait for each other.
+    def evaluate_each(
+        self, parameters: Parameters, chosen: Indices | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Loss and error of each test example, or of the chosen ones by themselves.
+
+        The mean of the errors is 1 minus the measure.
         """
-        total, right = 0.0, 0
-        with torch.no_grad(), one_thread():
-            for n in range(0, len(labels), _EVALUATED_AT_ONCE):
-                part = torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE]).to(self.dtype)
-                truth = torch.from_numpy(labels[n : n + _EVALUATED_AT_ONCE])
-                outputs = functional_call(self._measured, parameters, (part,))
-                total += float(self._losses(outputs, truth).sum())
-                right += int((outputs.argmax(dim=1) == truth).sum())
-        return total / len(labels), right / len(labels)
+        some = slice(None) if chosen is None else chosen
+        return self._evaluate(
+            parameters, self.dataset.test_inputs[some], self.dataset.test_labels[some]
+        )
 
-    def evaluate_each(self, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
-        """Loss of each test example, and 1 where the model is wrong about it."""
-        inputs, labels = self.dataset.test_inputs, self.dataset.test_labels
-        losses, wrong = [], []
+    def weight(self, chosen: Indices) -> float:
+        """Of the task's measure on these test examples (`Measure.weight`)."""
+        return self.task.measure.weight(torch.from_numpy(self.dataset.test_labels[chosen]))
+
+    def _evaluate(
+        self, parameters: Parameters, inputs: Inputs, labels: Labels
+    ) -> tuple[FloatArray, FloatArray]:
+        """Loss and error of each example.
+
+        Outputs are computed in parts. Loss and measure are then taken of all of them, as an
+        example's may depend on the others. On one thread: with models this small, two would mostly
+        wait for each other.
+        """
         with torch.no_grad(), one_thread():
-            for n in range(0, len(labels), _EVALUATED_AT_ONCE):
-                part = torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE]).to(self.dtype)
-                truth = torch.from_numpy(labels[n : n + _EVALUATED_AT_ONCE])
-                outputs = functional_call(self._measured, parameters, (part,))
-                losses.append(self._losses(outputs, truth))
-                wrong.append(outputs.argmax(dim=1) != truth)
-        found = (torch.cat(parts).to(torch.float64).numpy() for parts in (losses, wrong))
-        return next(found), next(found)
+            parts = [
+                functional_call(
+                    self._measured,
+                    parameters,
+                    (torch.from_numpy(inputs[n : n + _EVALUATED_AT_ONCE]).to(self.dtype),),
+                )
+                for n in range(0, len(labels), _EVALUATED_AT_ONCE)
+            ]
+            outputs, truth = torch.cat(parts), torch.from_numpy(labels)
+            found = self._losses(outputs, truth), self.task.measure.errors(outputs, truth)
+        losses, errors = (each.to(torch.float64).numpy() for each in found)
+        return losses, errors
+
+
+def _check_labels(task: Task, dataset: Dataset) -> None:
+    """Refuse a task for classes on survival times, and the other way round."""
+    if task.measure.survival and not dataset.survival:
+        raise InvalidInput(
+            f"task {task.name}: learns survival times, but {dataset.name} has classes"
+        )
+    if dataset.survival and not task.measure.survival:
+        raise InvalidInput(
+            f"task {task.name}: learns classes, but {dataset.name} has survival times, which the "
+            "task cox learns (a task of your own needs its loss and its measure)"
+        )
 
 
 def trained_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
@@ -213,10 +249,22 @@ def _cnn(dataset: Dataset) -> nn.Module:
     )
 
 
+def _risk(dataset: Dataset) -> nn.Module:
+    """One linear layer to a risk score. A bias would cancel in the loss."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(dataset.shape), 1, bias=False))
+
+
 TASKS = {
-    name: Task(name, build)
-    for name, build in {"softmax": _softmax, "mlp": _mlp, "cnn": _cnn}.items()
+    "softmax": Task("softmax", _softmax),
+    "mlp": Task("mlp", _mlp),
+    "cnn": Task("cnn", _cnn),
+    "cox": Task("cox", _risk, cox_loss, CONCORDANCE, separable=False),
 }
+
+
+def usual_task(dataset: Dataset) -> Task:
+    """The task for a dataset unless another is asked for: `cox` for survival times."""
+    return TASKS["cox" if dataset.survival else "softmax"]
 
 
 def find_task(name: str, code: str | None = None, places: Sequence[Path] = ()) -> Task:

@@ -1,4 +1,4 @@
-"""Gradients and steps for many clients at once: by hand where possible, else by PyTorch.
+"""Gradients for many clients at once: by hand where possible, else by PyTorch.
 
 A chain is a `torch.nn.Sequential` of linear layers, with or without an activation after each, whose
 loss is cross-entropy: softmax regression and the usual MLP. With examples as columns, Y_0 being the
@@ -28,11 +28,9 @@ from torch.nn.modules.conv import _ConvNd
 
 from fedaccord.training.task import Model, Parameters, cross_entropy, trained_parameters
 
-Step: TypeAlias = Callable[[Parameters, Tensor, Tensor, Tensor, float], None]
-"""Updates the parameters of some clients in place, given a batch of each (inputs, labels, weights)
-and the rate. The first axis of everything counts the clients."""
 GradientFunction: TypeAlias = Callable[[Parameters, Tensor, Tensor, Tensor], Parameters]
-"""The gradient of a weighted loss, given parameters, inputs, labels and weights."""
+"""The gradient of a weighted loss, given parameters, inputs, labels and weights. Where it is for
+many clients, the first axis of everything counts them."""
 
 
 # --- Chains of linear layers, by hand --------------------------------------------------------
@@ -92,20 +90,28 @@ class Chain:
     def step(
         self, each: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor, rate: float
     ) -> None:
-        """One step of every client, in place."""
+        """One plain step of every client, in place."""
         for layer, gradient, below in self._back(each, inputs, labels, weights):
             layer.change(each, gradient, below, rate)
+
+    def gradients(
+        self, each: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor
+    ) -> Parameters:
+        """The gradient for every client."""
+        found = {}
+        for layer, gradient, below in self._back(each, inputs, labels, weights):
+            found[layer.weight] = torch.bmm(gradient, below.mT)
+            if layer.bias is not None:
+                found[layer.bias] = gradient.sum(dim=2)
+        return {name: found[name] for name in each}
 
     def gradient(
         self, parameters: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor
     ) -> Parameters:
-        """The gradient for one client, computed as a step from zero with rate -1."""
+        """The gradient for one client."""
         one = {name: value.unsqueeze(0) for name, value in parameters.items()}
-        found = {name: torch.zeros_like(value) for name, value in one.items()}
         batch = [value.unsqueeze(0) for value in (inputs, labels, weights)]
-        for layer, gradient, below in self._back(one, *batch):
-            layer.change(found, gradient, below, -1.0)
-        return {name: value.squeeze(0) for name, value in found.items()}
+        return {name: value.squeeze(0) for name, value in self.gradients(one, *batch).items()}
 
     def _back(
         self, each: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor
@@ -165,27 +171,26 @@ def _hooked(module: nn.Module) -> bool:
 
 # --- Any other model, by PyTorch ------------------------------------------------------------
 
+_MANY = 4
+"""Clients whose gradients are computed sooner at once than in turn."""
 
-def general_step(model: Model) -> Step:
-    """A step of many clients.
 
-    All at once, unless there are convolutions: many small ones are slower in one call than in turn.
+def general_gradients(model: Model) -> GradientFunction:
+    """The gradients for many clients.
+
+    All at once, unless they are few, or there are convolutions: many small ones are slower in one
+    call than in turn.
     """
-    one_by_one = any(isinstance(part, _ConvNd) for part in model.module.modules())
-    gradients_of: GradientFunction
-    if one_by_one:
-        gradients_of = _stacked(general_gradient(model))
-    else:
-        gradients_of = vmap(grad(_weighted_loss(model)))
+    in_turn = _stacked(general_gradient(model))
+    if any(isinstance(part, _ConvNd) for part in model.module.modules()):
+        return in_turn
+    at_once: GradientFunction = vmap(grad(_weighted_loss(model)))
 
-    def step(
-        each: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor, rate: float
-    ) -> None:
-        gradients = gradients_of(each, inputs, labels, weights)
-        for name, value in each.items():
-            value.sub_(gradients[name], alpha=rate)
+    def gradients(each: Parameters, inputs: Tensor, labels: Tensor, weights: Tensor) -> Parameters:
+        find = at_once if len(labels) >= _MANY else in_turn
+        return find(each, inputs, labels, weights)
 
-    return step
+    return gradients
 
 
 def _stacked(gradient: GradientFunction) -> GradientFunction:
