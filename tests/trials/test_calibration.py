@@ -9,7 +9,7 @@ import pytest
 import fedaccord as fa
 from fedaccord.files.consortium import example_text
 from fedaccord.files.curve import curve_text, load_curve
-from fedaccord.summaries.calibration import calibration_sentences
+from fedaccord.summaries.calibration import calibration_sentences, measured_sentence
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +110,16 @@ def test_a_call_that_was_over_is_not_repeated(tmp_path: Path) -> None:
     assert np.array_equal(first.curve.values, again.curve.values)
     with pytest.raises(fa.FedaccordError, match="belongs to another measurement"):
         fa.calibrate(**given | {"rounds": 5})
+
+
+def test_the_optimiser_reaches_the_training() -> None:
+    given: dict[str, Any] = {"dataset": "digits", "rounds": 3, "seeds": 1, "smallest": 500}
+    usual, other = fa.calibrate(**given), fa.calibrate(**given, server="fedyogi")
+    assert not np.array_equal(usual.curve.values, other.curve.values)
+    words = "with softmax on digits (FedYogi, rate 0.1, beta1 0.9, beta2 0.99, tau 0.001): the"
+    assert words in measured_sentence(other)
+    assert "with softmax on digits: the" in measured_sentence(usual)
+    assert (usual._facts()["optimiser"], other._facts()["optimiser"]) == ("fedavg", "fedyogi")
 
 
 def test_a_curve_that_rises_is_refused_when_a_law_is_asked_for() -> None:

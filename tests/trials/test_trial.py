@@ -11,8 +11,17 @@ import fedaccord as fa
 from fedaccord.data import load_dataset
 from fedaccord.repeated import DeviateOnce
 from fedaccord.summaries.training import training_notes
-from fedaccord.training import LocalEpochs, PlainEngine, Task, find_task
+from fedaccord.training import (
+    FedAdam,
+    LocalEpochs,
+    LocalSteps,
+    PlainEngine,
+    Task,
+    find_task,
+)
+from fedaccord.trials.setting import RoundScore
 from fedaccord.trials.trial import Trial, train
+from tests.training.patients import patients
 
 CONSORTIUM = fa.paper_consortium(clients=5, samples=100, rounds=4, cost_per_sample=0.004)
 
@@ -85,12 +94,15 @@ def test_every_option_reaches_the_training() -> None:
         final(task="mlp"),
         final(dataset="breast-cancer"),
         final(local=LocalEpochs(batch=8)),
+        final(local=LocalSteps(batch=8, steps=9)),
+        final(server="fedadam"),
+        final(server=FedAdam(rate=0.03)),
         final(skew=0.3),
         final(scale=0.5),
         final(rounds=3),
         final(seed=7),
     ]
-    assert len({usual, *others}) == 8
+    assert len({usual, *others}) == 11
 
 
 def test_a_custom_task() -> None:
@@ -180,7 +192,12 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         ({"resume": True}, "resume: there must be a checkpoint folder"),
         ({"ledger": "x.db"}, "ledger: is kept on Flower only"),
         ({"dataset": ([[1.0]], [1])}, "dataset: must be a name or a Dataset, which fedaccord"),
-        ({"local": "epochs"}, "local: must be of type GradientStep or LocalEpochs, got str"),
+        ({"local": "epochs"}, "local: must be of type GradientStep or LocalEpochs or LocalSteps"),
+        ({"server": "adam"}, "there is no server optimiser called 'adam': did you mean 'fedadam'"),
+        (
+            {"server": 3},
+            r"server: must be a name or a server optimiser, such as FedAdam\(\), got 3",
+        ),
         ({"scale": "big"}, "scale: must be more than 0, got 'big'"),
         ({"skew": 0}, "skew: must be more than 0, got 0"),
         ({"task": "svm"}, "there is no task called 'svm': choose one of softmax, mlp, cnn"),
@@ -280,3 +297,47 @@ def test_the_protocol_runs_on_flower(tmp_path: Path) -> None:
     assert told[-1] == 12
     assert math.isnan(trial.scores[0].accuracy.half_width)
     assert (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_own_tests_survival_times_and_optimisers_on_flower_as_in_one_process() -> None:
+    """One agreement that all keep to: the same contributions, and so the same scores."""
+    from fedaccord.flower.simulation import as_offered
+
+    agreement = as_offered(fa.solve_agreement(CONSORTIUM, margin=0.05), CONSORTIUM.rounds)
+    held: dict[str, Any] = {
+        name: with_times(*patients(100, seed=n)) for n, name in enumerate(CONSORTIUM.names)
+    }
+    tests = {name: with_times(*patients(40, seed=9 + n)) for n, name in enumerate(CONSORTIUM.names)}
+    options: dict[str, Any] = {
+        "data": held | {"test": tests},
+        "local": LocalSteps(0.05, 16, 6),
+        "server": "fedadam",
+        "fine_tuning": 2,
+        "slots": 2,
+    }
+    [here] = train({"individual": agreement}, engine="plain", seeds=1, **options).runs
+    trial = train(agreement, flower=True, **options)
+    [there] = trial.runs
+    assert [slot.total for slot in there.slots] == [slot.total for slot in here.slots]
+    for mine, others in zip(there.slots, here.slots, strict=True):
+        assert len(mine.own) == len(mine.tuned) == CONSORTIUM.size
+        for one, other in zip((*mine.own, *mine.tuned), (*others.own, *others.tuned), strict=True):
+            assert one.loss == pytest.approx(other.loss, rel=1e-3)
+            assert one.accuracy == pytest.approx(other.accuracy, abs=0.01)
+    assert there.final.accuracy > 0.6  # concordance
+
+
+def with_times(inputs: Any, labels: Any) -> dict[str, Any]:
+    return {"X": inputs, "time": np.abs(labels), "event": labels > 0}
+
+
+def test_every_round_is_told_with_its_score() -> None:
+    told: list[RoundScore] = []
+    profiles = ["alone", "equilibrium", "pooled"]
+    trial = train(CONSORTIUM, profiles, seeds=2, slots=2, after_round=told.append)
+    assert len(told) == 3 * 2 * 2 * CONSORTIUM.rounds
+    for run in trial.runs:
+        own = [each for each in told if (each.profile, each.seed) == (run.profile, run.seed)]
+        assert [each.score for each in own] == [s for slot in run.slots for s in slot.rounds]
+    assert {each.measure for each in told} == {"accuracy"}

@@ -7,7 +7,7 @@ are never touched.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -24,18 +24,27 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.consortium_text import with_law
 from fedaccord.game.candidates import Candidate, compare_laws
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.curve import Curve
+from fedaccord.game.curve import MEASURES, Curve
 from fedaccord.game.law import Law
 from fedaccord.game.measured import fit_law
 from fedaccord.game.next_measurement import NextMeasurement, next_measurement
 from fedaccord.numbers import FloatArray
 from fedaccord.record import Columns, Record, Tables, jsonable
-from fedaccord.trials.setting import Progress, find_dataset, find_task_of, local_steps
+from fedaccord.training.estimates import Estimate, estimate_lost
+from fedaccord.trials.setting import (
+    Progress,
+    find_model,
+    find_source,
+    local_steps,
+    own_part,
+    server_optimiser,
+)
 
 if TYPE_CHECKING:
     from fedaccord.training.course import Course
-    from fedaccord.training.engine import GradientStep, LocalEpochs
     from fedaccord.training.learning_curve import LearningCurves, Measure
+    from fedaccord.training.optimisers import ServerOptimiser
+    from fedaccord.training.rules import LocalRule
     from fedaccord.training.speed import Speed
     from fedaccord.training.task import Model, Task
 
@@ -61,6 +70,8 @@ class AloneScore(Record):
     """What the law says for as many samples of all members' data."""
     worth: float
     """How many of all members' samples one of its own is worth to it alone, by the law."""
+    own: Estimate | None = None
+    """The measure on its own test; None without one."""
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -70,6 +81,7 @@ class AloneScore(Record):
             "error": self.error,
             "by_law": self.by_law,
             "worth": self.worth,
+            "own": self.own,
         }
 
 
@@ -80,6 +92,7 @@ class Calibration(Record):
     course: "Course"
     curves: "LearningCurves"
     measure: "Measure"
+    """What was asked for: `error`, which is 1 minus the task's measure, or `loss`."""
     speed: "Speed"
     price_per_second: float | None = None
     """What a second of this machine costs."""
@@ -94,10 +107,16 @@ class Calibration(Record):
         """G, in a slot. The law belongs to them: with others it would be another one."""
         return self.course.rounds
 
+    @property
+    def lost(self) -> str:
+        """What the law is about, as consortium files call it: `1 - concordance` for cox."""
+        called = f"1 - {self.model.task.measure.name}"
+        return called if self.measure == "error" and called in MEASURES else self.measure
+
     @cached_property
     def curve(self) -> Curve:
         """The curve of the measure, in samples of the consortium."""
-        return self.curves.curve(self.measure, self.course.scale)
+        return self.curves.curve(self.measure, self.course.scale, self.lost)
 
     @cached_property
     def law(self) -> Law:
@@ -120,10 +139,24 @@ class Calibration(Record):
         """What each member reaches alone; empty unless each has data of its own."""
         values = self.curves.state.alone[self.measure]
         sizes = [len(share) for share in self.course.partition(0).draw(1)]
-        return tuple(
+        scores = [
             _alone_score(name, size / self.course.scale, row, self.law)
             for name, size, row in zip(self.course.names, sizes, values, strict=False)
-        )
+        ]
+        own = self._on_own_tests()
+        return tuple(replace(score, own=own[n]) if own else score for n, score in enumerate(scores))
+
+    def _on_own_tests(self) -> list[Estimate]:
+        """What each member loses alone on its own test; empty without own tests."""
+        state, tests = self.curves.state, self.course.partition(0).tests
+        if not len(state.own[self.measure]):
+            return []
+        ends = np.cumsum([len(own) for own in tests])
+        by_example = np.split(state.own_by_example[self.measure] / len(self.curves.seeds), ends)
+        return [
+            estimate_lost(row, each, self.model.weight(own) if self.measure == "error" else None)
+            for row, each, own in zip(state.own[self.measure], by_example, tests, strict=False)
+        ]
 
     @property
     def cost_per_sample(self) -> float | None:
@@ -147,8 +180,9 @@ class Calibration(Record):
         return {
             "dataset": self.model.dataset.name,
             "task": self.model.task.name,
+            "optimiser": self.course.optimiser,
             "rounds": self.rounds,
-            "measure": self.measure,
+            "measure": self.lost,
             "seeds": len(self.curve.seeds),
             "test_examples": self.curve.examples,
             "scale": self.course.scale,
@@ -171,7 +205,7 @@ class Calibration(Record):
         Its own comments stay, and `comments` go to the top. Nothing but the law changes.
         """
         self.law  # refuses a curve that no law can be fitted to  # noqa: B018
-        table = {"kind": "measured", "measure": self.measure, "curve": curve}
+        table = {"kind": "measured", "measure": self.lost, "curve": curve}
         return with_law(file, table, comments)
 
 
@@ -198,8 +232,9 @@ def calibrate(
     *,
     data: Any = None,
     consortium: Consortium | None = None,
-    task: "str | Task" = "softmax",
-    local: "GradientStep | LocalEpochs | None" = None,
+    task: "str | Task | None" = None,
+    local: "LocalRule | None" = None,
+    server: "ServerOptimiser | str | None" = None,
     rounds: int | None = None,
     measure: "Measure" = "error",
     seeds: int = SEEDS,
@@ -213,16 +248,22 @@ def calibrate(
     """Measure the law of the loss on your data and model, and what a sample costs here.
 
     Args:
-        dataset: `digits` (the default), `breast-cancer`, `mnist`, one that another package adds, or
-            a `Dataset`.
+        dataset: `digits` (the default), another one that `fedaccord.data.load_dataset` knows by
+            name, or a `Dataset`.
         data: instead, your own: a folder or a mapping with each client's examples, arrays, a data
             frame; whatever `fedaccord.train` accepts.
         consortium: who has how many samples. A dataset that is smaller than all of them together is
-            scaled; without a consortium, five clients share it evenly.
-        task: `softmax`, `mlp`, `cnn`, one that another package adds, or a `Task`.
-        local: what a client does in a round: `GradientStep()` (the default) or `LocalEpochs()`.
+            scaled; without a consortium, five clients share it evenly. In a dataset that comes from
+            several centres, each of them is a client, unless the consortium's clients are others.
+        task: `softmax` (the default), `mlp`, `cnn`, `cox` (the default for survival times), one
+            that another package adds, or a `Task`.
+        local: what a client does in a round: `GradientStep()` (the default), `LocalEpochs()` or
+            `LocalSteps()`.
+        server: what the server does with the clients' average: `fedavg` (the default), `fedadam`,
+            `fedyogi` or `fedadagrad`, or one with its numbers, such as `FedAdam(rate=0.03)`.
         rounds: rounds in a slot; the consortium's, or else 50.
-        measure: what is lost: `error` (1 - accuracy) or `loss`, the task's own.
+        measure: what is lost: `error` (1 - accuracy, or 1 - concordance for survival times) or
+            `loss`, the task's own.
         seeds: how many runs for each size.
         smallest: the fewest examples to train on; a 64th of all, but at least 10, unless given.
         price_per_second: what a second of this machine costs; turns seconds into a cost.
@@ -246,6 +287,7 @@ def calibrate(
     source = _source(dataset, data, consortium, progress)
     own = isinstance(source, OwnPartition)
     course = _course(source, consortium, task, local_steps(local), rounds)
+    course = replace(course, server=server_optimiser(server))
     largest = sum(len(share) for share in course.partition(0).draw(1))
     sizes = spread_sizes(largest, **({} if smallest is None else {"smallest": smallest}))
     store = None
@@ -273,15 +315,18 @@ def _source(
     progress: "Progress | None",
 ) -> OwnPartition | Dataset:
     """Data of each client's own, or one dataset for all."""
+    clients = None if consortium is None else consortium.names
     if data is None:
-        return find_dataset(dataset, progress)
+        return find_source(dataset, clients, progress)
     if dataset is not None:
         raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
-    if isinstance(data, OwnPartition | Dataset):
+    if isinstance(data, OwnPartition):
+        return data if clients is None else own_part(data, clients)
+    if isinstance(data, Dataset):
         return data
     if progress is not None:
         progress(0, 0, "Reading")
-    names = _names_in(data) if consortium is None else consortium.names
+    names = clients_in(data) if clients is None else clients
     if not names and callable(data) and not hasattr(data, "__getitem__"):
         raise InvalidInput("a function of a client's name needs a consortium", field="data")
     return read_data(data, names)
@@ -290,19 +335,18 @@ def _source(
 def _course(
     source: OwnPartition | Dataset,
     consortium: Consortium | None,
-    task: "str | Task",
-    local: "GradientStep | LocalEpochs",
+    task: "str | Task | None",
+    local: "LocalRule",
     rounds: int | None,
 ) -> "Course":
     """What is trained, by whom: a dataset is dealt out in proportion to everyone's samples."""
     from fedaccord.training.course import Course
-    from fedaccord.training.task import Model
 
     if rounds is not None:
         check_whole("rounds", rounds, least=1)
     slot = rounds or (_ROUNDS if consortium is None else int(consortium.rounds))
     if isinstance(source, OwnPartition):
-        model = Model(find_task_of(task), source.dataset)
+        model = find_model(task, source.dataset)
         return Course(model, source.reordered, slot, local, names=source.names)
     held = source
     samples = _evenly(held.size) if consortium is None else consortium.samples
@@ -310,7 +354,7 @@ def _course(
     sizes = [int(size) for size in np.floor(samples * scale)]
     names = [f"client-{n + 1}" for n in range(len(sizes))]
     return Course(
-        model=Model(find_task_of(task), held),
+        model=find_model(task, held),
         partition=lambda seed: RandomPartition(held, sizes, seed),
         rounds=slot,
         local=local,
@@ -324,7 +368,7 @@ def _evenly(size: int) -> FloatArray:
     return np.array([len(part) for part in parts], dtype=np.float64)
 
 
-def _names_in(data: Any) -> tuple[str, ...]:
+def clients_in(data: Any) -> tuple[str, ...]:
     """The clients that a folder or a mapping has examples of; none if it is one dataset."""
     found: Iterable[str] = ()
     if isinstance(data, str | Path) and Path(data).is_dir():

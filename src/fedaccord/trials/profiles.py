@@ -3,10 +3,11 @@
 An agreement is played for as many slots as are to be trained, so that a slip and the punishment
 that follows show in the training; a client that is suspended trains alone meanwhile. At an
 equilibrium every slot is the same. Contributions may also be given as numbers, or as a match that
-was played already.
+was played already. Two baselines are there to compare with: `alone`, where every client trains by
+itself on as much as pays, and `pooled`, where everyone's data is in one place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -28,12 +29,28 @@ from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.numbers import FloatArray
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import AnyStrategy
+from fedaccord.training.records import ALONE, POOLED
 
-KINDS = ("equilibrium", "uniform", "individual", "suspension")
+BASELINES = (ALONE, POOLED)
+KINDS = ("equilibrium", "uniform", "individual", "suspension", *BASELINES)
 """Profiles that a consortium has by name; `suspension` is the individual agreement under it."""
 
 Strategies: TypeAlias = Mapping[str, AnyStrategy]
 """What some clients do instead of keeping to the agreement, by client's name."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A profile to compare with, in which nobody trains together with others."""
+
+    kind: str
+    """One of BASELINES."""
+
+    def amounts(self, consortium: Consortium | None, held: FloatArray) -> FloatArray:
+        """What each client trains on: alone as much as pays, all it has (`held`) otherwise."""
+        if self.kind == ALONE and consortium is not None:
+            return alone_contribution(consortium)
+        return held
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +65,11 @@ class PlayedProfile:
     """The agreement that it comes from. If that does not exist, everyone acts selfishly."""
     match: Match | None = None
     """The match in which the agreement was played."""
+
+    @property
+    def baseline(self) -> bool:
+        """Whether nobody trains together with others."""
+        return self.phases[0] in BASELINES
 
     @property
     def alone(self) -> FloatArray:
@@ -66,7 +88,8 @@ def read_profiles(
 ) -> tuple[Consortium | None, dict[str, Any]]:
     """The profiles that `fedaccord.train` was given, by name, and the consortium if there is one.
 
-    Each profile is then an agreement, an equilibrium, a match or an array of contributions.
+    Each profile is then an agreement, an equilibrium, a match, a baseline or an array of
+    contributions.
     """
     if isinstance(agreement, Consortium):
         return agreement, _of_consortium(agreement, profiles, punishment or "reversion", margin)
@@ -93,8 +116,11 @@ def read_profiles(
         )
     else:
         named = {"contributions": _amounts("contributions", agreement)}
-    if not named:
-        raise InvalidInput("there must be at least one profile", field="agreement")
+    if not named or all(isinstance(each, Baseline) for each in named.values()):
+        raise InvalidInput(
+            "there must be at least one profile, and one of a consortium or of contributions",
+            field="agreement",
+        )
     return _consortium_of(named), named
 
 
@@ -105,12 +131,36 @@ def play_profiles(
     strategies: Strategies | None = None,
 ) -> list[PlayedProfile]:
     """What is contributed under each profile, for equally many slots."""
-    if strategies and all(isinstance(each, Equilibrium) for each in profiles.values()):
+    nothing_agreed = (Equilibrium, Baseline)
+    if strategies and all(isinstance(each, nothing_agreed) for each in profiles.values()):
         raise InvalidInput("at the equilibrium there is nothing to slip from", field="strategies")
     slots = _slots(profiles, slots)
-    return [
-        _played(name, each, consortium, slots, strategies or {}) for name, each in profiles.items()
-    ]
+    played = {
+        name: _played(name, each, consortium, slots, strategies or {})
+        for name, each in profiles.items()
+        if not isinstance(each, Baseline)
+    }
+    held = most_contributed(played.values()) if consortium is None else consortium.samples
+    for name, each in profiles.items():
+        if isinstance(each, Baseline):
+            played[name] = _baseline(name, each, consortium, held, slots)
+    return [played[name] for name in profiles]
+
+
+def with_baselines(consortium: Consortium, played: Sequence[PlayedProfile]) -> list[PlayedProfile]:
+    """The profiles between what each client reaches alone and what all data would lead to."""
+    alone, pooled = (
+        _baseline(kind, Baseline(kind), consortium, consortium.samples, len(played[0].phases))
+        for kind in BASELINES
+    )
+    return [alone, *played, pooled]
+
+
+def _baseline(
+    name: str, baseline: Baseline, consortium: Consortium | None, held: FloatArray, slots: int
+) -> PlayedProfile:
+    rows = baseline.amounts(consortium, held)[None].repeat(slots, axis=0)
+    return PlayedProfile(name, rows, (baseline.kind,) * slots)
 
 
 def _of_consortium(
@@ -140,6 +190,8 @@ def _of_consortium(
             given = _checked(name, each)
             flat = isinstance(given, np.ndarray) and given.ndim == 1
             found[name] = agreement_on(consortium, given, punishment) if flat else given
+        elif each in BASELINES:
+            found[name] = Baseline(each)
         elif each == "equilibrium":
             found[name] = equilibrium
         elif each == "suspension":
@@ -159,9 +211,11 @@ def _suspends(punishment: Punishment | PunishmentName) -> bool:
 
 
 def _checked(name: object, profile: Any) -> Any:
-    """An agreement, an equilibrium, a match, or an array of contributions."""
-    if isinstance(profile, Agreement | Equilibrium | Match):
+    """An agreement, an equilibrium, a match, a baseline, or an array of contributions."""
+    if isinstance(profile, Agreement | Equilibrium | Match | Baseline):
         return profile
+    if isinstance(profile, str) and profile in BASELINES:
+        return Baseline(profile)
     return _amounts(name, profile)
 
 
@@ -191,7 +245,7 @@ def _consortium_of(
 ) -> Consortium | None:
     """The one consortium that all these profiles belong to; None if they are only numbers."""
     for name, each in profiles.items():
-        if isinstance(each, np.ndarray):
+        if isinstance(each, np.ndarray | Baseline):
             continue
         own = each.agreement.consortium if isinstance(each, Match) else each.consortium
         consortium = consortium or own

@@ -9,22 +9,44 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fedaccord.checks import check_installed, check_number, check_type, check_whole
-from fedaccord.data.dataset import Dataset, load_dataset
+import numpy as np
+
+from fedaccord.checks import check_installed, check_number, check_type, check_whole, shown
+from fedaccord.data.dataset import Dataset, load_source
 from fedaccord.data.own import OwnPartition, read_data
 from fedaccord.data.partition import Partition, RandomPartition, SkewedPartition
 from fedaccord.data.scale import fitting_scale, scaled_sizes
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import FloatArray, count
 
 if TYPE_CHECKING:
     from fedaccord.training.course import Course
-    from fedaccord.training.engine import GradientStep, LocalEpochs
-    from fedaccord.training.task import Task
+    from fedaccord.training.optimisers import ServerOptimiser
+    from fedaccord.training.records import Score
+    from fedaccord.training.rules import LocalRule
+    from fedaccord.training.task import Model, Task
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with the steps done so far, the number of steps (0: not known), and what is being done."""
+
+
+@dataclass(frozen=True)
+class RoundScore:
+    """How well the model of one run does after a round."""
+
+    profile: str
+    seed: int
+    slot: int
+    """Counted from 1, as are rounds."""
+    round: int
+    score: "Score"
+    measure: str
+    """What the score's accuracy is: "accuracy", or "concordance"."""
+
+
+AfterRound: TypeAlias = Callable[[RoundScore], None]
+"""Called after each round of each run. For clients that all train alone: once they are through."""
 
 _ROUNDS = 50
 """In a slot, as in the paper, where no consortium says otherwise."""
@@ -53,8 +75,10 @@ def build_course(
     *,
     dataset: str | Dataset | None = None,
     data: Any = None,
-    task: "str | Task" = "softmax",
-    local: "GradientStep | LocalEpochs | None" = None,
+    task: "str | Task | None" = None,
+    local: "LocalRule | None" = None,
+    server: "ServerOptimiser | str | None" = None,
+    fine_tuning: int = 0,
     rounds: int | None = None,
     skew: float | None = None,
     scale: float | None = None,
@@ -64,7 +88,6 @@ def build_course(
     check_installed("training", "torch", "sklearn")
 
     from fedaccord.training.course import Course
-    from fedaccord.training.task import Model
 
     if dataset is not None and data is not None:
         raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
@@ -73,41 +96,79 @@ def build_course(
     if scale is not None:
         check_number("scale", scale, above=0)
     source = (
-        find_dataset(dataset, progress) if data is None else _given(data, clients.names, progress)
+        find_source(dataset, clients.names, progress)
+        if data is None
+        else _given(data, clients.names, progress)
     )
     if isinstance(source, Dataset):
         partition, scale = _drawn(clients, source, skew, scale)
     else:
         partition, scale = _own(clients, source, skew, scale)
     return Course(
-        model=Model(find_task_of(task), partition(0).dataset),
+        model=find_model(task, partition(0).dataset),
         partition=partition,
         rounds=rounds or clients.rounds,
         local=local_steps(local),
+        server=server_optimiser(server),
         scale=scale,
         names=clients.names,
+        fine_tuning=fine_tuning,
     )
 
 
-def local_steps(local: "GradientStep | LocalEpochs | None") -> "GradientStep | LocalEpochs":
+def local_steps(local: "LocalRule | None") -> "LocalRule":
     """What a client does in a round; one gradient step unless something else is asked for."""
-    from fedaccord.training.engine import GradientStep, LocalEpochs
+    from fedaccord.training.rules import GradientStep, LocalEpochs, LocalSteps
 
     if local is None:
         return GradientStep()
-    check_type("local", local, GradientStep, LocalEpochs)
+    check_type("local", local, GradientStep, LocalEpochs, LocalSteps)
     return local
 
 
-def find_task_of(task: "str | Task") -> "Task":
-    """A task itself, or by name."""
-    from fedaccord.training.task import find_task
+def server_optimiser(server: "ServerOptimiser | str | None") -> "ServerOptimiser":
+    """What the server does with the average: an optimiser itself, or by name; FedAvg if none."""
+    from fedaccord.training.optimisers import FEDAVG, find_optimiser
 
-    return find_task(task) if isinstance(task, str) else task
+    if server is None:
+        return FEDAVG
+    if isinstance(server, str):
+        return find_optimiser(server)
+    if not (callable(getattr(server, "start", None)) and callable(getattr(server, "step", None))):
+        raise InvalidInput(
+            f"must be a name or a server optimiser, such as FedAdam(), got {shown(server)}",
+            field="server",
+        )
+    return server
 
 
-def find_dataset(dataset: str | Dataset | None, progress: Progress | None) -> Dataset:
-    """A dataset itself, or by name; `digits` unless one is named."""
+def find_model(task: "str | Task | None", dataset: Dataset) -> "Model":
+    """A task, itself or by name, on a dataset whose test can judge it.
+
+    Unless a task is asked for, it is the usual one for the dataset.
+    """
+    from fedaccord.training.task import Model, find_task, usual_task
+
+    if task is None:
+        task = usual_task(dataset)
+    model = Model(find_task(task) if isinstance(task, str) else task, dataset)
+    if np.isnan(model.evaluate(model.start(0), dataset.test_inputs, dataset.test_labels)[1]):
+        raise InvalidInput(
+            f"{model.task.measure.name} cannot be measured: of no two test examples is it known "
+            "whose event came first",
+            source=dataset.name,
+        )
+    return model
+
+
+def find_source(
+    dataset: str | Dataset | None, names: Sequence[str] | None, progress: Progress | None
+) -> OwnPartition | Dataset:
+    """A dataset itself, or by name; `digits` unless one is named.
+
+    If it comes with a partition, clients named after its centres have these centres' examples;
+    `names` is None if the centres are to be the clients.
+    """
     if isinstance(dataset, Dataset):
         return dataset
     if dataset is not None and not isinstance(dataset, str):
@@ -120,13 +181,39 @@ def find_dataset(dataset: str | Dataset | None, progress: Progress | None) -> Da
         if progress is not None:
             progress(100 * done // max(of, 1), 100, f"Downloading {file} (%)")
 
-    return load_dataset(dataset or "digits", tell)
+    found = load_source(dataset or "digits", tell)
+    return found if isinstance(found, Dataset) or names is None else _by_centre(found, names)
+
+
+def _by_centre(own: OwnPartition, names: Sequence[str]) -> OwnPartition | Dataset:
+    """The parts of the centres that the clients are named after; all in one if none of them is."""
+    others = [name for name in names if name not in own.names]
+    if not others:
+        return own.of(names)
+    if len(others) == len(names):
+        return own.pooled
+    raise InvalidInput(
+        f"{shown(others[0])} is no centre of {own.dataset.name}, but others are: name all clients "
+        f"after its centres ({', '.join(own.names)}), or none of them",
+        field="dataset",
+    )
+
+
+def own_part(own: OwnPartition, names: Sequence[str]) -> OwnPartition:
+    """A partition in the order of these clients: by their names, or as it is if it has others."""
+    if set(names) <= set(own.names):
+        return own.of(names)
+    if len(own.names) != len(names):
+        raise InvalidInput(
+            f"has {count(len(own.names), 'client')}, but there are {len(names)}", field="data"
+        )
+    return own
 
 
 def _given(data: Any, names: Sequence[str], progress: Progress | None) -> OwnPartition | Dataset:
     """Data of each client's own, or one dataset for all, in any form that `read_data` accepts."""
     if isinstance(data, OwnPartition):
-        return data
+        return own_part(data, names)
     if progress is not None:
         progress(0, 0, "Reading")
     return read_data(data, names)

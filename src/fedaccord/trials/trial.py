@@ -27,6 +27,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.repeated.match import Match
 from fedaccord.training.comparison import Comparison
+from fedaccord.training.records import ALONE
 from fedaccord.trials.prediction import Prediction, predict
 from fedaccord.trials.profiles import (
     PlayedProfile,
@@ -34,14 +35,24 @@ from fedaccord.trials.profiles import (
     most_contributed,
     play_profiles,
     read_profiles,
+    with_baselines,
 )
-from fedaccord.trials.setting import Clients, Progress, build_course, clients_of
+from fedaccord.trials.setting import (
+    AfterRound,
+    Clients,
+    Progress,
+    RoundScore,
+    build_course,
+    clients_of,
+)
 
 if TYPE_CHECKING:
     from fedaccord.agreement.punishment import Punishment, PunishmentName
     from fedaccord.training.checkpoint import Checkpoint
     from fedaccord.training.course import Course, Score, TrainingRun
-    from fedaccord.training.engine import Engine, GradientStep, LocalEpochs
+    from fedaccord.training.engine import Engine
+    from fedaccord.training.optimisers import ServerOptimiser
+    from fedaccord.training.rules import LocalRule
     from fedaccord.training.task import Task
 
 _SEEDS = 3
@@ -68,8 +79,10 @@ def train(
     *,
     dataset: "str | Dataset | None" = None,
     data: Any = None,
-    task: "str | Task" = "softmax",
-    local: "GradientStep | LocalEpochs | None" = None,
+    task: "str | Task | None" = None,
+    local: "LocalRule | None" = None,
+    server: "ServerOptimiser | str | None" = None,
+    fine_tuning: int | None = None,
     rounds: int | None = None,
     slots: int | None = None,
     strategies: "Strategies | None" = None,
@@ -85,27 +98,39 @@ def train(
     flower: bool = False,
     ledger: "str | Path | None" = None,
     progress: "Progress | None" = None,
+    after_round: "AfterRound | None" = None,
 ) -> "Trial":
     """Train a real model under one profile or several, and compare their test accuracies.
 
     In each slot every client's data is redrawn and the model carries over. For a given seed all
     profiles have the same data and the same initial model, so they are compared seed by seed. A
     client that is suspended gets no model meanwhile, and trains one alone (`SlotRecord.alone`).
+    Clients with tests of their own are judged by these as well (`ProfileScore.clients`).
 
     Args:
         agreement: what to train under. An `Agreement` is compared with its equilibrium. For a
             `Consortium`, `profiles` says which. A mapping has any profiles by name: agreements,
             equilibria, matches that were played, or contributions as numbers, one per client or
-            one row per slot. Each of these may also be given by itself.
-        profiles: for a consortium: some of `equilibrium`, `uniform`, `individual` and `suspension`
-            (the individual agreement under suspension), by default the first and the third; or a
-            mapping as above, in which these names may occur.
-        dataset: `digits` (the default), `breast-cancer`, `mnist`, one that another package adds, or
-            a `Dataset`.
+            one row per slot, or `alone` and `pooled`. Each but these may also be given by itself.
+        profiles: for a consortium: some of `equilibrium`, `uniform`, `individual`, `suspension`
+            (the individual agreement under suspension), `alone` (every client by itself) and
+            `pooled` (everyone's data in one place); or a mapping as above, in which these names may
+            occur. By default the first and the third, and the last two around them if clients have
+            tests of their own.
+        dataset: `digits` (the default), another one that `fedaccord.data.load_dataset` knows by
+            name, or a `Dataset`. Clients named after the centres of `heart-disease` or `tcga-brca`
+            have these centres' records; otherwise examples are dealt out at random.
         data: your own data instead, for each client or for all: a folder, arrays, a frame, a
             PyTorch dataset and more; see `fedaccord.data.read_data`.
-        task: `softmax`, `mlp`, `cnn`, one that another package adds, or a `Task`.
-        local: what a client does in a round: `GradientStep()` (the default) or `LocalEpochs()`.
+        task: `softmax` (the default), `mlp`, `cnn`, `cox` (the default for survival times), one
+            that another package adds, or a `Task`.
+        local: what a client does in a round: `GradientStep()` (the default), `LocalEpochs()` or
+            `LocalSteps()`.
+        server: what the server does with the clients' average: `fedavg` (the default), `fedadam`,
+            `fedyogi` or `fedadagrad`, or one with its numbers, such as `FedAdam(rate=0.03)`. It
+            plays no part under `alone` and `pooled`.
+        fine_tuning: after each slot, so many epochs of each client by itself, on what it
+            contributed: its personal model is judged on its own test, and not averaged.
         rounds: rounds in a slot; those of the consortium by default, 50 without one.
         slots: how many slots to train; 1 by default.
         strategies: what clients do instead of keeping to the agreement, as in
@@ -123,6 +148,7 @@ def train(
         flower: run the whole protocol in Flower's simulation, for one agreement and one seed.
         ledger: on Flower: the file or URL of the ledger; it resumes from one that has slots.
         progress: called as the work proceeds; see `Progress`.
+        after_round: called with each round's score; see `RoundScore`.
     """
     check_installed("training", "torch", "sklearn")
     if flower:
@@ -134,6 +160,9 @@ def train(
         seeds = 1 if flower else _SEEDS
     check_whole("seeds", seeds, least=1)
     check_whole("seed", seed, least=0)
+    if fine_tuning is not None:
+        check_whole("fine_tuning", fine_tuning, least=1)
+    usual = profiles is None and not isinstance(agreement, Mapping)
     folder = _checkpoint_folder(checkpoint, resume)
     _tell(progress, 0, 0, "Solving")
     consortium, named = read_profiles(agreement, profiles, punishment, margin)
@@ -152,13 +181,25 @@ def train(
         data=data,
         task=task,
         local=local,
+        server=server,
+        fine_tuning=fine_tuning or 0,
         rounds=rounds,
         skew=skew,
         scale=scale,
         progress=progress,
     )
+    if usual and consortium is not None and not flower and len(course.partition(seed).tests):
+        played = with_baselines(consortium, played)
     if flower:
-        runs, ran_on = [_run_on_flower(course, played[0], seed, ledger, progress)], "flower"
+        run = _run_on_flower(
+            course,
+            played[0],
+            seed=seed,
+            ledger=ledger,
+            progress=progress,
+            after_round=after_round,
+        )
+        runs, ran_on = [run], "flower"
     else:
         chosen = find_engine(engine)
         runs = _run_here(
@@ -168,9 +209,10 @@ def train(
             engine=chosen,
             folder=folder,
             progress=progress,
+            after_round=after_round,
         )
         ran_on = chosen.name
-    predictions = predict(consortium, played, course.rounds)
+    predictions = predict(consortium, played, course.rounds, course.model.task.measure.name)
     return Trial(clients.name, course, ran_on, tuple(runs), tuple(played), predictions)
 
 
@@ -207,23 +249,26 @@ def _run_here(
     engine: "Engine",
     folder: Path | None,
     progress: Progress | None,
+    after_round: AfterRound | None,
 ) -> "list[TrainingRun]":
     """Every profile with every seed."""
     from fedaccord.training.course import train as train_course
     from fedaccord.training.engine import TrainingFailed
 
     chosen = [(profile, seed) for profile in profiles for seed in seeds]
-    rounds = course.rounds * len(profiles[0].phases)
+    rounds, measure = course.rounds * len(profiles[0].phases), course.model.task.measure.name
     runs = []
     for k, (profile, seed) in enumerate(chosen):
         store = _store(course, profile, seed, engine, folder)
 
-        def tell(slot: int, turn: int, _: "Score", k: int = k) -> None:
+        def tell(slot: int, turn: int, score: "Score", k: int = k) -> None:
             done = k * rounds + (slot - 1) * course.rounds + turn
             name, seed = chosen[k][0].name, chosen[k][1]
             _tell(
                 progress, done, rounds * len(chosen), f"Training, {name}, seed {seed}, slot {slot}"
             )
+            if after_round is not None:
+                after_round(RoundScore(name, seed, slot, turn, score, measure))
 
         try:
             run = train_course(
@@ -240,6 +285,10 @@ def _run_here(
         except TrainingFailed as error:
             kept = f"; the last good model is kept in {store.path}" if store else ""
             raise TrainingFailed(f"{profile.name}, seed {seed}: {error}{kept}") from None
+        if run.phase == ALONE:  # a mean over clients, known once all of them are through
+            for record in run.slots:
+                for turn, score in enumerate(record.rounds, 1):
+                    tell(record.slot, turn, score)
         runs.append(_naming_suspended(run, profile, course.names))
     return runs
 
@@ -365,9 +414,11 @@ def _offered(given: Agreement | Match, rounds: int | None) -> Agreement | Match:
 def _run_on_flower(
     course: "Course",
     profile: PlayedProfile,
+    *,
     seed: int,
     ledger: str | Path | None,
     progress: Progress | None,
+    after_round: AfterRound | None,
 ) -> "TrainingRun":
     """Report, rank, offer, train and settle, slot after slot."""
     from fedaccord.flower.simulation import simulate, slips_in, terms_of
@@ -378,9 +429,12 @@ def _run_on_flower(
         raise InvalidInput(f"no {profile.name} agreement exists ({reason})", field="profiles")
     terms = terms_of(agreement, course)
 
-    def tell(slot: int, turn: int, _: "Score") -> None:
+    def tell(slot: int, turn: int, score: "Score") -> None:
         done = (slot - 1) * course.rounds + turn
         _tell(progress, done, course.rounds * match.slots, f"Training on Flower, slot {slot}")
+        if after_round is not None:
+            measure = course.model.task.measure.name
+            after_round(RoundScore(profile.name, seed, slot, turn, score, measure))
 
     return simulate(
         agreement.consortium,
