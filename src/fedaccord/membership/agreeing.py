@@ -1,0 +1,134 @@
+"""An agreement for a group that wants to train together: its own law is measured, then solved.
+
+The law is of the models that members use. With fine-tuning these are personal ones, each judged by
+its owner's own test; so the curve is the mean over all members' test examples, and not what the
+shared model does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedaccord.agreement.agreement import USUAL_MARGIN
+from fedaccord.agreement.certificate import Certificate, certify
+from fedaccord.agreement.solve import solve_agreement
+from fedaccord.errors import InvalidInput
+from fedaccord.game.changing import some_members
+from fedaccord.game.consortium import Consortium
+from fedaccord.game.curve import Curve
+from fedaccord.game.measured import fit_law
+from fedaccord.membership.joining import Joining
+from fedaccord.membership.measuring import Run, judge_runs
+from fedaccord.membership.ways import Setting, Told, Way
+from fedaccord.record import Record
+from fedaccord.training.learning_curve import beginning, deal, spread_sizes
+
+CURVE_SEEDS = 20
+"""Trainings at each size: an agreement rests on how the curve falls, not only on where it ends."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupAgreement(Record):
+    """What a group can agree on, or why there is no law to agree by."""
+
+    members: tuple[str, ...]
+    curve: Curve
+    certificate: Certificate | None
+    reason: str | None = None
+    """Why no law fits the curve."""
+    for_the_fit: bool = False
+    """Whether no agreement holds for every law that fits, so that this one is for the best fit."""
+
+    def _facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"members": list(self.members), "reason": self.reason}
+        if self.certificate is not None:
+            agreement = self.certificate.agreement
+            facts |= {
+                "exists": agreement.exists,
+                "total": agreement.total,
+                "holds": self.certificate.holds,
+                "for_the_fit": self.for_the_fit,
+                "contributions": dict(zip(self.members, agreement.profile.tolist(), strict=True)),
+            }
+        return facts
+
+
+def agree(
+    joining: Joining, consortium: Consortium, group: int, progress: Told | None = None
+) -> GroupAgreement:
+    """The agreement of a group under suspension, with the law measured on its own data."""
+    names = joining.members_of(group)
+    setting = Setting(
+        joining.setting.partition.of(names), joining.setting.task, joining.setting.rounds
+    )
+    some = some_members(consortium, np.isin(consortium.names, names))
+    scale = min(1.0, sum(setting.partition.sizes) / float(some.samples.sum()))
+    curve = group_curve(setting, joining.ways.together, scale=scale, progress=progress)
+    try:
+        law = fit_law(curve)
+    except InvalidInput as error:
+        return GroupAgreement(names, curve, None, str(error))
+    options: dict[str, Any] = {
+        "punishment": "suspension",
+        "margin": USUAL_MARGIN,
+        "whole_samples": True,
+        "nobody_worse": True,
+    }
+    solved = solve_agreement(some.with_law(law), **options)
+    if not solved.exists:
+        for_the_fit = solve_agreement(some.with_law(law), robust="ranges", **options)
+        if for_the_fit.exists:
+            return GroupAgreement(names, curve, certify(for_the_fit), for_the_fit=True)
+    return GroupAgreement(names, curve, certify(solved))
+
+
+def group_curve(
+    setting: Setting,
+    way: Way,
+    seeds: int = CURVE_SEEDS,
+    *,
+    scale: float = 1.0,
+    progress: Told | None = None,
+) -> Curve:
+    """The error by the number of samples that all clients together train on.
+
+    Every size is shared by the clients in proportion to what they have. `scale` is in examples per
+    sample.
+    """
+    course = setting.course(way)
+    sizes = spread_sizes(sum(setting.partition.sizes))
+    runs = []
+    for seed in range(seeds):
+        drawn = course.partition(seed).draw(1)
+        dealt = deal(drawn)
+        runs += [Run(beginning(drawn, dealt, size), seed) for size in sizes]
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(done, len(runs))
+
+    used = _used(setting, way)
+    errors = np.array([judged.errors[used] for judged in judge_runs(course, runs, tell)])
+    by_run = errors.reshape(seeds, len(sizes), -1)
+    return Curve(
+        np.rint(np.asarray(sizes) / scale),
+        range(seeds),
+        by_run.mean(axis=2).T,
+        _measure(setting),
+        by_run.mean(axis=0),
+    )
+
+
+def _used(setting: Setting, way: Way) -> slice:
+    """The examples that count: those of own tests if models are personal, else the common."""
+    common = len(setting.partition.dataset.test_labels)
+    own = way.fine_tuning > 0 and bool(setting.partition.tests)
+    return slice(common, None) if own else slice(common)
+
+
+def _measure(setting: Setting) -> str:
+    name = setting.task.measure.name
+    return "error" if name == "accuracy" else f"1 - {name}"

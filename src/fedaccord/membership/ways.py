@@ -1,0 +1,179 @@
+"""Ways to train together, and which of them suits these clients.
+
+A way is a server optimiser, what clients do in a round, and for how many epochs each of them
+fine-tunes the shared model at the end. Which way is best is found by cross-validation on training
+examples alone. So the test examples, by which clients decide whether to join, had no part in the
+choice, and do not flatter it. What clients do alone is chosen in the same manner, since a client
+that trains by itself is free to do it well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedaccord.data.own import OwnPartition
+from fedaccord.membership.group_scores import GroupScores
+from fedaccord.membership.holding_out import held_out
+from fedaccord.membership.measuring import measure_groups
+from fedaccord.numbers import BoolArray, count
+from fedaccord.record import Record
+from fedaccord.training.course import Course
+from fedaccord.training.optimisers import FEDAVG, FedAdam, FedAvg, ServerOptimiser
+from fedaccord.training.rules import LocalRule
+from fedaccord.training.task import Model, Task
+
+FOLDS = 5
+"""Parts of everyone's training examples, each held out once."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How clients train together."""
+
+    local: LocalRule
+    server: ServerOptimiser = FEDAVG
+    fine_tuning: int = 0
+    """Epochs that each client trains the shared model for on its own data, at the end."""
+
+    @property
+    def name(self) -> str:
+        """The optimiser and the fine-tuning."""
+        return self._optimiser() + self._tuned()
+
+    def __str__(self) -> str:
+        """With the rates, too."""
+        rate = getattr(self.server, "rate", None)
+        server = "" if rate is None else f", server rate {rate:g}"
+        return f"{self._optimiser()}, rate {self.local.rate:g}{server}{self._tuned()}"
+
+    def _optimiser(self) -> str:
+        held = bool(getattr(self.local, "proximal", 0.0)) and isinstance(self.server, FedAvg)
+        return "FedProx" if held else type(self.server).__name__
+
+    def _tuned(self) -> str:
+        epochs = count(self.fine_tuning, "epoch")
+        return f" and {epochs} of fine-tuning" if self.fine_tuning else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What is trained, whatever the way: everyone's examples, the task and the rounds of a slot."""
+
+    partition: OwnPartition
+    task: Task
+    rounds: int
+
+    def course(self, way: Way) -> Course:
+        """The training that goes this way."""
+        return Course(
+            model=Model(self.task, self.partition.dataset),
+            partition=self.partition.reordered,
+            rounds=self.rounds,
+            local=way.local,
+            names=self.partition.names,
+            server=way.server,
+            fine_tuning=way.fine_tuning,
+        )
+
+    def fold(self, number: int) -> Setting:
+        """The same with a part of the training examples as the test."""
+        return Setting(held_out(self.partition, number, FOLDS), self.task, self.rounds)
+
+
+@dataclass(frozen=True)
+class TriedWay(Record):
+    """A way, and its loss on examples that were held out from training.
+
+    The loss says more about few examples than how many of them are right.
+    """
+
+    way: Way
+    together: float
+    """Of everyone's model: the mean over clients of the loss on their own examples."""
+    alone: float
+    """Of each client's own model, likewise."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {"way": self.way.name, "together": self.together, "alone": self.alone}
+
+
+@dataclass(frozen=True)
+class TriedWays:
+    """All ways that were tried."""
+
+    tried: tuple[TriedWay, ...]
+
+    @cached_property
+    def together(self) -> Way:
+        """The best for everyone together."""
+        return min(self.tried, key=lambda each: each.together).way
+
+    @cached_property
+    def alone(self) -> Way:
+        """The best for clients by themselves."""
+        return min(self.tried, key=lambda each: each.alone).way
+
+
+_RATES = (0.3, 1.0, 3.0)
+"""Times the rate of the local rule."""
+_SERVER_RATES = (0.01, 0.1)
+"""Of FedAdam."""
+_FINE_TUNING = 3
+"""Epochs."""
+
+
+def usual_ways(local: LocalRule, *, own_tests: bool) -> list[Way]:
+    """The ways to try where nobody says how to train: FedAvg and FedAdam, some with fine-tuning.
+
+    Fine-tuning takes tests of the clients' own to judge by.
+    """
+    tuned = (0, _FINE_TUNING) if own_tests else (0,)
+    averaged = [replace(local, rate=times * local.rate) for times in _RATES]
+    return [
+        *(Way(rule, fine_tuning=epochs) for rule in averaged for epochs in tuned),
+        *(Way(local, FedAdam(rate), epochs) for rate in _SERVER_RATES for epochs in tuned),
+    ]
+
+
+Told = Callable[[int, int], None]
+"""Called with the trainings that are over, and how many there will be."""
+
+
+def try_ways(
+    setting: Setting, ways: Sequence[Way], seeds: Sequence[int], progress: Told | None = None
+) -> TriedWays:
+    """Cross-validate each way, for everyone together and for each client alone.
+
+    A single way is not tried: there is nothing to choose.
+    """
+    if len(ways) == 1:
+        return TriedWays((TriedWay(ways[0], np.nan, np.nan),))
+    groups = everyone_and_alone(len(setting.partition.names))
+    of = len(ways) * FOLDS
+    tried = []
+    for k, way in enumerate(ways):
+        losses = []
+        for fold in range(FOLDS):
+            scores = measure_groups(setting.fold(fold).course(way), groups, seeds)
+            losses.append(_held_out_losses(scores))
+            if progress is not None:
+                progress(k * FOLDS + fold + 1, of)
+        together, alone = np.mean(losses, axis=0)
+        tried.append(TriedWay(way, float(together), float(alone)))
+    return TriedWays(tuple(tried))
+
+
+def everyone_and_alone(clients: int) -> BoolArray:
+    """The group of everyone, then each client by itself."""
+    return np.concatenate([np.ones((1, clients), bool), np.eye(clients, dtype=bool)])
+
+
+def _held_out_losses(scores: GroupScores) -> tuple[float, float]:
+    """Together and alone: the mean over clients of the loss on their own examples."""
+    own = np.array([scores.by_loss.by_seed(n + 1).mean(axis=1) for n in range(scores.clients)])
+    return float(own[:, 0].mean()), float(np.diag(own[:, 1:]).mean())

@@ -1,0 +1,166 @@
+"""Who should join: measured on clinics of which one has labels that mean the opposite."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.data.dataset import load_dataset
+from fedaccord.data.own import own_partition
+from fedaccord.membership.agreeing import agree, group_curve
+from fedaccord.membership.group_scores import all_groups
+from fedaccord.membership.joining import Joining, join_groups
+from fedaccord.membership.ways import Setting, Way
+from fedaccord.plots import plot_joining
+from fedaccord.summaries.joining import (
+    agreement_sentences,
+    group_rows,
+    joining_sentences,
+    prospect_rows,
+)
+from fedaccord.training.rules import GradientStep
+from fedaccord.training.task import find_task
+from tests.membership.clinics import NAMES, clinics
+
+WAY = Way(GradientStep(1.0))
+
+
+@pytest.fixture(scope="module")
+def found() -> Joining:
+    return join_groups(clinics(), find_task("softmax"), [WAY], rounds=15, seeds=4)
+
+
+def consortium(valuation: float = 2_000.0) -> fa.Consortium:
+    return fa.Consortium(
+        names=NAMES,
+        valuation=[valuation, 0.8 * valuation, valuation],
+        cost_per_sample=0.2,
+        samples=[30, 30, 30],
+        rounds=15,
+        discount_factor=0.9,
+        currency="EUR",
+        slot="1 month",
+    )
+
+
+def test_the_two_that_are_alike_should_train_together(found: Joining) -> None:
+    assert found.recommended is not None
+    assert found.members_of(found.recommended) == ("North", "South")
+
+
+def test_whoever_loses_is_told_first(found: Joining) -> None:
+    odd = found.prospects[2]
+    assert odd.verdict == "loses"
+    assert odd.best_group == ("Odd",)
+    first = joining_sentences(found)[0]
+    assert first.startswith("Odd loses by joining everyone: ")
+
+
+def test_numbers_are_those_of_the_groups(found: Joining) -> None:
+    """By hand: the means of the errors of a group on a client's own test."""
+    scores = found.scores
+    rows = {tuple(group): k for k, group in enumerate(scores.members.tolist())}
+    for n, prospect in enumerate(found.prospects):
+        own = scores.errors[:, :, scores.tests[n + 1]].mean(axis=(1, 2), dtype=np.float64)
+        alone = own[rows[tuple(np.eye(3, dtype=bool)[n].tolist())]]
+        everyone = own[rows[(True, True, True)]]
+        assert prospect.alone.mean == pytest.approx(1 - alone)
+        assert prospect.gain.mean == pytest.approx(alone - everyone)
+        assert prospect.gain.half_width < prospect.alone.half_width + prospect.together.half_width
+
+
+def test_all_groups_are_there_and_everyones_is_refuted(found: Joining) -> None:
+    record = found.to_dict()
+    assert [len(group["members"]) for group in record["groups"]] == [1, 1, 2, 1, 2, 2, 3]
+    everyone = record["groups"][-1]
+    assert everyone["surely_unstable"]
+    assert ["Odd"] in everyone["blocked_by"]
+    assert [client["name"] for client in record["clients"]] == list(NAMES)
+    assert record["recommended"] == ["North", "South"]
+    assert any("no: " in row[-1] for row in group_rows(found))
+    assert [row[0] for row in prospect_rows(found)] == list(NAMES)
+
+
+def test_fees_can_make_a_group_not_worth_it() -> None:
+    costly = consortium()._with(server_fee=1e6)
+    dear = join_groups(
+        clinics(), find_task("softmax"), [WAY], rounds=15, seeds=2, consortium=costly
+    )
+    assert dear.recommended is None
+    assert dear.unit == "EUR"
+    assert any("should not train together" in sentence for sentence in joining_sentences(dear))
+
+
+def test_fine_tuning_helps_the_odd_one() -> None:
+    """Its personal model learns what is different at Odd."""
+    task, ways = (
+        find_task("softmax"),
+        (Way(GradientStep(1.0)), Way(GradientStep(1.0), fine_tuning=30)),
+    )
+    shared, tuned = (
+        join_groups(clinics(), task, [way], rounds=15, seeds=2).prospects[2].together.mean
+        for way in ways
+    )
+    assert tuned > shared + 0.2
+
+
+def test_the_agreement_of_the_group_is_proved(found: Joining) -> None:
+    assert found.recommended is not None
+    agreed = agree(found, consortium(), found.recommended)
+    assert agreed.members == ("North", "South")
+    if agreed.certificate is not None:
+        assert agreed.certificate.agreement.consortium.names == ("North", "South")
+        assert agreed.certificate.holds
+    assert agreement_sentences(agreed)
+    assert agreed.to_dict()["members"] == ["North", "South"]
+
+
+def test_the_curve_of_personal_models_is_the_mean_over_own_tests() -> None:
+    setting = Setting(clinics(tested=30), find_task("softmax"), 5)
+    curve = group_curve(setting, Way(GradientStep(1.0), fine_tuning=2), seeds=3)
+    plain = group_curve(setting, WAY, seeds=3)
+    assert curve.sizes.tolist() == plain.sizes.tolist()
+    assert curve.mean[-1] < plain.mean[-1]
+    assert curve.measure == "error"
+
+
+def test_scaled_samples_count_as_the_consortium_has_them() -> None:
+    setting = Setting(clinics(tested=30), find_task("softmax"), 3)
+    curve = group_curve(setting, WAY, seeds=2, scale=0.1)
+    assert curve.sizes[-1] == 900
+
+
+def test_one_client_or_eleven_are_refused() -> None:
+    digits = load_dataset("digits")
+    names = [f"client-{n}" for n in range(11)]
+    data = {
+        name: (digits.inputs[30 * n : 30 * n + 30], digits.labels[30 * n : 30 * n + 30])
+        for n, name in enumerate(names)
+    } | {"test": (digits.test_inputs, digits.test_labels)}
+    for few in (names[:1], names):
+        with pytest.raises(fa.InvalidInput, match="there must be 2 to 10, got"):
+            join_groups(
+                own_partition({each: data[each] for each in [*few, "test"]}, few, "digits"),
+                find_task("softmax"),
+                [WAY],
+                rounds=2,
+            )
+
+
+def test_without_own_tests_the_common_one_is_everyones() -> None:
+    whole = clinics(tested=30)
+    common = join_groups(replace(whole, tests=()), find_task("softmax"), [WAY], rounds=5, seeds=2)
+    assert [one.tested for one in common.prospects] == [90, 90, 90]
+
+
+def test_the_picture_has_a_row_for_each(found: Joining) -> None:
+    figure = plot_joining(found)
+    left, right = figure.axes
+    assert [text.get_text() for text in left.get_yticklabels()] == list(NAMES)
+    assert "Gain" in right.get_xlabel()
+
+
+def test_all_groups_are_numbered_by_their_bits(found: Joining) -> None:
+    assert found.everyone == len(all_groups(3)) - 1
+    assert found.members_of(5) == ("North", "Odd")
