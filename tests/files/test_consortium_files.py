@@ -380,3 +380,17 @@ def test_a_file_that_is_too_large_is_not_even_read(
 def test_a_pipe_of_unknown_size_is_read_up_to_the_limit() -> None:
     with pytest.raises(fa.InvalidInput, match="too large"):
         text_file.read_text(Path("/dev/zero"), limit=1000)
+
+
+@pytest.mark.parametrize("line", ["samples = 42.000", "samples = 42.125", "valuation = 700.000"])
+def test_thousands_that_toml_takes_for_decimals(tmp_path: Path, line: str) -> None:
+    key = line.split(maxsplit=1)[0]
+    other = {"samples": "samples = 5", "valuation": "valuation = 5.125"} | {key: line}
+    path = tmp_path / "c.toml"
+    path.write_text(
+        'rounds = 5\ndiscount_factor = 0.5\n[[clients]]\nname = "A"\ncost_per_sample = 1.000\n'
+        + "\n".join(other.values())
+    )
+    with pytest.raises(fa.InvalidInput, match=f"{line.split()[2]} is .* in TOML; write ") as raised:
+        fa.load_consortium(path)
+    assert [problem.field for problem in raised.value.problems] == [key]

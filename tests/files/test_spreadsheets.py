@@ -78,6 +78,8 @@ def test_windows_1252_is_noted() -> None:
         (codecs.BOM_UTF16_LE + b"a", "line 1: is not UTF-16 text, though its first bytes say so"),
         (b"name\n\x81", "line 2: is neither UTF-8 nor Windows-1252 text; save the file as UTF-8"),
         (ROWS.encode("utf-16-le"), "line 1: is not text; save the file as UTF-8"),
+        (b"%PDF-1.7\n%\xe2", "is a PDF; save it as XLSX or as CSV"),
+        (b"\x89PNG\r\n\x1a\n\0", "is a picture; save it as XLSX or as CSV"),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
             "is a file of an old Excel; save it as XLSX or as CSV",
@@ -184,9 +186,19 @@ def test_another_number_of_the_file_settles_it_with_a_note() -> None:
         "line 2, samples: '42.000' was read as 42000 (2 numbers like it in the same way), because "
         "'0,0042' (line 2, cost_per_sample) shows that the file has decimal commas",
     )
-    point = sheet("A;42.000;1,234,567;1;")
-    assert numbers(point, "samples") == [42]
+    point = sheet("A;42;1,234,567;4.200;")
+    assert numbers(point, "cost_per_sample") == [4.2]
     assert "shows that the file has decimal points" in point.notes[0]
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["A;42.000;3;0.0042;", "A;42;700.000;0.0042;", "A;42,500;3;0,0042;", "A;4.000-9.000;3;0.5;"],
+)
+def test_decimals_that_nobody_writes_are_asked_about(row: str) -> None:
+    read = sheet(row)
+    assert "is either" in str(read.problems[0])
+    assert len(read.questions) == 1
 
 
 def test_both_decimal_marks_in_a_file_are_refused() -> None:
@@ -199,7 +211,8 @@ def test_both_decimal_marks_in_a_file_are_refused() -> None:
 
 def test_a_comma_in_quotes_in_a_file_with_commas() -> None:
     read = read_clients(b'name,samples,value,cost per sample\nA,"1,234","3,5","0,25"\n')
-    assert problems(read) == ["line 2, samples: must be a whole number, got 1.234 (A)"]
+    either = "'1,234' is either 1.2340 or 1234; write the one that is meant (A)"
+    assert problems(read) == [f"line 2, samples: {either}"]
 
 
 def test_percentages_and_factors() -> None:
@@ -289,3 +302,68 @@ def test_a_profile_that_fedaccord_writes_is_read_exactly(amounts: list[float]) -
         path = Path(directory) / "p.csv"
         write_csv(path, ["name", "contribution"], zip(consortium.names, amounts, strict=True))
         assert load_profile(path, consortium).tolist() == amounts
+
+
+# --- Questions -----------------------------------------------------------------------------
+
+
+def test_answers_settle_what_was_asked() -> None:
+    text = f"{HEAD}\nA;42.000;1,234;3;97\nSumme;1;2;3;\n"
+    read = read_clients(text)
+    assert [question.key for question in read.questions] == ["dot", "comma", "percent", "sums"]
+    answers = {"dot": "thousands", "comma": "decimal", "percent": "yes", "sums": "yes"}
+    settled = read_clients(text, answers=answers)
+    assert settled.questions == ()
+    assert numbers(settled, "samples") == [42_000]
+    assert numbers(settled, "valuation") == [1.234]
+    assert numbers(settled, "discount_factor") == [0.97]
+
+
+@pytest.mark.parametrize("answers", [{"dots": "thousands"}, {"dot": "yes"}])
+def test_answers_to_other_questions_are_refused(answers: dict[str, str]) -> None:
+    assert "must be one of" in str(read_clients(f"{HEAD}\nA;1;2;3;\n", answers=answers).problems[0])
+
+
+def test_a_partial_table_needs_names_alone() -> None:
+    assert read_clients("name\nA\n", partial=True).problems == ()
+    assert read_clients("samples\n5\n", partial=True).table is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "low", "high"),
+    [
+        ("0,4 - 0,9 €", 0.4, 0.9),
+        ("5 000 to 8 000", 5000, 8000),
+        ("1.234.567-2.000.000", 1234567, 2e6),
+    ],
+)
+def test_ranges_with_any_decimal_mark(cell: str, low: float, high: float) -> None:
+    read = sheet(f"A;5;{cell};0,5;")
+    assert read.problems == ()
+    assert read.table is not None
+    found = read.table.ranges["valuation"][0]
+    assert (found.low, found.high) == (low, high)
+
+
+def test_titles_above_the_headings_are_noted() -> None:
+    read = read_clients(f"Our clinics;;;;\n\n{HEAD}\nA;5;3;1;\n")
+    assert numbers(read, "samples") == [5]
+    assert read.notes == ("line 1: not used; the headings are in line 3",)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Klinik;Fälle;Wert;Kosten pro Fall",
+        "Nom;Cas;Valeur;Coût par cas",
+        "Nome;Casi;Valore;Costo per caso",
+    ],
+)
+def test_headings_in_other_languages(head: str) -> None:
+    assert numbers(sheet("A;5;3;1", head=head), "samples") == [5]
+
+
+def test_quotes_in_a_copied_table_may_be_part_of_a_name() -> None:
+    read = read_clients(f'{HEAD}\nThe \'Big\' "One";5;3;1;\n"Big" One;5;3;1;\n'.replace(";", "\t"))
+    assert read.table is not None
+    assert read.table.names == ["The 'Big' \"One\"", '"Big" One']

@@ -172,7 +172,8 @@ def test_damaged_and_oversized_files(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = io.BytesIO()
     with zipfile.ZipFile(empty, "w") as archive:
         archive.writestr("a.txt", "not a workbook")
-    assert problems(empty.getvalue())[0].startswith("c.xlsx: cannot be read as XLSX: ")
+    not_excel = "c.xlsx: is not a workbook of Excel; save it as XLSX or as CSV"
+    assert problems(empty.getvalue()) == [not_excel]
     monkeypatch.setattr("fedaccord.files.workbook._UNPACKED", 1000)
     assert problems(data) == ["c.xlsx: is too large: it unpacks to more than 0 MB"]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.errors import InvalidInput
+from fedaccord.interviews.interview import estimates_so_far
 from fedaccord.interviews.questions import BY_KEY, QUESTIONS
 from tests.interviews.organisations import HOSPITAL, LEAST
 
@@ -229,3 +230,22 @@ def test_any_numbers_give_a_client_or_are_refused(answers: dict[str, Any]) -> No
         assert estimate.value.low <= estimate.value.likely <= estimate.value.high
     data = tomllib.loads(found.written_into("no such file.toml"))
     fa.Consortium.of([fa.Client(**client) for client in data["clients"]], rounds=data["rounds"])
+
+
+def test_numbers_follow_from_the_answers_so_far() -> None:
+    whole = fa.interview(HOSPITAL).estimates
+    assert estimates_so_far(HOSPITAL) == whole
+    assert list(estimates_so_far({})) == ["discount_factor"]
+    some = {"cases_per_month": 100, "gpu_price": "wrong", "interest": 0, "ending": 0}
+    assert list(estimates_so_far(some)) == ["samples"]
+
+
+def test_an_interview_goes_into_a_text_that_is_not_complete() -> None:
+    result = fa.interview(HOSPITAL)
+    text = f'# ours\n[[clients]]\nname = "A"\n\n[[clients]]\nname = "{result.name}"  # new\n'
+    changed = result.put_into(text)
+    assert changed.index("# ours") < changed.index('name = "A"')
+    first, second = tomllib.loads(changed)["clients"]
+    assert first == {"name": "A"}
+    assert second["valuation"] == result.client.valuation
+    assert "# new" in changed

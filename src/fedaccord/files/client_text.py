@@ -19,7 +19,7 @@ from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.consortium import build_consortium, load_consortium
 from fedaccord.files.ranges import Range
-from fedaccord.files.reading import TOML_LIMIT, load_toml, parse_toml, read_text
+from fedaccord.files.reading import TOML_LIMIT, parse_toml, read_text
 from fedaccord.game.slot import slots_per_year
 
 
@@ -65,22 +65,34 @@ def with_client(path: str | Path, name: str, entries: Entries, shared: Shared) -
         InvalidInput: if the file is wrong, or shares something else.
     """
     path = Path(path)
-    consortium = load_consortium(path)
-    document = _parsed(path)
-    before = load_toml(path)
+    load_consortium(path)
+    changed = with_client_in(read_text(path, TOML_LIMIT), name, entries, shared, path)
+    build_consortium(parse_toml(changed, str(path)), path)
+    return changed
+
+
+def with_client_in(
+    text: str, name: str, entries: Entries, shared: Shared, source: str | Path = "consortium.toml"
+) -> str:
+    """As `with_client`, for a file's text. Other clients may still lack numbers."""
+    path = Path(source)
+    before = parse_toml(text, str(path))
+    document = _parsed(text, path)
     _check_shared(before, shared, path)
     try:
-        if normalised(name) in consortium.names:
+        n = _position(before, normalised(name))
+        if n is not None:
             listed: Any = document["clients"]
-            n = consortium.index(name)
             listed[n] = _with_entries(listed[n], entries)
             changed = tomlkit.dumps(document)
-        else:
+        elif before.get("clients"):
             changed = _with_another(document, client_text(name, entries))
+        else:
+            changed = f"{text.rstrip()}\n\n{client_text(name, entries)}".lstrip()
     except TOMLKitError as error:
         raise _cannot_be_rewritten(error, path) from None
     changed = _with_shared(changed, {key: shared[key] for key in shared if key not in before})
-    if "\r\n" in read_text(path, TOML_LIMIT):
+    if "\r\n" in text:
         changed = re.sub(r"(?<!\r)\n", "\r\n", changed)
     _check_others(before, parse_toml(changed, str(path)), normalised(name), path)
     return changed
@@ -89,16 +101,29 @@ def with_client(path: str | Path, name: str, entries: Entries, shared: Shared) -
 def check_has_tables(path: Path) -> None:
     """Refuse a consortium file to which no client could be added."""
     load_consortium(path)
-    _parsed(path)
+    _parsed(read_text(path, TOML_LIMIT), path)
 
 
-def _parsed(path: Path) -> tomlkit.TOMLDocument:
-    """The document of a file without mistakes, whose clients must be tables."""
+def _name_of(client: Any) -> str:
+    """The name in a client's table, which may be anything yet."""
+    return normalised(str(client.get("name", "")).strip()) if isinstance(client, dict) else ""
+
+
+def _position(data: Mapping[str, Any], name: str) -> int | None:
+    """Where a client stands; None if it is new."""
+    names = [_name_of(each) for each in data.get("clients", [])]
+    return names.index(name) if name in names else None
+
+
+def _parsed(text: str, path: Path) -> tomlkit.TOMLDocument:
+    """The document of a file, whose clients must be tables."""
     try:
-        document = tomlkit.parse(read_text(path, TOML_LIMIT))
+        document = tomlkit.parse(text)
     except TOMLKitError as error:
         raise _cannot_be_rewritten(error, path) from None
-    clients = document["clients"]
+    clients = document.get("clients")
+    if clients is None:
+        return document
     if isinstance(clients, str):
         raise InvalidInput(f"takes its clients from {clients}; add the numbers there", str(path))
     if not isinstance(clients, AoT):
@@ -185,11 +210,10 @@ def _with_shared(text: str, missing: Shared) -> str:
 
 
 def _check_others(before: dict[str, Any], after: dict[str, Any], name: str, path: Path) -> None:
-    """Make sure that the new text is a consortium, in which all others are as they were."""
-    build_consortium(after, path)
+    """Make sure that everything else is as it was."""
 
     def others(data: dict[str, Any]) -> list[Any]:
-        return [each for each in data["clients"] if normalised(each["name"].strip()) != name]
+        return [each for each in data.get("clients", []) if _name_of(each) != name]
 
     same = {key: after.get(key) for key in before} | {"clients": None} == before | {"clients": None}
     if not same or others(before) != others(after):

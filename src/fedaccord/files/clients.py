@@ -5,9 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from fedaccord.checks import shown
+from fedaccord.checks import check_choice, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.cells import Sheet
+from fedaccord.files.questions import (
+    CHOICES,
+    PERCENT,
+    SUMS,
+    YES,
+    Answers,
+    Question,
+    mark_questions,
+    percent_question,
+    sums_question,
+)
 from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_bytes
 from fedaccord.files.tables import ClientTable, check_names, read_table
 from fedaccord.game.cost import cost_per_sample_of_cpu
@@ -33,64 +46,126 @@ class ClientsRead:
     """All that is wrong with it, each with its place."""
     notes: tuple[str, ...]
     """How it was read, where that is not obvious."""
+    questions: tuple[Question, ...] = ()
+    """What a person could be asked; with the answers, the same content can be read again."""
 
 
-def read_clients(data: bytes | str, filename: str = "") -> ClientsRead:
+def read_clients(
+    data: bytes | str | Sheet,
+    filename: str = "",
+    answers: Answers | None = None,
+    *,
+    partial: bool = False,
+) -> ClientsRead:
     r"""The clients in the content of a CSV or XLSX file, or in text pasted from a spreadsheet.
 
     Unlike `load_consortium` it raises nothing for a wrong file, so that a form can show what was
     understood beside what is wrong. The kind of file follows from its content; `filename` only
-    appears in the places of problems.
+    appears in the places of problems. `answers` are those to the `questions` of an earlier reading.
+    In a `partial` table nothing but the names need be there.
 
     >>> read = read_clients("Hospital;Cases;Value;Cost per case\nNorth;20 000;700 000 €;0,0042 €\n")
     >>> read.table.names, read.table.numbers["cost_per_sample"].tolist(), read.table.currency
     (['North'], [0.0042], 'EUR')
     >>> [str(problem) for problem in read.problems], read.notes
     ([], ())
+
+    >>> content = "name;samples;value;cost per sample\nNorth;42.000;3;1\n"
+    >>> [(question.key, question.text) for question in read_clients(content).questions]
+    [('dot', "What does '42.000' mean?")]
+    >>> read_clients(content, answers={"dot": "thousands"}).table.numbers["samples"].tolist()
+    [42000.0]
     """
     mistakes = Mistakes(filename)
+    questions: tuple[Question, ...] = ()
     table = None
     try:
-        table = _read(data, filename, mistakes)
-        check_clients(table, mistakes)
+        table = _read(data, filename, mistakes, answers or {}, partial=partial)
+        questions = tuple(_questions(table))
+        check_clients(table, mistakes, partial=partial)
     except InvalidInput as error:
         for problem in error.problems:
             mistakes.add(problem.inside(filename) if filename else problem)
     problems = mistakes.error().problems if mistakes else ()
-    return ClientsRead(table, problems, tuple(table.notes) if table else ())
+    return ClientsRead(table, problems, tuple(table.notes) if table else (), questions)
 
 
 def load_clients(path: Path, mistakes: Mistakes) -> ClientTable:
     """The clients in a CSV or XLSX file that another file names; not yet checked."""
     try:
-        return _read(read_bytes(path, TABLE_LIMIT), path.name, mistakes)
+        return _read(read_bytes(path, TABLE_LIMIT), path.name, mistakes, {})
     except InvalidInput as error:
         for problem in error.problems:
             mistakes.add(problem.inside(path.name))
         raise mistakes.error() from None
 
 
-def _read(data: bytes | str, called: str, mistakes: Mistakes) -> ClientTable:
-    table = read_table(data, mistakes, _ALWAYS, _SOMETIMES, called)
-    if not {"cost_per_sample", *CPU_FIELDS} & table.numbers.keys():
+def _read(
+    data: bytes | str | Sheet,
+    called: str,
+    mistakes: Mistakes,
+    answers: Answers,
+    *,
+    partial: bool = False,
+) -> ClientTable:
+    check_answers(answers)
+    required, optional = ((), FIELDS) if partial else (_ALWAYS, _SOMETIMES)
+    without_sums = _is_sum if answers.get(SUMS) == YES else lambda _: False
+    table = read_table(
+        data, mistakes, required, optional, called, answers=answers, leave_out=without_sums
+    )
+    if not partial and not {"cost_per_sample", *CPU_FIELDS} & table.numbers.keys():
         missing = "column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
         raise InvalidInput(Problem("cost_per_sample", missing, table.headings))
     if not table.names:
         raise InvalidInput("has no clients; a consortium needs at least one")
     for n, name in enumerate(table.names):
-        if name and name.rstrip(":").casefold() in _SUMS:
+        if _is_sum(name or ""):
             wrong = f"{shown(name)} looks like a row of sums; remove it, or rename the client"
             table.add(mistakes, n, "name", wrong)
-    absent = np.full(len(table.names), np.nan)
-    table.numbers.update({field: absent for field in _SOMETIMES if field not in table.numbers})
+    absent = np.full(len(table.names), np.nan)  # nothing is ever written to it
+    table.numbers.update({field: absent for field in optional if field not in table.numbers})
+    if answers.get(PERCENT) == YES:
+        factors = table.numbers["discount_factor"]
+        for n in _percentages(table).tolist():
+            factors[n] = float(f"{as_text(factors[n])}e-2")
     return table
 
 
-def check_clients(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
+def check_answers(answers: Answers) -> None:
+    """Refuse answers to questions that are never asked."""
+    for key, answer in answers.items():
+        check_choice("answers", key, tuple(CHOICES))
+        check_choice(key, answer, CHOICES[key])
+
+
+def _is_sum(name: str) -> bool:
+    return name.rstrip(":").strip().casefold() in _SUMS
+
+
+def _percentages(table: ClientTable) -> npt.NDArray[np.int64]:
+    """Clients whose discount factor is wrong, and would be right as a percentage."""
+    factors = table.numbers["discount_factor"]
+    return np.flatnonzero((factors >= 10) & (factors < 100))
+
+
+def _questions(table: ClientTable) -> Iterator[Question]:
+    """What the table leaves open."""
+    yield from mark_questions(table.doubts)
+    if (percent := _percentages(table)).size:
+        first = int(percent[0])
+        value = table.numbers["discount_factor"][first]
+        yield percent_question(first, value, percent.size - 1)
+    sums = [n for n, name in enumerate(table.names) if _is_sum(name or "")]
+    if sums:
+        yield sums_question(sums[0], str(table.names[sums[0]]))
+
+
+def check_clients(clients: ClientTable, mistakes: Mistakes, *, partial: bool = False) -> FloatArray:
     """Note what is wrong with names and numbers; return each client's cost per sample."""
     check_names(clients, mistakes)
     _check_numbers(clients, mistakes)
-    return _cost_per_sample(clients, mistakes)
+    return _cost_per_sample(clients, mistakes, partial)
 
 
 def _check_numbers(clients: ClientTable, mistakes: Mistakes) -> None:
@@ -104,7 +179,7 @@ def _check_numbers(clients: ClientTable, mistakes: Mistakes) -> None:
             clients.add(mistakes, n, "samples", message)
 
 
-def _cost_per_sample(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
+def _cost_per_sample(clients: ClientTable, mistakes: Mistakes, partial: bool) -> FloatArray:
     """E_n as given, or from the CPU's figures (eq. 4): each client must have one or the other."""
     given = clients.numbers["cost_per_sample"]
     figures = np.array([clients.numbers[field] for field in CPU_FIELDS])
@@ -121,7 +196,7 @@ def _cost_per_sample(clients: ClientTable, mistakes: Mistakes) -> FloatArray:
             for field in CPU_FIELDS:
                 if np.isnan(clients.numbers[field][n]):
                     clients.add(mistakes, n, field, "is missing")
-        else:
+        elif not partial:
             clients.add(mistakes, n, "cost_per_sample", "is missing (or the figures of a cpu)")
     with np.errstate(over="ignore", under="ignore"):
         worked_out = np.asarray(cost_per_sample_of_cpu(*figures))

@@ -1,7 +1,8 @@
 """The numbers of a table, of which each may be evidence of how the others are to be read.
 
 A numeral like `42.000` has two readings. If other numerals of the file show which decimal mark its
-writer uses, that settles it, and a note says so. Otherwise it is refused with both readings.
+writer uses, that settles it, and a note says so. Otherwise, or if it would then have decimals that
+nobody writes (`42.000` samples), it is refused with both readings, and a form can ask.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fedaccord.checks import shown
-from fedaccord.errors import InvalidInput
 from fedaccord.files.cells import Broken, Cell, Stored, is_blank
 from fedaccord.files.headings import wrong_unit
 from fedaccord.files.numerals import Numeral, read_numeral, unambiguous
-from fedaccord.files.ranges import Range, read_range
+from fedaccord.files.questions import Answers, Doubt, decimal_mark
+from fedaccord.files.range_cells import RangeCell, read_range_cell
+from fedaccord.files.ranges import Range
 from fedaccord.game.ranges import RANGED
 from fedaccord.numbers import FloatArray, as_text, count
 
@@ -32,31 +34,40 @@ _PLAIN_COLUMN = {
 }
 """By decimal mark: numerals without a doubt, a unit or a thousands separator, or none, in lines."""
 _MARKS = {".": "decimal points", ",": "decimal commas"}
+_WRITE = "write the one that is meant"
 
 Wrong = tuple[int, str, str]
 """The row of a number, its field, and what is wrong with it."""
 
 
 class _Written(NamedTuple):
-    """A numeral and where it is."""
+    """A numeral or a range, and where it is."""
 
     row: int
     field: str
     text: str
-    numeral: Numeral
+    numeral: Numeral | RangeCell
 
 
 class NumberColumns:
     """Reads the columns of a table part by part, and what could not be settled at the end."""
 
-    def __init__(self, units: Mapping[str, str], place: Callable[[int, str], str]) -> None:
+    def __init__(
+        self,
+        units: Mapping[str, str],
+        place: Callable[[int, str], str],
+        answers: Answers | None = None,
+    ) -> None:
         """Start with the units in the headings; `place` says where in the file a number is."""
         self._units = units
         self._place = place
+        self._answers = answers or {}
         self._marks: dict[str, _Written] = {}
         self._unsettled: list[_Written] = []
         self.ranges: dict[str, dict[int, Range]] = {}
         """Cells like "400,000 - 900,000", by field and row."""
+        self.doubts: list[Doubt] = []
+        """Numbers that nothing settled."""
         self._currencies = {
             unit: f"the heading of {field}"
             for field, unit in units.items()
@@ -125,18 +136,36 @@ class NumberColumns:
 
     def _range(self, field: str, row: int, text: str) -> float | str:
         """The likely number of a range in a cell; or what is wrong."""
-        try:
-            found = read_range(text) if field in RANGED else None
-        except InvalidInput:
-            found = None
+        found = read_range_cell(text) if field in RANGED else None
         if found is None:
             return _not_a_number(text)
-        self.ranges.setdefault(field, {})[row] = found
-        return float(floor(found.likely)) if field == "samples" else found.likely
+        for unit in found.units:
+            if wrong := wrong_unit(field, unit):
+                return f"{wrong}, got {shown(text)}"
+            if unit != "%":
+                self._currencies.setdefault(unit, self._place(row, field))
+        written = _Written(row, field, text.strip(), found)
+        if found.is_ambiguous:
+            self._unsettled.append(written)
+            return nan
+        for mark in found.marks:
+            self._marks.setdefault(mark, written)
+        return self._taken(written, ".")
+
+    def _taken(self, written: _Written, mark: str) -> float:
+        """The number with this decimal mark; a range is kept."""
+        row, field, _, numeral = written
+        value = numeral.under(mark)
+        if not isinstance(value, Range):
+            return value
+        if not value.exact:
+            self.ranges.setdefault(field, {})[row] = value
+        return float(floor(value.likely)) if field == "samples" else value.likely
 
     def _noted(self, written: _Written) -> float | str:
         """The number, and what it shows about others remembered."""
         numeral = written.numeral
+        assert isinstance(numeral, Numeral)
         if numeral.unit not in ("", "%"):
             self._currencies.setdefault(numeral.unit, self._place(written.row, written.field))
         if numeral.is_ambiguous:
@@ -150,21 +179,30 @@ class NumberColumns:
 
     def settle(self, columns: Mapping[str, FloatArray], notes: list[str]) -> Iterator[Wrong]:
         """Put the numbers in that are settled by others; yield what is wrong with the rest."""
-        if len(self._marks) == 1 and self._unsettled:
-            [(mark, witness)] = self._marks.items()
-            for row, field, _, numeral in self._unsettled:
-                columns[field][row] = numeral.under(mark)
-            notes.append(self._settled_note(mark, witness))
-            return
-        for row, field, text, numeral in self._unsettled:
-            yield row, field, _either(text, numeral)
+        seen = next(iter(self._marks)) if len(self._marks) == 1 else None
+        settled: list[_Written] = []
+        for written in self._unsettled:
+            row, field, text, numeral = written
+            mark = decimal_mark(text, self._answers)
+            if mark is None and seen is not None and not _strange(field, text, seen):
+                mark = seen
+                settled.append(written)
+            if mark is not None:
+                columns[field][row] = self._taken(written, mark)
+                continue
+            small, large = _readings(numeral)
+            self.doubts.append(Doubt(row, field, text, small, large))
+            yield row, field, f"{shown(text)} is either {small} or {large}; {_WRITE}"
+        if seen is not None and settled:
+            notes.append(self._settled_note(seen, settled))
 
-    def _settled_note(self, mark: str, witness: _Written) -> str:
-        row, field, text, numeral = self._unsettled[0]
-        others = len(self._unsettled) - 1
+    def _settled_note(self, mark: str, settled: Sequence[_Written]) -> str:
+        row, field, text, numeral = settled[0]
+        witness = self._marks[mark]
+        others = len(settled) - 1
         like = f" ({count(others, 'number')} like it in the same way)" if others else ""
         return (
-            f"{self._place(row, field)}: {shown(text)} was read as {as_text(numeral.under(mark))}"
+            f"{self._place(row, field)}: {shown(text)} was read as {_as_said(numeral.under(mark))}"
             f"{like}, because {shown(witness.text)} ({self._place(witness.row, witness.field)}) "
             f"shows that the file has {_MARKS[mark]}"
         )
@@ -211,10 +249,25 @@ def _not_a_number(text: str) -> str:
     return f"must be a finite number, got {number}"
 
 
-def _either(text: str, numeral: Numeral) -> str:
-    """Both readings, each as it can be written instead."""
-    small, large = sorted((numeral.point, numeral.comma), key=abs)
-    return (
-        f"{shown(text)} is either {unambiguous(as_text(small))} or {unambiguous(as_text(large))}; "
-        "write the one that is meant"
-    )
+def _strange(field: str, text: str, mark: str) -> bool:
+    """Whether a numeral with two readings would have decimals that nobody writes.
+
+    These are three zeros, and any for samples, which are counted.
+    """
+    return mark in text and (field == "samples" or f"{mark}000" in text)
+
+
+def _readings(numeral: Numeral | RangeCell) -> tuple[str, str]:
+    """Both readings, the smaller first, each as it can be written instead."""
+    if isinstance(numeral, RangeCell):
+        point, comma = numeral.under("."), numeral.under(",")
+        small, large = sorted((point, comma), key=lambda found: abs(found.likely))
+        return _as_said(small), _as_said(large)
+    small_number, large_number = sorted((numeral.point, numeral.comma), key=abs)
+    return unambiguous(as_text(small_number)), unambiguous(as_text(large_number))
+
+
+def _as_said(value: float | Range) -> str:
+    if isinstance(value, Range):
+        return f"{as_text(value.low)} to {as_text(value.high)}"
+    return as_text(value)

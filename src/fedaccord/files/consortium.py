@@ -17,6 +17,7 @@ from fedaccord.checks import is_number, normalised, shown, unknown, wrong_number
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
+from fedaccord.files.numerals import InThreeDecimals
 from fedaccord.files.ranged import RangedRows, pairs_of, read_number_or_range
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
@@ -276,6 +277,10 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
         for source in [cpus if field in CPU_FIELDS else rows]
     }
     clients = ClientTable(names, numbers, _toml_place, lambda n: f"clients[{n}]")
+    for n, row in enumerate(rows):
+        for field in ("samples", "valuation"):
+            if message := _perhaps_thousands(field, row.get(field)):
+                clients.add(mistakes, n, field, message)
     for error in _errors(TypeAdapter(list[_Client]), tables):
         n, *inner = error["loc"]
         if not inner:
@@ -286,6 +291,19 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
         problem = Problem(field, message, f"clients[{n}].{field}")
         mistakes.add(problem, n, None if field == "name" else names[n])
     return clients
+
+
+def _perhaps_thousands(field: str, given: Any) -> str | None:
+    """What to say of `42.000` samples, or a valuation of `700.000`, which TOML takes for 42, 700.
+
+    Nobody counts in thousandths, or writes an amount with three zeros after the point.
+    """
+    if not isinstance(given, InThreeDecimals):
+        return None
+    if field != "samples" and not given.written.endswith(".000"):
+        return None
+    thousands = given.written.replace(".", "_")
+    return f"{given.written} is {given:g} in TOML; write {thousands} if that is meant, or {given:g}"
 
 
 def _name(given: Any) -> str | None:

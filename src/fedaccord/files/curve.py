@@ -108,9 +108,11 @@ def _row(header: list[str], cells: list[str], line: int, mistakes: Mistakes) -> 
     samples = _whole(found["samples"], "samples", line, mistakes, least=1)
     seed = _whole(found.get("seed", ""), "seed", line, mistakes, empty=True)
     example = _whole(found.get("example", ""), "example", line, mistakes, empty=True)
-    value = _value(found["value"])
+    least = 0.0 if example is None else -LARGEST_VALUE  # of pairs, an example has a pseudo-value
+    value = _value(found["value"], least)
     if value is None:
-        wrong = f"must be a number, 0 or more, got {shown(found['value'].strip())}"
+        more = ", 0 or more" if example is None else ""
+        wrong = f"must be a number{more}, got {shown(found['value'].strip())}"
         mistakes.add(Problem("value", wrong, f"line {line}, value"))
     if seed is not None and example is not None:
         wrong = "has a seed and an example: give the mean over the one or over the other"
@@ -139,12 +141,12 @@ def _whole(
     return None
 
 
-def _value(cell: str) -> float | None:
+def _value(cell: str, least: float) -> float | None:
     try:
         value = float(cell)
     except ValueError:
         return None
-    return value if 0 <= value <= LARGEST_VALUE else None
+    return value if least <= value <= LARGEST_VALUE else None
 
 
 def _check_twice(rows: list[_Row], mistakes: Mistakes) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, islice
 
 from fedaccord.checks import closest, shown
 from fedaccord.errors import InvalidInput, Problem
@@ -17,15 +19,29 @@ OTHER_WORDS = {
     "name": (
         *("client", "client name", "member", "member name", "hospital", "clinic", "site"),
         *("organisation", "organization", "institution", "partner"),
+        *("mitglied", "krankenhaus", "klinik", "standort", "nom", "membre", "hôpital", "clinique"),
+        *("nombre", "miembro", "hospital name", "nome", "membro", "ospedale", "naam", "ziekenhuis"),
     ),
-    "valuation": ("value", "rho", "ρ"),
-    "cost_per_sample": ("sample cost", "cost per case", "cost per example", "cost per record"),
+    "valuation": ("value", "rho", "ρ", "wert", "bewertung", "valeur", "valor", "valore", "waarde"),
+    "cost_per_sample": (
+        *("sample cost", "cost per case", "cost per example", "cost per record", "cost per image"),
+        *("kosten pro fall", "kosten pro beispiel", "kosten pro datensatz", "kosten pro bild"),
+        *("coût par cas", "coût par exemple", "coût par image", "costo por caso", "coste por caso"),
+        *("costo per caso", "kosten per geval"),
+    ),
     "samples": (
         *("number of samples", "no of samples", "sample count", "cases", "number of cases"),
         *("examples", "number of examples", "records", "number of records"),
+        *("images", "number of images", "patients", "number of patients"),
+        *("fälle", "anzahl fälle", "beispiele", "datensätze", "bilder", "patienten"),
+        *("cas", "nombre de cas", "exemples", "casos", "número de casos", "casi", "gevallen"),
     ),
     "communication_cost": ("communication", "cost of communication"),
-    "discount_factor": ("discount", "delta", "δ"),
+    "discount_factor": (
+        *("discount", "delta", "δ", "diskontfaktor", "diskontierungsfaktor", "abzinsungsfaktor"),
+        *("facteur d'actualisation", "facteur d’actualisation", "factor de descuento"),
+        *("fattore di sconto", "disconteringsfactor"),
+    ),
     "cycles_per_sample": ("cpu cycles per sample",),
     "hertz": ("hz", "cycles per second"),
     "contribution": ("contributions", "samples agreed", "agreed samples"),
@@ -68,7 +84,7 @@ def read_heading(text: str, fields: Sequence[str]) -> Heading:
     >>> read_heading("samples (thousands)", fields).unknown_unit
     'thousands'
     """
-    known = {word: each for each in fields for word in (_words(each), *OTHER_WORDS.get(each, ()))}
+    known = _spellings(tuple(fields))
     if (field := known.get(_words(text))) is not None:
         return Heading(field)
     if brackets := _BRACKETS.fullmatch(text):
@@ -80,6 +96,12 @@ def read_heading(text: str, fields: Sequence[str]) -> Heading:
     last = _IN_UNIT.fullmatch(text.strip())
     unit = _unit(last[2]) if last else None
     return Heading(known.get(_words(last[1]), ""), unit) if last and unit else Heading("")
+
+
+@lru_cache(maxsize=16)
+def _spellings(fields: tuple[str, ...]) -> dict[str, str]:
+    """The fields by everything that they are called."""
+    return {word: each for each in fields for word in (_words(each), *OTHER_WORDS.get(each, ()))}
 
 
 def _words(text: str) -> str:
@@ -163,13 +185,35 @@ class Layout:
     """The row of the headings."""
 
 
+def below_titles(sheet: Sheet, known: Sequence[str], searched: int) -> Sheet:
+    """The sheet from its headings on: they need not be in the first row that is not blank.
+
+    They are in the row with most of them, if it has at least two and more than the first row.
+    """
+    first = list(islice(sheet.rows, searched))
+    found = [
+        sum(bool(read_heading(as_written(cell), known).field) for cell in cells)
+        for _, cells in first
+    ]
+    best = max(found, default=0)
+    start = found.index(best) if best >= 2 else 0
+    if start:
+        above, at = sheet.place(first[0][0], None), sheet.place(first[start][0], None)
+        until = "" if start == 1 else f" to {sheet.place(first[start - 1][0], None)}"
+        sheet.notes.append(f"{above}{until}: not used; the headings are in {at}")
+    return replace(sheet, rows=chain(first[start:], sheet.rows))
+
+
 def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> Layout:
-    """The columns by their headings; whatever is wrong with these is raised."""
+    """The columns by the headings in the first row; whatever is wrong with these is raised."""
     number, cells = next(sheet.rows, (0, []))
     texts = [as_written(cell).strip() for cell in cells]
     if not any(texts):
         raise InvalidInput("is empty; its first line must name the columns")
     headings = [read_heading(text, known) for text in texts]
+    if not any(heading.field for heading in headings):
+        wrong = f"names no known column; the first line must have headings: {', '.join(required)}"
+        raise InvalidInput(Problem("", wrong, sheet.place(number, None)))
     if wrongs := list(heading_problems(texts, headings, required, known)):
         raise InvalidInput(
             Problem(problem.field, problem.message, sheet.place(number, column))

@@ -20,7 +20,7 @@ _CURRENCIES = {"€": "EUR", "£": "GBP", "₹": "INR", "fr.": "CHF", "sfr.": "C
 }
 """Signs and codes; a sign that several currencies have stands for itself."""
 
-_PLAIN = str.maketrans(
+PLAIN = str.maketrans(
     dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
     | dict.fromkeys("\u2019\u02bc", "'")
     | {"\u2212": "-"}
@@ -76,7 +76,7 @@ def read_numeral(text: str) -> Numeral | None:
     """
     if len(text) > _LONGEST:
         return None
-    parts = _WITH_UNIT.fullmatch(text.strip().translate(_PLAIN))
+    parts = _WITH_UNIT.fullmatch(text.strip().translate(PLAIN))
     if parts is None:
         return None
     sign, before, amount, after = parts.groups()
@@ -140,6 +140,28 @@ def _ungrouped(whole: str) -> str | None:
         return whole
     separator = next(c for c in whole if not c.isdigit())
     return whole.replace(separator, "") if _GROUPS[separator].fullmatch(whole) else None
+
+
+class InThreeDecimals(float):
+    """A number of a TOML file with three decimals, like `42.000`: where one could expect thousands.
+
+    TOML says that it is 42, and its writer may have meant 42 thousand.
+    """
+
+    written: str
+
+
+def toml_float(text: str) -> float:
+    """A float as a TOML file has it; one that could be meant otherwise remembers its text.
+
+    >>> toml_float("0.5"), toml_float("42.000").written
+    (0.5, '42.000')
+    """
+    if not _EITHER.fullmatch(text):
+        return float(text)
+    number = InThreeDecimals(text)
+    number.written = text
+    return number
 
 
 def unambiguous(text: str) -> str:

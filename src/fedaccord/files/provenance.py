@@ -52,16 +52,29 @@ def provenance_of(path: Path) -> Provenance | None:
     """The provenance of a consortium file that was read without a mistake; None for a pipe."""
     if not path.is_file():
         return None
-    text = read_text(path, TOML_LIMIT)
-    if len(text) > _MOST_COMMENTS:
-        return Provenance((_source(path),), ())
-    try:
-        document = tomlkit.parse(text)
-    except TOMLKitError:  # Python's reader accepted it, and nobody needs the comments
-        return Provenance((_source(path),), ())
+    source = _source(path)
+    document = _parsed(read_text(path, TOML_LIMIT))
+    if document is None:
+        return Provenance((source,), ())
     others = [path.parent / name for name in _files_named_in(document)]
-    sources = tuple(_source(each) for each in [path, *dict.fromkeys(others)] if each.is_file())
-    return Provenance(sources, tuple(_notes(document)))
+    beside = tuple(_source(each) for each in dict.fromkeys(others) if each.is_file())
+    return Provenance((source, *beside), tuple(_notes(document)))
+
+
+def provenance_of_text(text: str, name: str) -> Provenance:
+    """The same of a text that is not in a file, or not yet."""
+    source, document = Source(name, sha256(text.encode()).hexdigest()), _parsed(text)
+    return Provenance((source,), () if document is None else tuple(_notes(document)))
+
+
+def _parsed(text: str) -> Any:
+    """The text with its comments; None if they cannot be read."""
+    if len(text) > _MOST_COMMENTS:
+        return None
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError:  # Python's reader accepted it, and nobody needs the comments
+        return None
 
 
 def _source(path: Path) -> Source:

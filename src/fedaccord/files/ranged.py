@@ -24,7 +24,7 @@ from fedaccord.files.ranges import Range, as_range
 from fedaccord.files.reading import Mistakes
 from fedaccord.game.ranges import RANGED
 from fedaccord.game.rules import broken_rules
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import FloatArray, as_text
 
 RATIO = "ratio"
 FIELDS = (*RANGED, RATIO)
@@ -108,7 +108,8 @@ def read_number_or_range(field: str, given: Any) -> Range | str:
     except InvalidInput as error:
         return error.problems[0].message
     if isinstance(given, str) and found.exact:
-        return f"must be a number, got {shown(given)}"
+        meant = f"; did you mean {as_text(found.low)}?" if "%" in given else ""
+        return f"must be a number, got {shown(given)}{meant}"
     ends = np.array([found.low, found.high])
     rule = "valuation" if field == RATIO else field
     return next((message for _, message in broken_rules(rule, ends)), found)

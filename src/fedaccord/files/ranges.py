@@ -131,7 +131,7 @@ _FORMS = [
         rf"(?:about |around )?{_LIKELY} ?\(?,? ?{_BETWEEN}\)?",
     )
 ]
-_CURRENCY = re.compile(r"[€$£¥]|\b[A-Z]{3}\b")
+CURRENCY = re.compile(r"[€$£¥]|\b[A-Z]{3}\b")
 _LONGEST = 100
 """Characters of an answer; the patterns would take long to refuse a very long one."""
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
@@ -146,7 +146,7 @@ def read_range(text: str) -> Range:
     is the middle), "about 600" (give or take 20 %), "600, give or take 30 %" or "600 ± 50", or
     "600 (400-900)".
     """
-    words = " ".join(_CURRENCY.sub(" ", text[:_LONGEST]).lower().split())
+    words = " ".join(CURRENCY.sub(" ", text[:_LONGEST]).lower().split())
     found = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
     found = None if len(text) > _LONGEST else found
     if found is None:

@@ -5,18 +5,20 @@ nesting. None of our files needs keys of many parts or very long words, so a fil
 refused before it is parsed.
 """
 
+import csv
 import json
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from io import StringIO
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedaccord.checks import in_brief, shown
 from fedaccord.errors import FileNote, InvalidInput, Problem
-from fedaccord.files.numerals import unambiguous
+from fedaccord.files.numerals import toml_float, unambiguous
 
 MEGABYTE = 1_000_000
 
@@ -140,11 +142,28 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     if _MANY_PARTS.search(bare) is not None:
         raise InvalidInput(f"a key has more than {_MOST_PARTS} parts separated by dots", source)
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=toml_float)
     except RecursionError:
         raise InvalidInput("is nested too deeply", source) from None
     except ValueError as error:  # not valid, or a number with too many digits
-        raise InvalidInput(f"is not TOML: {_brief(str(error))}", source) from None
+        hint = _hint(text, str(error))
+        raise InvalidInput(f"is not TOML: {hint}{_brief(str(error))}", source) from None
+
+
+_AT_LINE = re.compile(r"\(at line (\d+)")
+_LIKE_A_SPREADSHEET = re.compile(r"=[ \t]*([0-9]+)(?:,([0-9]+))?[ \t]*(%?)[ \t]*(?:#.*)?")
+
+
+def _hint(text: str, error: str) -> str:
+    """What to write instead, if the wrong line has a number as spreadsheets have them."""
+    at = _AT_LINE.search(error)
+    line = text.split("\n")[int(at[1]) - 1] if at else ""
+    number = _LIKE_A_SPREADSHEET.search(line[:1000])
+    if number is None or not (number[2] or number[3]):
+        return ""
+    whole, decimals, percent = number.groups()
+    value = float(f"{whole}.{decimals or 0}") / (100 if percent else 1)
+    return f"a number has a decimal point and no sign, as in {value:.15g}: "
 
 
 def _brief(message: str) -> str:
@@ -187,6 +206,19 @@ def guarded(cell: Cell) -> Cell | str:
     if isinstance(cell, float) and isfinite(cell):
         return unambiguous(repr(float(cell)))
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""A table as CSV, its cells `guarded`.
+
+    >>> csv_text(["name", "contribution"], [("=SUM(A1)", 2.5)])
+    "name,contribution\n'=SUM(A1),2.5\n"
+    """
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(guarded, row) for row in rows)
+    return text.getvalue()
 
 
 def unguarded(cell: str) -> str:

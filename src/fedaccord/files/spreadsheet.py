@@ -9,38 +9,61 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Literal
 
-from fedaccord.checks import shown
+from fedaccord.checks import escaped, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Row, Sheet
 from fedaccord.files.workbook import read_workbook
 
-SEPARATORS = ",;\t"
+SEPARATORS = "\t;,|"
+SEARCHED = 10
+"""Rows among which the headings are looked for; those above them are titles."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _FOREIGN = re.compile(r'[^\s,;"]*[^\x00-\x7f][^\s,;"]*')
 """A word with a letter that is not ASCII."""
 _FIRST_ROW = 100_000
 """Characters in which the headings are looked for."""
-_ZIP, _OLD_EXCEL = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_ZIP = b"PK\x03\x04"
+_OTHER_KINDS = {
+    b"\xd0\xcf\x11\xe0": "a file of an old Excel",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF8": "a picture",
+    b"RIFF": "a picture or a sound",
+    b"{\\rtf": "a text of a word processor",
+    b"\x1f\x8b": "a compressed file",
+    b"7z\xbc\xaf": "a compressed file",
+    b"Rar!": "a compressed file",
+}
+"""What files that are no table begin with."""
 
 
 def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
     """The rows in the content of a CSV or XLSX file.
 
-    The cells of CSV are separated by the character that makes most of the first row headings.
+    The cells of CSV are separated by the character that makes most headings of a row.
     """
     if isinstance(data, bytes):
         if data.startswith(_ZIP):
             return read_workbook(data)
-        if data.startswith(_OLD_EXCEL):
-            raise InvalidInput("is a file of an old Excel; save it as XLSX or as CSV")
+        check_kind(data)
     notes: list[str] = []
     text = data.removeprefix("\ufeff") if isinstance(data, str) else decode(data, notes)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InvalidInput(Problem("", "is not text; save the file as UTF-8", f"line {line}"))
     return Sheet(_csv_rows(text, is_heading), _line, notes)
+
+
+def check_kind(data: bytes) -> None:
+    """Refuse a file that is no text, and known by its first bytes."""
+    for beginning, kind in _OTHER_KINDS.items():
+        if data.startswith(beginning):
+            raise InvalidInput(f"is {kind}; save it as XLSX or as CSV")
 
 
 def _line(row: int, _column: int | None) -> str:
@@ -75,14 +98,30 @@ def decode(data: bytes, notes: list[str]) -> str:
 
 def _csv_rows(text: str, is_heading: Callable[[str], bool]) -> Iterator[Row]:
     separator, skip = _separator(text, is_heading)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=separator,
+        strict=True,
+        quoting=_quoting(text, separator),
+    )
     try:
         for row in reader:
             if reader.line_num > skip and any(map(str.strip, row)):
                 yield reader.line_num, row
     except csv.Error as error:
         place = f"line {reader.line_num}"
-        raise InvalidInput(Problem("", f"is not CSV: {error}", place)) from None
+        raise InvalidInput(Problem("", f"is not CSV: {escaped(str(error))}", place)) from None
+
+
+def _quoting(text: str, separator: str) -> Literal[0, 3]:
+    """Whether quotes surround cells: in what spreadsheets copy, they may be part of a name."""
+    if separator == "\t" and '"' in text:
+        try:
+            for _ in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True):
+                pass
+        except csv.Error:
+            return csv.QUOTE_NONE
+    return csv.QUOTE_MINIMAL
 
 
 def _separator(text: str, is_heading: Callable[[str], bool]) -> tuple[str, int]:
@@ -94,10 +133,13 @@ def _separator(text: str, is_heading: Callable[[str], bool]) -> tuple[str, int]:
     def headings(separator: str) -> int:
         start = io.StringIO(text[:_FIRST_ROW], newline="")
         reader = csv.reader(start, delimiter=separator, strict=True)
+        most = 0
         try:
-            row: Iterable[str] = next((row for row in reader if any(map(str.strip, row))), ())
-        except csv.Error:
-            return 0
-        return sum(map(is_heading, row))
+            for row in islice((row for row in reader if any(map(str.strip, row))), SEARCHED):
+                most = max(most, sum(map(is_heading, row)))
+        except csv.Error:  # also where the beginning of a long text was cut off
+            return most
+        return most
 
-    return max(SEPARATORS, key=headings), 0
+    lines = text[:_FIRST_ROW].splitlines()[:SEARCHED]
+    return max(SEPARATORS, key=lambda each: (headings(each), "".join(lines).count(each))), 0

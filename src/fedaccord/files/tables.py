@@ -17,7 +17,14 @@ from fedaccord.checks import no_such_client, normalised, shown, unusable_names
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Broken, Cell, Row, Sheet, as_written, is_blank
 from fedaccord.files.columns import NumberColumns
-from fedaccord.files.headings import Layout, not_used, read_heading, read_layout
+from fedaccord.files.headings import (
+    Layout,
+    below_titles,
+    not_used,
+    read_heading,
+    read_layout,
+)
+from fedaccord.files.questions import Answers, Doubt
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import (
     TABLE_LIMIT,
@@ -27,7 +34,7 @@ from fedaccord.files.reading import (
     tell,
     unguarded,
 )
-from fedaccord.files.spreadsheet import read_sheet
+from fedaccord.files.spreadsheet import SEARCHED, read_sheet
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_text
 
@@ -56,6 +63,8 @@ class ClientTable:
     """The currency of its amounts, if it names one."""
     ranges: Mapping[str, Mapping[int, Range]] = dataclasses.field(default_factory=dict)
     """Numbers that are ranges, by field and client; `numbers` has the likely ones."""
+    doubts: Sequence[Doubt] = ()
+    """Numbers with two readings, which have been noted as problems."""
 
     def add(self, mistakes: Mistakes, n: int, field: str, message: str) -> None:
         """Note a problem of client n, with its name unless the place shows it already."""
@@ -76,31 +85,55 @@ def load_table(
 
 
 def read_table(
-    data: bytes | str,
+    data: bytes | str | Sheet,
     mistakes: Mistakes,
     required: Sequence[str],
     optional: Sequence[str] = (),
     called: str = "",
+    *,
+    answers: Answers | None = None,
+    leave_out: Callable[[str], bool] = lambda _: False,
 ) -> ClientTable:
     """The table in the content of a CSV or XLSX file, with a column of names and others of numbers.
 
     The columns can be in any order. `called` is the file's name in the places of problems, if
     another file is their source. A file that cannot be read as such a table at all raises at once.
+    Rows with a name for which `leave_out` holds are no clients.
     """
     known = ["name", *required, *optional]
-    sheet = read_sheet(data, lambda text: bool(read_heading(text, known).field))
+    sheet = below_titles(sheet_of(data, known), known, SEARCHED)
     layout = read_layout(sheet, ["name", *required], known)
-    reader = _Reader(sheet, layout, required, called, mistakes)
-    while chunk := list(islice(sheet.rows, _ROWS_AT_ONCE)):
+    reader = _Reader(sheet, layout, required, called, mistakes=mistakes, answers=answers)
+    at = layout.columns["name"]
+    rows = (
+        (number, cells)
+        for number, cells in sheet.rows
+        if len(cells) <= at or not leave_out(_name(cells[at]) or "")
+    )
+    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
         reader.take(chunk)
     return reader.finished()
+
+
+def sheet_of(data: bytes | str | Sheet, known: Sequence[str]) -> Sheet:
+    """The rows of the content of a file whose headings should be among the `known`."""
+    if isinstance(data, Sheet):
+        return data
+    return read_sheet(data, lambda text: bool(read_heading(text, known).field))
 
 
 class _Reader:
     """Fills a table from a sheet, some rows at a time."""
 
     def __init__(
-        self, sheet: Sheet, layout: Layout, required: Sequence[str], called: str, mistakes: Mistakes
+        self,
+        sheet: Sheet,
+        layout: Layout,
+        required: Sequence[str],
+        called: str,
+        *,
+        mistakes: Mistakes,
+        answers: Answers | None,
     ) -> None:
         self._sheet, self._layout, self._mistakes = sheet, layout, mistakes
         self._required, self._called = required, called
@@ -108,7 +141,7 @@ class _Reader:
         self._names: list[str | None] = []
         self._extra: dict[str, list[str]] = {text: [] for text in layout.extra}
         self._parts: dict[str, list[FloatArray]] = {f: [] for f in layout.columns if f != "name"}
-        self._numbers = NumberColumns(layout.units, self._within)
+        self._numbers = NumberColumns(layout.units, self._within, answers)
         self._table = ClientTable(
             names=self._names,
             numbers={},
@@ -172,6 +205,7 @@ class _Reader:
             extra=extra,
             currency=self._numbers.currency,
             ranges=self._numbers.ranges,
+            doubts=self._numbers.doubts,
         )
 
 

@@ -68,6 +68,8 @@ def _rows(data: bytes, notes: list[str]) -> Iterator[Row]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(part.file_size for part in archive.infolist()) > _UNPACKED:
             raise InvalidInput(f"is too large: it unpacks to more than {_UNPACKED // MEGABYTE} MB")
+        if not any(part.startswith("xl/") for part in archive.namelist()):
+            raise InvalidInput("is not a workbook of Excel; save it as XLSX or as CSV")
         sheets = [part for part in archive.namelist() if part.startswith("xl/worksheets/")]
         has_formulas = any(_FORMULA.search(archive.read(part)) for part in sheets)
     values = _sheet(data, notes, values=True).iter_rows()

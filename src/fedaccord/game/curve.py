@@ -54,7 +54,11 @@ class Curve(Record):
     """NaN where a seed was not measured at a size."""
     measure: str
     by_example: FloatArray | None
-    """The mean over seeds for each test example (columns), if it was kept."""
+    """The mean over seeds for each test example (columns), if it was kept.
+
+    A measure of pairs, as concordance is, has pseudo-values for single examples, which may be less
+    than 0.
+    """
 
     def __init__(
         self,
@@ -93,7 +97,7 @@ class Curve(Record):
         empty = np.isnan(self.values).all(axis=1)
         if empty.any():
             yield f"there is no value at {self.sizes[empty][0]:,.0f} samples"
-        yield from self._wrong_values(self.values)
+        yield from self._wrong_values(self.values, 0.0)
         if not (self.values > _SMALLEST_VALUE).any():
             yield f"the {self.measure} is 0 at all sizes: nothing is lost"
         examples = self.by_example
@@ -102,14 +106,15 @@ class Curve(Record):
         elif examples is not None:
             if np.isnan(examples).any():
                 yield "a value by example is missing: keep all of them or none"
-            yield from self._wrong_values(examples)
+            of_pairs = self.measure in ("1 - AUC", "1 - concordance")
+            yield from self._wrong_values(examples, -LARGEST_VALUE if of_pairs else 0.0)
 
-    def _wrong_values(self, values: FloatArray) -> Iterator[str]:
-        wrong = (values < 0) | (values > LARGEST_VALUE)
+    def _wrong_values(self, values: FloatArray, least: float) -> Iterator[str]:
+        wrong = (values < least) | (values > LARGEST_VALUE)
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             yield (
-                f"at {self.sizes[row]:,.0f} samples: {self.measure} must be from 0 to "
+                f"at {self.sizes[row]:,.0f} samples: {self.measure} must be from {least:g} to "
                 f"{LARGEST_VALUE:g}, got {values[row, column]:g}"
             )
 

@@ -41,6 +41,18 @@ def read_answers(given: Mapping[str, Any]) -> Answers:
     problems = [*wrong_in(given), *missing_in(given)]
     if problems:
         raise InvalidInput(problems)
+    return _completed(given)
+
+
+def answers_so_far(given: Mapping[str, Any]) -> tuple[Answers, frozenset[str]]:
+    """The values of the answers that are right, and the questions that still need one."""
+    wrong = {problem.field for problem in wrong_in(given)}
+    right = {key: value for key, value in given.items() if key not in wrong}
+    return _completed(right), frozenset(problem.field for problem in missing_in(right))
+
+
+def _completed(given: Mapping[str, Any]) -> Answers:
+    """These answers, which are right, and those that are assumed beside them."""
     assumed = {question.key: question for question in QUESTIONS if _is_assumed(question, given)}
     values = {
         question.key: question.read(given.get(question.key, question.default))

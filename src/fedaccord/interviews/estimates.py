@@ -301,3 +301,12 @@ def estimate_discount_factor(known: Known) -> Estimate:
         raise InvalidInput(wrong, field="interest, ending")
     rate = known.said("interest", f"{percent(interest)} interest")
     return Estimate("discount_factor", f"{rate}, {why}", (*steps, last))
+
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "valuation": ("cases_per_year", "point_worth", *_WRONG),
+    "cost_per_sample": (*_ANNOTATION, *_TRAINING, *_STAFF),
+    "samples": _SAMPLES,
+    "discount_factor": ("interest", "ending", "horizon"),
+}
+"""The questions that each number follows from."""

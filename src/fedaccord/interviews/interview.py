@@ -1,19 +1,28 @@
 """`interview`: answers in, a client's numbers out, each with a range and where it came from."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-from fedaccord.files.client_text import Entry, client_text, new_file, with_client
+from fedaccord.errors import InvalidInput
+from fedaccord.files.client_text import (
+    Entry,
+    client_text,
+    new_file,
+    with_client,
+    with_client_in,
+)
 from fedaccord.files.ranges import Range
 from fedaccord.game.consortium import Client
 from fedaccord.game.slot import slots_per_year
-from fedaccord.interviews.answers import Answers, read_answers
+from fedaccord.interviews.answers import Answers, answers_so_far, read_answers
 from fedaccord.interviews.doubts import Doubts, point_worth
 from fedaccord.interviews.estimates import (
+    NEEDED,
     Estimate,
     Known,
     brief,
@@ -122,10 +131,18 @@ class Interview(Record):
         Comments and all other clients stay as they are. A client of the same name is replaced. With
         `ranges` the agreement is to hold for all numbers within them; otherwise they are comments.
         """
-        shared = {"slot": self.slot, "currency": self.currency, "rounds": self.rounds}
         if Path(path).exists():
-            return with_client(path, self.name, self._entries(ranges=ranges), shared)
-        return new_file(self.name, self._entries(ranges=ranges), shared)
+            return with_client(path, self.name, self._entries(ranges=ranges), self._rests_on)
+        return new_file(self.name, self._entries(ranges=ranges), self._rests_on)
+
+    def put_into(self, text: str, *, ranges: bool = False) -> str:
+        """As `written_into`, for the text of a consortium file, which need not be complete."""
+        return with_client_in(text, self.name, self._entries(ranges=ranges), self._rests_on)
+
+    @property
+    def _rests_on(self) -> dict[str, Any]:
+        """What the numbers rest on, and all clients share."""
+        return {"slot": self.slot, "currency": self.currency, "rounds": self.rounds}
 
     def table(self, *, ranges: bool = False) -> str:
         """The client's table for a consortium file."""
@@ -207,15 +224,32 @@ def interview(answers: Mapping[str, Any]) -> Interview:
     Raises:
         InvalidInput: with every answer that is wrong or missing.
     """
-    read = read_answers(answers)
-    known = Known(read, slots_per_year(read.values["slot"]), read.values["rounds"])
-    estimates = (
-        estimate_valuation(known),
-        estimate_cost_per_sample(known),
-        estimate_samples(known),
-        estimate_discount_factor(known),
-    )
-    return Interview(known, {estimate.field: estimate for estimate in estimates})
+    known = _known(read_answers(answers))
+    return Interview(known, {field: estimate(known) for field, estimate in _ESTIMATES.items()})
+
+
+def estimates_so_far(answers: Mapping[str, Any]) -> dict[str, Estimate]:
+    """The numbers that follow from the answers so far; answers that are wrong do not count."""
+    read, missing = answers_so_far(answers)
+    known, found = _known(read), {}
+    for field, estimate in _ESTIMATES.items():
+        if not missing.intersection(NEEDED[field]):
+            with suppress(InvalidInput):  # answers that do not go together
+                found[field] = estimate(known)
+    return found
+
+
+def _known(read: Answers) -> Known:
+    return Known(read, slots_per_year(read.values["slot"]), read.values["rounds"])
+
+
+_ESTIMATES = {
+    "valuation": estimate_valuation,
+    "cost_per_sample": estimate_cost_per_sample,
+    "samples": estimate_samples,
+    "discount_factor": estimate_discount_factor,
+}
+"""In the order in which a file has them."""
 
 
 def _rounded(value: float) -> float:
