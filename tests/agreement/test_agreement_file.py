@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fedaccord as fa
-from fedaccord.cli.outputs import solution_record, to_json
+from fedaccord.agreement.solution import solution_record
+from fedaccord.cli.outputs import to_json
 from tests.consortia import FEW, consortia
 
 KINDS: list[dict[str, Any]] = [

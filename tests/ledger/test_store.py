@@ -137,6 +137,21 @@ def test_the_models_of_the_latest_slots_are_kept(place: str) -> None:
         assert ledger.checkpoints() == [(3, 1, b"1"), (4, 4, b"4"), (5, 5, b"5")]
 
 
+def test_the_moments_of_the_latest_model_are_kept(place: str) -> None:
+    with open_ledger(place) as ledger:
+        assert ledger.moments() is None
+        for slot in (1, 1, 2):
+            ledger.append(FACTS[:1], b"model", slot=slot, keep=2, moments=f"{slot}".encode())
+            ledger.append(FACTS[:1])  # without a model nothing changes
+            assert ledger.moments() == f"{slot}".encode()
+    with connected(place) as connection:
+        kept = connection.execute(text("SELECT moments FROM checkpoints ORDER BY number")).scalars()
+        assert [None if one is None else bytes(one) for one in kept] == [None, b"2"]
+    with open_ledger(place) as ledger:
+        ledger.append(FACTS[:1], b"model", slot=3, keep=2)
+        assert ledger.moments() is None
+
+
 def test_the_second_writer_is_refused_and_a_reader_is_not(place: str) -> None:
     with open_ledger(place) as ledger:
         ledger.append(FACTS)
@@ -348,11 +363,10 @@ def test_a_ledger_of_a_later_version_is_refused(place: str) -> None:
             opening(place)
 
 
-def _in_format_1(place: str) -> None:
+def _of_version(place: str, revision: str) -> None:
     """A ledger as an earlier fedaccord left it."""
     with connected(place) as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
-        connection.commit()
+        command.downgrade(configuration(connection), revision)
 
 
 def test_a_ledger_of_format_1_is_shown_and_exported_but_not_continued(
@@ -361,7 +375,7 @@ def test_a_ledger_of_format_1_is_shown_and_exported_but_not_continued(
     terms = Fact("terms", 0, None, {"terms": {"name": "old"}})
     with open_ledger(place) as ledger:
         written = ledger.append([terms])
-    _in_format_1(place)
+    _of_version(place, "0002")
     for _ in range(2):  # what is refused is left as it is
         with pytest.raises(FedaccordError, match="its entries are in format 1"):
             open_ledger(place)
@@ -375,7 +389,20 @@ def test_a_ledger_of_format_1_is_shown_and_exported_but_not_continued(
 
 def test_a_ledger_of_an_earlier_version_without_entries_is_upgraded(place: str) -> None:
     open_ledger(place).close()
-    _in_format_1(place)
+    _of_version(place, "0002")
     with open_ledger(place) as ledger:
         assert ledger.append(FACTS)
     open_ledger(place).close()
+
+
+def test_a_ledger_without_moments_is_read_and_continued(place: str) -> None:
+    """Its entries are those of today."""
+    with open_ledger(place) as ledger:
+        written = ledger.append(FACTS, b"model")
+    _of_version(place, "0004")
+    with read_ledger(place) as ledger:
+        assert (list(ledger.entries()), ledger.checkpoints()) == (written, [(2, 0, b"model")])
+    with open_ledger(place) as ledger:
+        assert (ledger.checkpoints(), ledger.moments()) == ([(2, 0, b"model")], None)
+        ledger.append(FACTS, b"next", moments=b"moments")
+        assert ledger.moments() == b"moments"

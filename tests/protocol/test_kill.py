@@ -19,13 +19,33 @@ from fedaccord.protocol.parameters import digest
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import wrong_in
-from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
+from tests.flower.consortia import (
+    START_MODEL,
+    TRAINING,
+    Clients,
+    ledger_at,
+    privates_of,
+    run,
+    terms_of,
+)
 from tests.protocol.postings import unreported
 
 NAMES = ("a", "b", "c")
 TERMS = terms_of(NAMES, rounds=4, punishment_slots=1)
-SUSPENDING = terms_of((*NAMES, "d"), rounds=4, punishment="suspension", punishment_slots=2)
-TIERS = unreported("serial clock", (*NAMES, "d"), clock_steps=4, punishment_slots=2)
+SUSPENDING = terms_of(
+    (*NAMES, "d"),
+    rounds=4,
+    punishment="suspension",
+    punishment_slots=2,
+    training=TRAINING | {"optimiser": "fedadam", "server_rate": 5.0},
+)
+TIERS = unreported(
+    "serial clock",
+    (*NAMES, "d"),
+    clock_steps=4,
+    punishment_slots=2,
+    training=TRAINING | {"optimiser": "fedyogi", "server_rate": 5.0},
+)
 SLOTS = {"reversion": 4, "suspension": 5}
 
 
@@ -96,18 +116,26 @@ def in_child(folder: Path, terms: Terms, killed_at: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def all_of(folder: Path) -> tuple[list[Entry], bytes]:
+class Kept(NamedTuple):
+    """A ledger, the last model, and what the server's optimiser remembers."""
+
+    entries: list[Entry]
+    model: bytes
+    remembered: bytes | None
+
+
+def all_of(folder: Path) -> Kept:
     with ledger_at(folder / "ledger.db") as ledger:
-        return list(ledger.entries()), ledger.checkpoints()[-1].parameters
+        last = ledger.checkpoints()[-1]
+        return Kept(list(ledger.entries()), last.parameters, ledger.moments())
 
 
 class Unkilled(NamedTuple):
-    """A run without any kill: its terms, the number of moments, the ledger and the last model."""
+    """A run without any kill: its terms, the number of moments, and what it left."""
 
     terms: Terms
     moments: int
-    entries: list[Entry]
-    model: bytes
+    kept: Kept
 
 
 def _named(terms: Terms) -> str:
@@ -117,34 +145,36 @@ def _named(terms: Terms) -> str:
 @pytest.fixture(scope="module", params=[TERMS, SUSPENDING, TIERS], ids=_named)
 def unkilled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unkilled:
     folder, terms = tmp_path_factory.mktemp("unkilled"), request.param
-    return Unkilled(terms, serve(folder, terms), *all_of(folder))
+    return Unkilled(terms, serve(folder, terms), all_of(folder))
 
 
 @pytest.mark.slow
 def test_killed_at_every_moment_of_every_commit(unkilled: Unkilled, tmp_path: Path) -> None:
-    """Under suspension at every third one: the commits are the same, and it takes long."""
-    terms, moments, entries, model = unkilled
+    """Under suspension at every fourth one: the commits are the same, and it takes long."""
+    terms, moments, kept = unkilled
     assert moments >= 100
-    assert wrong_in(entries) == []
-    for moment in range(1, moments + 1, 1 if terms == TERMS else 3):
+    assert wrong_in(kept.entries) == []
+    for moment in range(1, moments + 1, 1 if terms == TERMS else 4):
         folder = tmp_path / str(moment)
         assert in_child(folder, terms, killed_at=moment)
         serve(folder, terms)
-        assert all_of(folder) == (entries, model), f"killed at moment {moment}"
+        assert all_of(folder) == kept, f"killed at moment {moment}"
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(unkilled: Unkilled, tmp_path: Path) -> None:
     """Every server survives only a few commits, until one reaches the end."""
-    terms, _, entries, model = unkilled
+    terms, _, kept = unkilled
     folder, killed = tmp_path / "folder", 0
     while in_child(folder, terms, killed_at=11):
         killed += 1
     assert killed >= 9
-    assert all_of(folder) == (entries, model)
+    assert all_of(folder) == kept
 
 
 def test_the_unkilled_run_has_everything(unkilled: Unkilled) -> None:
-    terms, _, entries, _ = unkilled
+    terms, _, (entries, _, remembered) = unkilled
+    assert (remembered is None) == (terms is TERMS)
     phases = [entry.body["phase"] for entry in entries if entry.kind == "slot"]
     out = [list(entry.body["suspended"]) for entry in entries if entry.kind == "settlement"]
     if terms.punishment == "reversion":

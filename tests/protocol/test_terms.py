@@ -1,4 +1,4 @@
-"""The rules about the punishment in the terms."""
+"""The rules about the punishment and the training in the terms."""
 
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ GIVEN = {
     "training": TRAINING,
 }
 OWN = TRAINING | {"task": "hospital.models:build", "code": "a" * 64}
+EPOCHS = TRAINING | {"local": "epochs"}
+ADAM = TRAINING | {"optimiser": "fedadam"}
 AUDITS = {"probability": 0.5, "auditors": {"Notary": key_of("Notary").public}}
 
 
@@ -81,6 +83,37 @@ def test_what_is_left_out_is_as_usual(
             {"training": TRAINING | {"scale": 0.5}, "audits": AUDITS},
             r"training\.scale: must be 1 with audits",
         ),
+        (
+            {"training": TRAINING | {"classes": 1}},
+            "classes: must be 2 or more, got 1; 0 is for surv",
+        ),
+        ({"training": TRAINING | {"classes": -1}}, r"training\.classes: must be 0 or more, got -1"),
+        ({"training": TRAINING | {"local": "steps"}}, r"training\.steps: is missing: how many"),
+        ({"training": TRAINING | {"steps": 5}}, r'training\.steps: is for local = "steps"'),
+        (
+            {"training": TRAINING | {"local": "steps", "steps": 5, "epochs": 2}},
+            'training: epochs is for local = "epochs"',
+        ),
+        (
+            {"training": TRAINING | {"proximal": 0.1}},
+            r"training\.proximal: is for local = \"epochs",
+        ),
+        ({"training": EPOCHS | {"proximal": -0.1}}, r"training\.proximal: must be 0 or more"),
+        (
+            {"training": TRAINING | {"local_optimiser": "adam"}},
+            r"training\.local_optimiser: is for local = \"epochs\" or \"steps\"",
+        ),
+        ({"training": EPOCHS | {"local_optimiser": "lion"}}, "must be 'sgd' or 'adam', got 'lion'"),
+        ({"training": TRAINING | {"optimiser": "fedsgd"}}, "must be 'fedavg', 'fedadam', 'fedyogi"),
+        ({"training": TRAINING | {"server_rate": 0.1}}, r"server_rate: is not for fedavg"),
+        ({"training": ADAM | {"server_rate": 0.0}}, r"server_rate: must be more than 0, got 0.0"),
+        ({"training": ADAM | {"beta1": 1.0}}, r"training\.beta1: must be less than 1, got 1.0"),
+        ({"training": ADAM | {"beta2": -0.1}}, r"training\.beta2: must be 0 or more, got -0.1"),
+        ({"training": ADAM | {"tau": 0.0}}, r"training\.tau: must be more than 0, got 0.0"),
+        (
+            {"training": TRAINING | {"optimiser": "fedadagrad", "beta2": 0.9}},
+            r"training\.beta2: is not for fedadagrad",
+        ),
     ],
 )
 def test_what_does_not_go_together(rules: dict[str, Any], message: str) -> None:
@@ -99,11 +132,57 @@ def test_code_and_scale_are_left_out_unless_they_say_something(tmp_path: Path) -
     assert load_terms(tmp_path / "terms.toml") == found
 
 
+WAYS: list[dict[str, Any]] = [
+    {"local": "epochs", "proximal": 0.25},
+    {"local": "epochs", "local_optimiser": "adam", "epochs": 3},
+    {"local": "steps", "steps": 100, "proximal": 0.1, "local_optimiser": "adam", "batch": 4},
+    {"optimiser": "fedadam"},
+    {"optimiser": "fedyogi", "server_rate": 0.01, "beta1": 0.5, "beta2": 0.9, "tau": 1e-8},
+    {"optimiser": "fedadagrad", "server_rate": 1.0},
+    {"classes": 0},
+    {"classes": 0, "task": "hospital.models:survival", "code": "a" * 64},
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_train_are_signed_like_the_rest(way: dict[str, Any], tmp_path: Path) -> None:
+    """Each has a digest of its own, and comes back from a file and from a ledger."""
+    found = terms(training=TRAINING | way)
+    others = {terms().digest, *(terms(training=TRAINING | one).digest for one in WAYS)}
+    assert found.digest in others
+    assert len(others) == 1 + len(WAYS)
+    (tmp_path / "terms.toml").write_text(terms_text(found))
+    for again in (
+        load_terms(tmp_path / "terms.toml"),
+        read_terms(found.model_dump(mode="json"), ""),
+    ):
+        assert again == found
+        assert again.digest == found.digest
+
+
+def test_what_an_optimiser_usually_has_is_written_down() -> None:
+    """So that terms do not depend on what is usual in the version that reads them."""
+    written = terms(training=ADAM).model_dump()["training"]
+    numbers = {"server_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "tau": 0.001}
+    assert written == terms().model_dump()["training"] | {"optimiser": "fedadam"} | numbers
+    assert terms(training=ADAM | numbers).digest == terms(training=ADAM).digest
+    usual = {"optimiser": "fedavg", "local_optimiser": "sgd", "proximal": 0.0}
+    assert terms(training=TRAINING | usual).digest == terms().digest
+
+
+def test_survival_times_are_learned_by_cox_unless_another_task_is_named() -> None:
+    assert terms(training={"shape": [3], "classes": 0}).training.task == "cox"
+    assert terms(training={"shape": [3], "classes": 2}).training.task == "softmax"
+    assert terms(training={"shape": [3], "classes": 0, "task": "mine"}).training.task == "mine"
+
+
 @pytest.mark.parametrize(("scale", "steps"), [(1.0, [1, 2, 20]), (0.1, [1, 1, 2])])
 def test_local_steps_are_counted_in_examples(scale: float, steps: list[int]) -> None:
     training = terms(training=TRAINING | {"local": "epochs", "batch": 50, "scale": scale}).training
-    assert training.steps([50, 51, 1_000]).tolist() == steps
-    assert terms().training.steps([50, 51]).tolist() == [1, 1]
+    assert training.steps_on([50, 51, 1_000]).tolist() == steps
+    assert terms().training.steps_on([50, 51]).tolist() == [1, 1]
+    fixed = terms(training=TRAINING | {"local": "steps", "steps": 7}).training
+    assert fixed.steps_on([50, 51]).tolist() == [7, 7]
 
 
 def test_the_harsher_of_two_punishments_is_no_rule() -> None:

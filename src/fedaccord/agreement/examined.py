@@ -15,9 +15,9 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.loss import slope_of
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import best_alone, best_deviation, lost_by, total_of
-from fedaccord.agreement.slips import best_slips
+from fedaccord.agreement.slips import Slips, best_slips
 from fedaccord.agreement.threats import TOLERANCE
-from fedaccord.agreement.watch import watch_of
+from fedaccord.agreement.watch import Watch, watch_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
 
@@ -51,6 +51,45 @@ def examine(
 
     `selfish` is the equilibrium that each reverts to; unless given, that of its row.
     """
+    found = _tempted(agreement, types, shape, selfish)
+    slips, saving, delta = found.slips, found.saving, types.discount_factor
+    threshold = np.minimum(found.watch.threshold(slips, saving), 1.0)
+    threshold = np.where((slips.gain > 0) | (saving >= 0), threshold, 1.0)
+    audit = np.where(found.unwilling, np.inf, found.watch.least_audit(delta, slips, saving))
+    audit = np.where(np.tile(agreement.profile, shape[0]) > 0, audit, 0.0)
+    return Examined(
+        found.keeps.reshape(shape),
+        (delta - threshold).reshape(shape),
+        found.gives_more.reshape(shape),
+        audit.reshape(shape),
+    )
+
+
+def keeps_to(
+    agreement: Agreement,
+    types: Consortium,
+    shape: tuple[int, int],
+    selfish: Selfish | None = None,
+) -> BoolArray:
+    """Whether each client of each row keeps to the agreement: less work than all of `examine`."""
+    return _tempted(agreement, types, shape, selfish).keeps.reshape(shape)
+
+
+class _Tempted(NamedTuple):
+    """What tempts each to slip, what the punishment costs it, and whether that deters it."""
+
+    slips: Slips
+    watch: Watch
+    saving: FloatArray
+    unwilling: BoolArray
+    """Whether it would rather be punished, or not take part."""
+    gives_more: BoolArray
+    keeps: BoolArray
+
+
+def _tempted(
+    agreement: Agreement, types: Consortium, shape: tuple[int, int], selfish: Selfish | None
+) -> _Tempted:
     profile = np.tile(agreement.profile, shape[0])
     total = total_of(agreement.consortium, agreement.profile)
     slips = best_slips(types, profile, total, agreement.monitoring)
@@ -65,21 +104,11 @@ def examine(
     tempted = slips.tempting > allowed
     more = tempted & (slips.deviation > profile)
     slips = slips.only(tempted & ~more)
-    delta = types.discount_factor
-    deterred = watch.excess(delta, slips, threat.saving) <= allowed
+    deterred = watch.excess(types.discount_factor, slips, threat.saving) <= allowed
     can_leave = (profile > 0) | (not isinstance(agreement.punishment, Reversion))
     unwilling = (threat.saving < -allowed) & can_leave
     keeps = (deterred | (profile == 0)) & ~unwilling & threat.proper
-    threshold = np.minimum(watch.threshold(slips, threat.saving), 1.0)
-    threshold = np.where((slips.gain > 0) | (threat.saving >= 0), threshold, 1.0)
-    audit = np.where(unwilling, np.inf, watch.least_audit(delta, slips, threat.saving))
-    audit = np.where(profile > 0, audit, 0.0)
-    return Examined(
-        keeps.reshape(shape),
-        (delta - threshold).reshape(shape),
-        more.reshape(shape),
-        audit.reshape(shape),
-    )
+    return _Tempted(slips, watch, threat.saving, unwilling, more, keeps)
 
 
 class _Threat(NamedTuple):

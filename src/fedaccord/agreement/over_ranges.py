@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.examined import Selfish, examine
+from fedaccord.agreement.examined import Selfish, keeps_to
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.search import total_of
 from fedaccord.agreement.worst_corners import at_corners, narrowed, repeated
@@ -191,8 +191,8 @@ def _searched(agreement: Agreement, ranges: Ranges) -> tuple[int, int]:
         server_fee=consortium.server_fee,
         law=repeated(consortium.law, 1, shape),
     )
-    found = examine(agreement, types, shape, selfish)
-    return height, int((~found.keeps.all(axis=1)).sum())
+    kept = keeps_to(agreement, types, shape, selfish)
+    return height, int((~kept.all(axis=1)).sum())
 
 
 def _drawn(ends: FloatArray, shape: tuple[int, int], random: np.random.Generator) -> FloatArray:

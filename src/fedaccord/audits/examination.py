@@ -22,7 +22,7 @@ from fedaccord.audits.stated import Stated, drawn_records
 from fedaccord.audits.trace import TracedRound
 from fedaccord.audits.verdict import Outcome
 from fedaccord.training.arrays import Arrays, digest
-from fedaccord.training.engine import GradientStep, LocalEpochs
+from fedaccord.training.rules import LocalRule
 from fedaccord.training.task import Model
 
 
@@ -31,7 +31,7 @@ class Shown:
     """What a member shows an auditor; its records are the examples of the model's dataset."""
 
     model: Model
-    local: GradientStep | LocalEpochs
+    local: LocalRule
     secret: bytes = field(repr=False)
     opened: Sequence[OpenedRecord]
     round: TracedRound

@@ -200,6 +200,25 @@ def broken_links(entries: Iterable[Entry]) -> list[str]:
     return chain.problems
 
 
+def first_difference(entries: Iterable[Entry], earlier: Iterable[Entry]) -> str | None:
+    """Where a ledger is not what somebody wrote down of it earlier; None if it only grew.
+
+    >>> facts = [Fact("slot", 1, None, {"phase": "x"}), Fact("report", 1, "a", {"ratio": 2.5})]
+    >>> first, second = extend(START, facts, at="2025-01-01T00:00:00+00:00")
+    >>> first_difference([first, second], [first]), first_difference([first], [first, second])
+    (None, 'entry 2 was there, and is not any more')
+    """
+    now, found = iter(entries), None
+    for before in earlier:
+        while found is None or found.number < before.number:
+            found = next(now, None)
+            if found is None:
+                return f"entry {before.number} was there, and is not any more"
+        if found != before:
+            return f"entry {before.number} was another one then"
+    return None
+
+
 class NoEntry(Exception):
     """Why something in a ledger is not an entry."""
 

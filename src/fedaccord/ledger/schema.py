@@ -14,10 +14,10 @@ from sqlalchemy import (
     Table,
     Text,
     inspect,
-    text,
 )
 
 from fedaccord.errors import FedaccordError
+from fedaccord.ledger.revisions import migrations_in, revision_in
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -44,14 +44,17 @@ CHECKPOINTS = Table(
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("slot", Integer, nullable=False, server_default="0"),
     Column("parameters", LargeBinary, nullable=False),
+    Column("moments", LargeBinary, nullable=True),
 )
-"""The models of the latest slots, each with the number of the last entry written with it."""
+"""The models of the latest slots, each with the number of the last entry written with it; the
+latest one with what the server's optimiser remembers of the rounds before, if it does."""
 
 VERSION_TABLE = "ledger_version"
-HEAD = "0004"
+HEAD = "0005"
 """The revision that this fedaccord writes."""
-_READABLE = (HEAD, "0003", "0002")
-"""Those with the same tables. Whether it knows what the entries say is another question."""
+_READABLE = (HEAD, "0004", "0003", "0002")
+"""Those with the same tables, for a reader: it does not look at moments. Whether it knows what the
+entries say is another question."""
 
 
 def upgrade(connection: Connection, name: str) -> None:
@@ -89,21 +92,11 @@ def check_revision(connection: Connection, name: str) -> None:
 
 def configuration(connection: Connection) -> "Config":
     """Alembic's configuration for the migrations in this package."""
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    return config
+    return migrations_in(Path(__file__).with_name("migrations"), connection)
 
 
 def _revision(connection: Connection) -> str | None:
-    found = None
-    if inspect(connection).has_table(VERSION_TABLE):
-        found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-    connection.rollback()
-    return None if found is None else str(found)
+    return revision_in(VERSION_TABLE, connection)
 
 
 def _unknown(connection: Connection, name: str) -> FedaccordError:

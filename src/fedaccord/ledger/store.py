@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
@@ -61,11 +61,13 @@ class Ledger:
         *,
         slot: int = 0,
         keep: int = 0,
+        moments: bytes | None = None,
         seal: Callable[[Head], Fact] | None = None,
     ) -> list[Entry]:
         """Write facts, with the model that the last of them names; all or nothing.
 
         The model replaces that of the same slot, and the models of `keep` slots before it are kept.
+        `moments` are what the server's optimiser remembers beside it; only the latest are kept.
         `seal` makes a last fact about the chain up to there.
         """
         if self._unlock is None:
@@ -81,18 +83,20 @@ class Ledger:
         with _told(self.name), self._connection.begin():
             self._connection.execute(ENTRIES.insert(), [entry._asdict() for entry in entries])
             if model is not None:
-                self._replace_model(Checkpoint(end.number, slot, model), keep)
+                self._replace_model(Checkpoint(end.number, slot, model), keep, moments)
             self._watch("within")
         self.head, self._at = entries[-1].head, at
         self._watch("after")
         return entries
 
-    def _replace_model(self, latest: Checkpoint, keep: int) -> None:
+    def _replace_model(self, latest: Checkpoint, keep: int, moments: bytes | None) -> None:
         slots = select(CHECKPOINTS.c.slot).order_by(CHECKPOINTS.c.slot.desc())
         before = [s for s in self._connection.execute(slots).scalars() if s < latest.slot]
         kept = CHECKPOINTS.c.slot.in_(before[:keep])
         self._connection.execute(CHECKPOINTS.delete().where(~kept))
-        self._connection.execute(CHECKPOINTS.insert(), latest._asdict())
+        there = CHECKPOINTS.c.moments.is_not(None)  # other rows need not be written again
+        self._connection.execute(CHECKPOINTS.update().where(there).values(moments=None))
+        self._connection.execute(CHECKPOINTS.insert(), latest._asdict() | {"moments": moments})
 
     def watch(self, watcher: Callable[[Moment], None]) -> None:
         """Call `watcher` at every moment of every commit at which a crash could happen."""
@@ -131,6 +135,41 @@ class Ledger:
                 return
             further = query.where(ENTRIES.c.number > rows[-1].number)
 
+    def some(
+        self,
+        most: int,
+        *,
+        ascending: bool = False,
+        before: int | None = None,
+        after: int | None = None,
+        slot: int | None = None,
+        client: str | None = None,
+        kind: str | None = None,
+    ) -> list[Entry]:
+        """A few entries, the latest first, or the first ones first if they are `ascending`.
+
+        Those with numbers below `before` and above `after`, and as with `entries` those about one
+        slot or one client, or of one kind. Of a long ledger it reads little.
+        """
+        columns = ENTRIES.c
+        order = columns.number.asc() if ascending else columns.number.desc()
+        query = select(ENTRIES).order_by(order).limit(most)
+        if before is not None:
+            query = query.where(columns.number < before)
+        if after is not None:
+            query = query.where(columns.number > after)
+        for column, value in (("client", client), ("kind", kind)):
+            if value is not None:
+                query = query.where(columns[column] == value)
+        with _told(self.name):
+            if slot is not None:  # a range of numbers can be looked up along with anything else
+                of_slot = select(func.min(columns.number), func.max(columns.number))
+                ends = self._connection.execute(of_slot.where(columns.slot == slot)).one()
+                query = query.where(columns.slot == slot).where(columns.number.between(*ends))
+            rows = self._connection.execute(query).all()
+            self._connection.rollback()
+        return [Entry(*row) for row in rows]
+
     def last(self, kind: str | None = None) -> Entry | None:
         """The latest entry, or the latest of one kind."""
         query = select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
@@ -143,7 +182,8 @@ class Ledger:
 
     def checkpoints(self) -> list[Checkpoint]:
         """The models that are kept, the latest last; none in a ledger without models."""
-        query = select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)
+        columns = CHECKPOINTS.c
+        query = select(columns.number, columns.slot, columns.parameters).order_by(columns.number)
         with _told(self.name):
             try:
                 rows = self._connection.execute(query).all()
@@ -154,6 +194,17 @@ class Ledger:
                 ) from None
             finally:
                 self._connection.rollback()
+
+    def moments(self) -> bytes | None:
+        """What the server's optimiser remembers beside the latest model; None: nothing.
+
+        Only a writer needs it, whose tables are of this version.
+        """
+        query = select(CHECKPOINTS.c.moments).order_by(CHECKPOINTS.c.number.desc()).limit(1)
+        with _told(self.name):
+            found = self._connection.execute(query).scalar()
+            self._connection.rollback()
+        return None if found is None else bytes(found)
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with its file, including indexes.

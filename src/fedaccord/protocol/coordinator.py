@@ -34,13 +34,22 @@ from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.receiving import read_late, read_signed
 from fedaccord.protocol.roster import Signer
 from fedaccord.protocol.rounds import enough_to_average, most_of
+from fedaccord.protocol.server_step import (
+    Stepped,
+    moments_to_bytes,
+    server_step,
+    stored_moments,
+)
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over_end
 from fedaccord.signing.keys import Key
+from fedaccord.training.optimisers import Moments
 
 Heard = Callable[[Sequence[facts.TypedFact]], None]
 """Told what was written to the ledger."""
+Evaluate = Callable[[Arrays], facts.Scored | None]
+"""How good a model is on test examples that the server has; None if they do not tell."""
 
 
 class Coordinator:
@@ -52,19 +61,24 @@ class Coordinator:
         ledger: Ledger,
         start: Arrays | None = None,
         key: Key | None = None,
+        evaluate: Evaluate | None = None,
     ) -> None:
         """Continue where the ledger ends; if it is empty, begin with the model `start`.
 
         Without terms, those of the ledger stay in force. `key` is the server's, if the terms have
-        keys.
+        keys. `evaluate` scores the new model of each round, for its entry.
         """
         self.ledger = ledger
         self._key = key
+        self._evaluate = evaluate
         self._heard: Heard = lambda _: None
         stored = ledger.checkpoints()
         self.state = self._read(stored)
+        self._moments: Moments = {}
+        """What the optimiser remembers of the rounds before, in the middle of a slot."""
         if self.state.model is not None:
             self.model = self._stored_model(stored, start)
+            self._moments = self._stored_moments()
         elif terms is not None and start is not None:
             self.model = start
         else:
@@ -246,15 +260,19 @@ class Coordinator:
         samples = {name: most_of(slot, terms, name) for name in ask.contents}
         needed = enough_to_average(slot, terms, ask.contents)
         over = take_round(ask, replies, self.model, samples, needed=needed, terms=terms)
+        after = server_step(terms, ask.turn, self.model, over.average, self._moments)
+        averaged = over.average is not None
+        score = self._evaluate(after.model) if self._evaluate is not None and averaged else None
         end = facts.Round(
             slot=ask.slot,
             turn=ask.turn,
-            averaged=over.averaged,
+            averaged=averaged,
             total=over.total,
-            model=digest(over.model),
+            model=digest(after.model),
+            **({} if score is None else score._asdict()),
         )
         found = {name: [one] for name, one in over.contributions.items()}
-        self._write([*self._in_order(ask, found, over.faults), end], over.model)
+        self._write([*self._in_order(ask, found, over.faults), end], after)
 
     def _take_receipts(self, ask: Ask, replies: Sequence[Reply]) -> None:
         good, faults = guards.take_replies(
@@ -289,8 +307,11 @@ class Coordinator:
 
     # --- What is written -------------------------------------------------------------------
 
-    def _write(self, new: Sequence[facts.TypedFact], model: Arrays | None = None) -> None:
-        """Write facts and everything that follows from them, in one transaction."""
+    def _write(self, new: Sequence[facts.TypedFact], after: Stepped | None = None) -> None:
+        """Write facts and everything that follows from them, in one transaction.
+
+        `after` them there is another model.
+        """
         written: list[facts.TypedFact] = []
         while new:
             for fact in new:
@@ -299,16 +320,20 @@ class Coordinator:
             new = due(self.state) if self.state.terms else []
         slot = self.state.current.number if self.state.slot is not None else 0
         if any(isinstance(fact, facts.Decision) and _goes_back(fact) for fact in written):
-            model = self._stored_model(self.ledger.checkpoints(), self.model)
+            after = Stepped(self._stored_model(self.ledger.checkpoints(), self.model), {})
             slot = self.state.settled + 1  # it is what the next slot begins with
-        stored = None if model is None else to_bytes(model)
-        entries = [record.fact for record in written]
-        kept = self.state.rules.models_kept
-        self.ledger.append(entries, stored, slot=slot, keep=kept, seal=self._seal())
+        self.ledger.append(
+            [record.fact for record in written],
+            None if after is None else to_bytes(after.model),
+            slot=slot,
+            keep=self.state.rules.models_kept,
+            moments=None if after is None else moments_to_bytes(after.moments),
+            seal=self._seal(),
+        )
         if self.state.undrawn and (settled := self.ledger.last("settlement")) is not None:
             draw_slot(self.state, settled.head)
-        if model is not None:
-            self.model = model
+        if after is not None:
+            self.model, self._moments = after
         self._heard(written)
 
     def _seal(self) -> Callable[[Head], Fact] | None:
@@ -349,11 +374,24 @@ class Coordinator:
             raise InvalidInput("its model has other parameters than this task", self.ledger.name)
         return model
 
+    def _stored_moments(self) -> Moments:
+        """What the optimiser remembered when the ledger was last written to."""
+        state = self.state
+        if state.between_slots or state.terms is None:
+            return {}
+        try:
+            return stored_moments(
+                self.ledger.moments(), state.current.rounds + 1, state.terms, self.model
+            )
+        except FedaccordError as error:
+            raise FedaccordError(f"{self.ledger.name}: {error}") from None
+
     def _agree_on(self, terms: Terms) -> None:
         """The ledger begins with the terms and the model; new terms may follow between slots."""
         if self.state.terms is None:
             model = facts.Model(slot=0, model=digest(self.model))
-            self._write([facts.Terms(slot=0, format=FORMAT, terms=terms), model], self.model)
+            begun = [facts.Terms(slot=0, format=FORMAT, terms=terms), model]
+            self._write(begun, Stepped(self.model, {}))
         elif self.state.rules != terms:
             if not self.state.between_slots:
                 raise InvalidInput(

@@ -189,14 +189,14 @@ class _Witness:
         about = f"entry {number} ({fact.kind} of slot {fact.slot})"
         if isinstance(fact, facts.Absence) and fact.client in self._clients:
             self._look_at_absence(about, fact)
-        for place in _places(fact, self._clients):
+        for place in places_of(fact, self._clients):
             if place not in self._said:
                 lacks = "lacks" if self._signs else "knows nothing of the server's"
                 who = f"{place[2]}'s copy" if self._signs else place[2]
                 signed = f", which {place[2]} signed" if self._signs else ""
                 self._invented.append(f"{who} {lacks} {about}{signed}")
             for noted in self._said.get(place, ()):
-                if _misquoted(fact, noted.note):
+                if is_misquoted(fact, noted.note):
                     self._misquoted.append(self._contradicted(noted, about, fact))
 
     def _contradicted(self, noted: Noted, about: str, fact: facts.TypedFact) -> str:
@@ -243,7 +243,7 @@ class _Witness:
             )
 
 
-def _places(fact: facts.TypedFact, clients: set[str]) -> list[Place]:
+def places_of(fact: facts.TypedFact, clients: set[str]) -> list[Place]:
     """Where clients should have noted what a server wrote down."""
     if isinstance(fact, facts.Told):
         return [("settlement", fact.slot, name, 0) for name in fact.clients if name in clients]
@@ -254,7 +254,7 @@ def _places(fact: facts.TypedFact, clients: set[str]) -> list[Place]:
     return []
 
 
-def _misquoted(fact: facts.TypedFact, note: notes.Note) -> bool:
+def is_misquoted(fact: facts.TypedFact, note: notes.Note) -> bool:
     """Whether the server wrote down something else than the client said."""
     said = facts.SAID.get(fact.kind, ())
     return any(getattr(fact, key) != getattr(note, key) for key in said if hasattr(note, key))

@@ -15,9 +15,9 @@ Traceback (most recent call last):
 fedaccord.protocol.forms.WrongForm: is about a client, and should concern everyone
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from fedaccord.agreement.punishment import PunishmentName
 from fedaccord.audits.attestation import Attestation
@@ -250,6 +250,16 @@ class Contribution(Said, TrainingAnswer):
     update: Digest | None
 
 
+class Scored(NamedTuple):
+    """How good a model is on test examples."""
+
+    loss: float
+    accuracy: float
+    """The task's measure, whatever it is."""
+    measure: str = "accuracy"
+    """What it is called."""
+
+
 class Round(TypedFact):
     """The end of a round."""
 
@@ -258,6 +268,26 @@ class Round(TypedFact):
     averaged: bool
     total: Total
     model: Digest
+    loss: float | None = None
+    """Of the new model on the server's test examples, if it has any; so are the next two."""
+    accuracy: float | None = None
+    """Or what else the task is measured by."""
+    measure: Line | None = None
+    """The name of that: accuracy, or concordance for survival times."""
+
+    @model_validator(mode="after")
+    def _all_of_a_score(self) -> "Round":
+        known = [one is not None for one in (self.loss, self.accuracy, self.measure)]
+        if any(known) and not all(known):
+            raise ValueError("has only a part of a loss, an accuracy and the name of its measure")
+        return self
+
+    @property
+    def score(self) -> Scored | None:
+        """What the server measured, if it has test examples: its own word, which nobody checks."""
+        if self.loss is None or self.accuracy is None or self.measure is None:
+            return None
+        return Scored(self.loss, self.accuracy, self.measure)
 
 
 class Handed(TypedFact):

@@ -280,7 +280,7 @@ def largest_norms(terms: Terms, lengths: Mapping[str, Length]) -> dict[str, floa
     if terms.update_bound != "robust":
         return dict.fromkeys(lengths, terms.update_bound)
     norms = np.array([length.norm for length in lengths.values()], float)
-    steps = terms.training.steps([length.samples for length in lengths.values()])
+    steps = terms.training.steps_on([length.samples for length in lengths.values()])
     with np.errstate(over="ignore"):  # beyond what a number can hold there is no bound
         largest = FACTOR * _usual(norms, steps)
     return dict(zip(lengths, np.where(largest > 0, largest, inf).tolist(), strict=True))
@@ -316,9 +316,8 @@ class RoundResult:
     contributions: dict[str, facts.Contribution]
     """Of each client whose reply is valid."""
     faults: list[facts.Fault]
-    averaged: bool
-    """Whether enough clients replied; if not, the model is unchanged."""
-    model: Arrays
+    average: Arrays | None
+    """Of the clients' models; None: too few clients replied."""
     total: int
     """The samples in the average."""
 
@@ -343,8 +342,7 @@ def take_round(
     return RoundResult(
         contributions={name: _contribution(ask, name, update) for name, update in good.items()},
         faults=[*faults, *too_long],
-        averaged=enough,
-        model=average(updates) if enough else model,
+        average=average(updates) if enough else None,
         total=sum(count for count, _ in updates) if enough else 0,
     )
 

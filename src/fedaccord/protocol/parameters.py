@@ -17,6 +17,7 @@ from fedaccord.training.arrays import Arrays, check_names, digest, distance
 __all__ = [
     "Arrays",
     "array_from_bytes",
+    "as_type",
     "average",
     "check_names",
     "digest",
@@ -116,22 +117,25 @@ def unlike(arrays: Mapping[str, npt.NDArray[Any]], wanted: Arrays) -> str | None
 def average(updates: Iterable[tuple[int, Arrays]]) -> Arrays:
     """FedAvg: the clients' parameters, weighted by samples, added in the order given.
 
-    They are added in float64 and clipped to the range of their own type, so the average of finite
-    numbers is finite. Integers are rounded to the nearest integer.
+    They stay in float64, for an optimiser that looks at small changes.
     """
     weighted = [(samples, arrays) for samples, arrays in updates if samples > 0]
     total = sum(samples for samples, _ in weighted)
-    result = {name: np.zeros(array.shape) for name, array in weighted[0][1].items()}
+    result: Arrays = {name: np.zeros(array.shape) for name, array in weighted[0][1].items()}
     with np.errstate(over="ignore"):  # rounding, when all are the largest float
         for samples, arrays in weighted:
             weight = samples / total
             for name, array in arrays.items():
                 result[name] += np.multiply(array, weight, dtype=np.float64)
-    return {name: _as_type(result[name], array.dtype) for name, array in weighted[0][1].items()}
+    return result
 
 
-def _as_type(array: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def as_type(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Numbers in another type, clipped to its range, so that they are finite.
+
+    Integers are rounded to the nearest integer.
+    """
     whole = np.issubdtype(dtype, np.integer)
     most = np.iinfo(dtype) if whole else np.finfo(dtype)
-    kept = np.clip(np.rint(array) if whole else array, most.min, most.max)
+    kept: npt.NDArray[Any] = np.clip(np.rint(array) if whole else array, most.min, most.max)
     return kept.astype(dtype)

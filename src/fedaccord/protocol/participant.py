@@ -210,6 +210,10 @@ class Participant:
             self._notes.write(note)
         return report
 
+    def trained_in(self, slot: int) -> list[notes.Contribution]:
+        """What it noted about each round of a slot in which it trained."""
+        return [one for one in self._notes.all(notes.Contribution, slot) if one.samples]
+
     @property
     def _reported(self) -> type[ReportAnswer | PresenceAnswer]:
         return PresenceAnswer if self.terms.reports == "none" else ReportAnswer

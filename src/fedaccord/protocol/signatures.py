@@ -27,6 +27,7 @@ SERVER = None
 
 
 _CLAIMS = {"absence": "absence", "fault": "rejection"}
+_SCORES = "round"
 _REMEMBERED = 10_000
 """Absences that can still be disputed; a client disputes its latest ones when it is back."""
 
@@ -87,18 +88,24 @@ class Signatures:
         """How many statements are signed, not signed, or signed wrongly."""
         return {"checked": self.checked, "missing": self.missing, "wrong": self.wrong}
 
-    def in_words(self) -> list[str]:
-        """What was found, as sentences."""
+    def in_words(self, noun: str = "client") -> list[str]:
+        """What was found, as sentences; `noun` is what a client is called."""
         said = []
         if self.checked:
             said.append(f"{self.checked:,} statements are signed by their authors.")
         if self.missing:
             said.append(f"{self.missing:,} statements are not signed: the terms had no keys.")
-        if self.checked and self.unproved:
-            claims = " and ".join(count(n, _CLAIMS[kind]) for kind, n in self.unproved.items())
+        found = [count(n, _CLAIMS[one]) for one, n in self.unproved.items() if one in _CLAIMS]
+        if self.checked and found:
+            claims = " and ".join(found)
             said.append(
-                f"On the server's word alone: {claims}. Each costs a client no more than a slot "
+                f"On the server's word alone: {claims}. Each costs a {noun} no more than a slot "
                 "without a model."
+            )
+        if scores := self.unproved.get(_SCORES):
+            said.append(
+                f"How good the model was after {count(scores, 'round')} is the server's word too, "
+                "measured on test examples of its own. Nothing follows from it."
             )
         return said
 
@@ -179,6 +186,10 @@ class Signatures:
             self._absent[fact.client, fact.slot, fact.stage, fact.turn] = number
             if len(self._absent) > _REMEMBERED:
                 del self._absent[next(iter(self._absent))]
+
+    def claim_score(self) -> None:
+        """Take note of how good a model is on test examples that only the server has."""
+        self.unproved[_SCORES] = self.unproved.get(_SCORES, 0) + 1
 
     def terms(self, before: Roster | None, after: Roster | None) -> str | None:
         """Take note of new terms: who has a new key, and whose old key vouches for it."""

@@ -493,6 +493,10 @@ class Verifier:
             return "has another total than was contributed"
         if not averaged and fact.model != state.model:
             return "has another model, though nothing was averaged"
+        if fact.score is not None:
+            if not averaged:
+                return "says how good a new model is, though nothing was averaged"
+            self.signatures.claim_score()
         return None
 
 
