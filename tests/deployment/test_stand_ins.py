@@ -7,10 +7,13 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
+from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import fitting_scale
 from fedaccord.deployment.stand_ins import examples_of, rehearsal_dataset, stand_ins
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.terms import Terms
+from fedaccord.training.course import Course, train
+from fedaccord.training.task import Model, find_task
 from tests.flower.consortia import terms_of
 from tests.protocol.postings import unreported
 
@@ -102,3 +105,23 @@ def test_made_up_examples_have_the_form_in_the_terms(shape: list[int], classes: 
 def test_a_dataset_of_another_form_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"digits has examples of the shape \(8, 8\) with 10"):
         rehearsal_dataset(terms_of(NAMES), load_dataset("digits"))
+
+
+def test_made_up_survival_times_can_be_learnt() -> None:
+    """Some events are seen and some are not, and a model can tell who has one first."""
+    terms = terms_of(NAMES, training={"shape": [5], "classes": 0})
+    made = rehearsal_dataset(terms)
+    assert (made.shape, made.survival) == ((5,), True)
+    assert 0.3 < (made.labels > 0).mean() < 0.7
+    course = Course(
+        Model(find_task("cox"), made),
+        lambda seed: RandomPartition(made, [300, 300], seed),
+        rounds=20,
+    )
+    assert train(course, [[300, 300]]).final.accuracy > 0.65
+
+
+def test_a_dataset_with_classes_is_none_with_survival_times() -> None:
+    terms = terms_of(NAMES, training={"shape": [8, 8], "classes": 0})
+    with pytest.raises(InvalidInput, match=r"10 labels, and the terms have .* with survival t"):
+        rehearsal_dataset(terms, load_dataset("digits"))

@@ -12,11 +12,13 @@ from fedaccord.flower.simulation import simulate, terms_for
 from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.parameters import to_bytes
 from fedaccord.training.course import Course, TrainingRun
+from fedaccord.training.optimisers import FedAdam
+from fedaccord.training.rules import LocalSteps
 from fedaccord.training.task import Model, find_task
 
 
 def run(ledger: Path | None, *, in_process: bool) -> TrainingRun:
-    """Two slots; one client slips in the first."""
+    """Two slots; one client slips in the first. Client and server both adapt their steps."""
     digits = load_dataset("digits")
     sizes = [10 + n % 5 for n in range(100)]
     consortium = Consortium(
@@ -27,7 +29,13 @@ def run(ledger: Path | None, *, in_process: bool) -> TrainingRun:
         discount_factor=0.8,
     )
     model = Model(find_task("softmax"), digits)
-    course = Course(model, lambda seed: RandomPartition(digits, sizes, seed), rounds=2)
+    course = Course(
+        model,
+        lambda seed: RandomPartition(digits, sizes, seed),
+        rounds=2,
+        local=LocalSteps(0.05, 5, 4, proximal=0.1, optimiser="adam"),
+        server=FedAdam(0.2),
+    )
     terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
     slips = {"client-40": {1: 0}}
     return simulate(

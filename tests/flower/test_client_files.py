@@ -101,6 +101,10 @@ def slot_of(home: Path, grid: InProcessGrid) -> dict[str, str]:
             "training.rate: 0.5 was signed, but the server's app has 9.0",
         ),
         (
+            {"training": TRAINING | {"optimiser": "fedadam"}},
+            "training.optimiser: fedavg was signed, but the server's app has fedadam",
+        ),
+        (
             {"law": law_in_terms(Law.power(7.5, 1.0))},
             "law.kind: paper was signed, but the server's app has power",
         ),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fedaccord.data.dataset import load_dataset
@@ -40,9 +41,24 @@ def prepared(
     return home
 
 
+ADAPTIVE = {
+    **{"shape": [8, 8], "classes": 10, "optimiser": "fedadam"},
+    **{"local": "steps", "steps": 5, "batch": 16, "proximal": 0.1},
+}
+
+
 @pytest.mark.slow
 def test_two_slots_across_processes(tmp_path: Path) -> None:
-    home = prepared(tmp_path / "app")
+    """With steps that adapt at the server; one member has its own test, and fine-tunes."""
+    home = prepared(tmp_path / "app", rounds=2, training=ADAPTIVE)
+    own, digits = home / "clients" / "c", load_dataset("digits")
+    (own / "data" / "test").mkdir()
+    np.savez(
+        own / "data" / "test" / "c.npz",
+        inputs=digits.test_inputs[:50],
+        labels=digits.test_labels[:50],
+    )
+    (own / "client.toml").write_text(f"fine_tune = 2\n{(own / 'client.toml').read_text()}")
     slips = home / "clients" / "b" / "client.toml"
     slips.write_text(slips.read_text() + "\n[slips]\n1 = 0\n")
     make_certificates(tmp_path / "others", ["127.0.0.1"])
@@ -80,6 +96,10 @@ def test_two_slots_across_processes(tmp_path: Path) -> None:
         assert "2 of them must agree" in deployment.run("fedaccord", *words)
         said = deployment.run_slots(last_slot=2, seconds=60, awaited="the proposal to")
         assert "the proposal to go back to the model of slot 1 was accepted" in said
+
+        assert "slot 2: fine-tuned the model on " in logs["c"].read_text()
+        assert " on its own test (" in logs["c"].read_text()
+        assert (own / "personal.npz").is_file()
 
         # a server that changes the terms finds nobody who goes along, and is told nothing
         terms = home / "fedaccord_app" / "terms.toml"

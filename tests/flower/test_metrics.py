@@ -10,6 +10,7 @@ from fedaccord.flower.events import Event, Note
 from fedaccord.flower.listeners import find_listener
 from fedaccord.flower.metrics import MetricsFile
 from fedaccord.flower.server_events import RunFailed
+from fedaccord.protocol.facts import Scored
 from tests.flower.test_narration import played
 
 parser = pytest.importorskip("prometheus_client.parser")
@@ -27,7 +28,7 @@ def read(path: Path) -> dict[tuple[str, str], float]:
 
 def test_the_metrics_of_a_slot(tmp_path: Path) -> None:
     listener = MetricsFile(tmp_path / "metrics.prom")
-    for event in played(tmp_path, "ac", evaluate=lambda _: (0.5, 0.75)):
+    for event in played(tmp_path, "ac", evaluate=lambda _: Scored(0.5, 0.75)):
         listener(event)
     found = read(listener.path)
     expected = {

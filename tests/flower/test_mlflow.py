@@ -6,6 +6,7 @@ import pytest
 
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.server_events import RunFailed
+from fedaccord.protocol.facts import Scored
 from tests.flower.test_narration import played
 
 mlflow = pytest.importorskip("mlflow")
@@ -20,7 +21,7 @@ def test_each_slot_is_a_run(tmp_path: Path) -> None:
 
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     listener = MlflowRuns(uri)
-    for event in played(tmp_path, slots=2, evaluate=lambda _: (0.5, 0.75)):
+    for event in played(tmp_path, slots=2, evaluate=lambda _: Scored(0.5, 0.75, "concordance")):
         listener(event)
     client = mlflow.MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("test")
@@ -31,6 +32,8 @@ def test_each_slot_is_a_run(tmp_path: Path) -> None:
     assert (first.data.tags["void"], first.data.tags["phase"]) == ("false", "cooperating")
     assert first.data.metrics["verdict_kept"] == 3
     assert first.data.metrics["total"] == 112
+    assert first.data.metrics["concordance"] == 0.75
+    assert "accuracy" not in first.data.metrics
     history = client.get_metric_history(first.info.run_id, "loss")
     assert [(one.step, one.value) for one in history] == [(1, 0.5), (2, 0.5)]
 

@@ -16,7 +16,7 @@ from fedaccord.flower import narration
 from fedaccord.flower.client_app import client_app
 from fedaccord.flower.events import Event, Note, line_of
 from fedaccord.flower.grids import InProcessGrid
-from fedaccord.flower.narration import Evaluate, Narrator
+from fedaccord.flower.narration import Narrator
 from fedaccord.flower.public_terms import public_terms
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.server_events import (
@@ -30,7 +30,8 @@ from fedaccord.flower.server_events import (
 )
 from fedaccord.flower.wire import pack, unpack
 from fedaccord.game.consortium import Consortium
-from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.coordinator import Coordinator, Evaluate
+from fedaccord.protocol.facts import Scored
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms
 from tests.flower.consortia import START_MODEL, ledger_at, privates_of, terms_of
@@ -65,8 +66,8 @@ def played(
     everyone = [*(privates or privates_of(NAMES)), *privates_of(("stranger",))]
     grid = Registered(app or client_app(client_of(everyone, terms)), [{"name": n} for n in nodes])
     with ledger_at(tmp_path / "ledger.db") as ledger:
-        coordinator = Coordinator(terms, ledger, START_MODEL)
-        narrator = Narrator(coordinator, said.append, evaluate)
+        coordinator = Coordinator(terms, ledger, START_MODEL, evaluate=evaluate)
+        narrator = Narrator(coordinator, said.append)
         run_slots(grid, coordinator, slots, narrator=narrator)
     for event in said:
         fields = json.loads(event.as_json)
@@ -112,8 +113,15 @@ def failing(name: str | None, stage: str, change: Callable[[Any, Any], Any]) -> 
 # --- A slot as it should be ----------------------------------------------------------------
 
 
+def test_a_measure_other_than_accuracy_is_named(tmp_path: Path) -> None:
+    events = played(tmp_path, evaluate=lambda _: Scored(1.5, 0.71, "concordance"))
+    rounds = [event for event in events if isinstance(event, RoundOver)]
+    assert {one.measure for one in rounds} == {"concordance"}
+    assert all(one.in_words.endswith("; loss 1.5, concordance 0.710") for one in rounds)
+
+
 def test_a_slot_from_beginning_to_end(tmp_path: Path) -> None:
-    events = played(tmp_path, evaluate=lambda _: (0.25, 0.9))
+    events = played(tmp_path, evaluate=lambda _: Scored(0.25, 0.9))
     assert words(events) == [
         "test: running slot 1 with a, b and c",
         "slot 1 begins, cooperating",

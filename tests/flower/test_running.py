@@ -122,3 +122,34 @@ def test_whoever_stops_watching_is_told_that_the_run_goes_on(
 def test_a_directory_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not a directory that `fedaccord flower new` wrote"):
         run_slots_and_watch(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "found"),
+    [
+        ((), "", ""),
+        (("test.csv",), "", ' test-data="test.csv"'),
+        (("test.csv", "test.npz"), "", ' test-data="test.npz"'),
+        (("test.npz",), "mine.npz", ""),
+    ],
+)
+def test_test_examples_in_the_servers_directory_are_used(
+    files: tuple[str, ...],
+    named: str,
+    found: str,
+    app: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unless the configuration of the app names others."""
+    asked: list[tuple[str, ...]] = []
+
+    def answer(_: Any, *words: str) -> Any:
+        asked.append(words)
+        return {"success": True, "run-id": "7"}
+
+    monkeypatch.setattr(running._Flower, "_answer", answer)
+    for name in files:
+        (app / name).write_text("")
+    (app / "pyproject.toml").write_text(f'[tool.flwr.app.config]\ntest-data = "{named}"\n')
+    assert running._Flower(app).start(3) == "7"
+    assert asked[0][-1] == f'last-slot=3 log-format="json"{found}'

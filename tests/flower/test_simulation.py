@@ -13,11 +13,14 @@ from flwr.serverapp import Grid
 
 import fedaccord as fa
 from fedaccord.data.dataset import load_dataset
+from fedaccord.data.own import own_partition
 from fedaccord.data.partition import RandomPartition
 from fedaccord.errors import FedaccordError
+from fedaccord.flower.local import local_steps
 from fedaccord.flower.public_terms import public_terms
 from fedaccord.flower.server_app import put
 from fedaccord.flower.simulation import simulate, slips_in, terms_for, terms_of
+from fedaccord.game.alone import alone_contribution
 from fedaccord.ledger.chain import Fact
 from fedaccord.ledger.lines import load_entries
 from fedaccord.numbers import FloatArray
@@ -26,9 +29,12 @@ from fedaccord.protocol.parameters import digest, from_bytes
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.repeated import DeviateOnce, play
 from fedaccord.training.course import Course, TrainingRun, train
-from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine
-from fedaccord.training.task import Model, find_task
+from fedaccord.training.engine import PlainEngine
+from fedaccord.training.optimisers import FEDAVG, FedAdagrad, FedAdam, FedYogi, ServerOptimiser
+from fedaccord.training.rules import GradientStep, LocalEpochs, LocalRule, LocalSteps
+from fedaccord.training.task import Model, find_task, usual_task
 from tests.flower import hundred
+from tests.training.patients import survival_data
 
 ROOT = Path(__file__).parents[2]
 SIZES = [200, 160, 120]
@@ -36,7 +42,7 @@ SLIP = {"client-3": {2: 0}}
 
 
 def setting(
-    local: GradientStep | LocalEpochs | None = None, rounds: int = 2
+    local: LocalRule | None = None, rounds: int = 2, server: ServerOptimiser = FEDAVG
 ) -> tuple[fa.Consortium, Course]:
     digits = load_dataset("digits")
     consortium = fa.Consortium(
@@ -48,7 +54,11 @@ def setting(
     )
     model = Model(find_task("softmax"), digits)
     return consortium, Course(
-        model, lambda seed: RandomPartition(digits, SIZES, seed), rounds, local or GradientStep(0.5)
+        model,
+        lambda seed: RandomPartition(digits, SIZES, seed),
+        rounds,
+        local or GradientStep(0.5),
+        server=server,
     )
 
 
@@ -73,12 +83,25 @@ def assert_same(run: TrainingRun, expected: TrainingRun) -> None:
         assert here.final.loss == pytest.approx(there.final.loss, rel=1e-4)
 
 
-@pytest.mark.parametrize("local", [GradientStep(0.5), LocalEpochs(0.05, 16, 2)])
+RULES: list[tuple[LocalRule, ServerOptimiser]] = [
+    (GradientStep(0.5), FEDAVG),
+    (LocalEpochs(0.05, 16, 2), FEDAVG),
+    (LocalEpochs(0.05, 16, 2, proximal=2.0), FEDAVG),
+    (LocalSteps(0.05, 16, 7), FEDAVG),
+    (LocalSteps(0.01, 16, 7, proximal=0.1, optimiser="adam"), FEDAVG),
+    (GradientStep(0.5), FedAdam(0.2)),
+    (LocalEpochs(0.05, 16, 2, optimiser="adam"), FedYogi(0.05, beta1=0.5, beta2=0.9)),
+    (LocalSteps(0.05, 16, 3), FedAdagrad(0.1, tau=0.01)),
+]
+
+
+@pytest.mark.parametrize(("local", "server"), RULES, ids=str)
 def test_the_same_as_training_in_one_process(
-    local: GradientStep | LocalEpochs, tmp_path: Path
+    local: LocalRule, server: ServerOptimiser, tmp_path: Path
 ) -> None:
-    consortium, course = setting(local)
+    consortium, course = setting(local, server=server)
     terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+    assert (local_steps(terms), terms.training.server) == (local, server)
     ledger, told = tmp_path / "ledger.db", []
     run = simulate(
         consortium,
@@ -98,6 +121,100 @@ def test_the_same_as_training_in_one_process(
     assert given[1, 2] == 0
     assert_same(run, train(course, given, phases, seed=5, engine=PlainEngine()))
     assert wrong_in(load_entries(str(ledger))) == []
+
+
+def test_survival_times_as_in_one_process(tmp_path: Path) -> None:
+    """Cox's loss of an example depends on the others of its batch, at each client its own."""
+    patients = survival_data()
+    consortium, digits = setting()
+    course = replace(
+        digits,
+        model=Model(usual_task(patients), patients),
+        partition=lambda seed: RandomPartition(patients, [150, 130, 120], seed),
+        local=LocalSteps(0.02, 32, 5, optimiser="adam"),
+        server=FedYogi(0.1),
+    )
+    consortium = replace(consortium, samples=np.array([150.0, 130.0, 120.0]))
+    terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
+    assert (terms.training.task, terms.training.classes) == ("cox", 0)
+    ledger = tmp_path / "ledger.db"
+    run = simulate(consortium, course, terms, slots=2, ledger=ledger, in_process=True)
+    expected = train(course, contributions(ledger, 3, 2), engine=PlainEngine())
+    assert_same(run, expected)
+    assert run.final.accuracy == pytest.approx(expected.final.accuracy, abs=1e-3)
+    assert run.final.accuracy > 0.65  # concordance
+    assert wrong_in(load_entries(str(ledger))) == []
+
+
+@pytest.mark.parametrize("local", [GradientStep(0.5), LocalSteps(0.05, 16, 7)], ids=str)
+def test_own_tests_and_fine_tuning_as_in_one_process(local: LocalRule, tmp_path: Path) -> None:
+    """The first client slips, is suspended, and trains alone meanwhile."""
+    digits = load_dataset("digits")
+    consortium, course = setting(local, server=FedAdam(0.2))
+    ends, tested = np.cumsum([0, *SIZES]), np.arange(0, 360, 90)
+    held: dict[str, Any] = {
+        name: (digits.inputs[ends[n] : ends[n + 1]], digits.labels[ends[n] : ends[n + 1]])
+        for n, name in enumerate(consortium.names)
+    }
+    held["test"] = {
+        name: (digits.test_inputs[first : first + 90], digits.test_labels[first : first + 90])
+        for name, first in zip(consortium.names, tested[:3], strict=True)
+    }
+    own = own_partition(held, consortium.names, "digits")
+    course = replace(
+        course,
+        model=Model(find_task("softmax"), own.dataset),
+        partition=own.reordered,
+        fine_tuning=2,
+    )
+    terms = terms_for(consortium, course, punishment="suspension", margin=0.05)
+    ledger, slips = tmp_path / "ledger.db", {"client-1": {1: 0}}
+    run = simulate(
+        consortium, course, terms, slots=3, ledger=ledger, slips=slips, seed=5, in_process=True
+    )
+    given = contributions(ledger, 3, 3)
+    alone = np.where(
+        [slot.suspended == ("client-1",) for slot in run.slots],
+        alone_contribution(consortium)[0],
+        0.0,
+    )
+    apart = np.column_stack([alone, np.zeros((3, 2))])
+    expected = train(course, given, alone=apart, seed=5, engine=PlainEngine())
+    assert [slot.suspended for slot in run.slots] == [(), ("client-1",), ()]
+    for here, there in zip(run.slots, expected.slots, strict=True):
+        for mine, other in ((here.own, there.own), (here.tuned, there.tuned)):
+            assert len(mine) == 3
+            for one, same in zip(mine, other, strict=True):
+                assert one.loss == pytest.approx(same.loss, rel=1e-3)
+                assert one.accuracy == pytest.approx(same.accuracy, abs=1.5 / 90)
+    assert run.slots[1].tuned[0] == run.slots[1].own[0]  # of the model that it trained alone
+    assert run.slots[0].tuned != run.slots[0].own
+    for errors, others in (
+        (run.own_errors, expected.own_errors),
+        (run.tuned_errors, expected.tuned_errors),
+    ):
+        assert np.abs(np.array(errors) - np.array(others)).sum() <= 2
+
+
+def test_fine_tuning_needs_own_tests() -> None:
+    consortium, course = setting()
+    with pytest.raises(fa.InvalidInput, match="fine_tuning: needs a test of each client's own"):
+        simulate(
+            consortium,
+            replace(course, fine_tuning=1),
+            terms_for(consortium, course),
+            slots=1,
+            in_process=True,
+        )
+
+
+def test_an_optimiser_of_ones_own_is_for_one_process() -> None:
+    class Halfway(FedAdam):
+        """Not in the terms."""
+
+    consortium, course = setting(server=Halfway())
+    with pytest.raises(fa.InvalidInput, match="on Flower it must be one of fedavg, fedadam, fed"):
+        terms_for(consortium, course)
 
 
 def test_contributions_become_as_many_examples_as_in_one_process(tmp_path: Path) -> None:
@@ -141,7 +258,8 @@ PLACES = [
 
 
 def three_slots(ledger: Path) -> TrainingRun:
-    consortium, course = setting()
+    """Of an optimiser that remembers earlier rounds."""
+    consortium, course = setting(server=FedAdam(0.2))
     terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
     return simulate(consortium, course, terms, slots=3, ledger=ledger, slips=SLIP, in_process=True)
 
@@ -191,7 +309,7 @@ TIER_PLACES = [("clock", 2), ("offer", 1), ("train", 2), ("tier", 1), ("train", 
 
 
 def one_slot_in_tiers(ledger: Path) -> None:
-    consortium, course = setting()
+    consortium, course = setting(server=FedYogi(0.2))
     apart = replace(consortium, valuation=np.array([300.0, 90.0, 20.0]))
     terms = terms_for(apart, course, **public_terms(apart, "serial clock"), clock_steps=6)
     simulate(apart, course, terms, slots=1, ledger=ledger, in_process=True)

@@ -136,15 +136,32 @@ def load_signed(member: Path, terms: Terms) -> Signed:
         return Signed(None, own is not None, frozenset())
     if not own.is_by(terms.keys.clients.get(own.client, "")):
         return Signed(None, True, frozenset())
-    given = load_signatures(member / SIGNATURES)
-    same = frozenset(
-        one.client
+    same = _same(own, terms.keys, load_signatures(member / SIGNATURES))
+    return Signed(own, False, frozenset(same) - {own.client})
+
+
+def fitting_signatures(
+    member: Path, terms: Terms, given: Iterable[TermsSignature]
+) -> dict[str, TermsSignature]:
+    """Those signatures, by name, that are on the terms and the app that a member signed."""
+    own = load_signed(member, terms).own
+    if own is None or terms.keys is None:
+        return {}
+    found = _same(own, terms.keys, given)
+    return {name: found[name] for name in terms.clients if name in found}
+
+
+def _same(
+    own: TermsSignature, keys: Keys, given: Iterable[TermsSignature]
+) -> dict[str, TermsSignature]:
+    """Who signed the same, with whose key the terms have for it."""
+    return {
+        one.client: one
         for one in given
         if (one.terms, one.app) == (own.terms, own.app)
-        and one.client in terms.keys.clients
-        and one.is_by(terms.keys.clients[one.client])
-    )
-    return Signed(own, False, same - {own.client})
+        and one.client in keys.clients
+        and one.is_by(keys.clients[one.client])
+    }
 
 
 # --- One member's files --------------------------------------------------------------------

@@ -88,7 +88,7 @@ def _write_app(made: Path, terms: Terms, address: str) -> None:
             made / "README.md": filled("README.md", name=terms.name, address=address),
             made / "pyproject.toml": filled(
                 "pyproject.toml",
-                package=re.sub(r"[^a-z0-9]+", "-", terms.name.lower()).strip("-") or "consortium",
+                package=package_name(terms.name),
                 description=toml_value(f"{terms.name}: slots on Flower"),
             ),
             made / ".gitignore": filled("gitignore"),
@@ -99,6 +99,16 @@ def _write_app(made: Path, terms: Terms, address: str) -> None:
             package / "terms.toml": terms_text(terms),
         }
     )
+
+
+def package_name(consortium: str) -> str:
+    """What the app is called: Flower takes 32 letters, digits and dashes, a letter first.
+
+    >>> package_name("2026: Six hospitals"), package_name("\u05d0")
+    ('six-hospitals', 'consortium')
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", consortium.lower())
+    return re.sub(r"^[^a-z]+", "", plain)[:32].strip("-") or "consortium"
 
 
 def write_fence(made: Path, home: Path, *, port: int, superlink: int) -> None:

@@ -82,7 +82,8 @@ def make_client_certificate(folder: Path, name: str, days: int = 365) -> None:
     _check_free(private)
     _check_free(certificate)
     key = ec.generate_private_key(_CURVE())
-    common_name = x509.NameAttribute(NameOID.COMMON_NAME, name[:_LONGEST_SUBJECT])
+    short = name.encode()[:_LONGEST_SUBJECT].decode("utf-8", "ignore")
+    common_name = x509.NameAttribute(NameOID.COMMON_NAME, short)
     subject = x509.Name([common_name])
     signed = (
         _certificate(subject, subject, key, days)

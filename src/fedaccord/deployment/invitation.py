@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fedaccord.errors import InvalidInput
-from fedaccord.files.reading import load_toml
+from fedaccord.files.reading import TOML_LIMIT, load_toml, parse_toml
 from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.protocol.terms import Terms, read_terms
 from fedaccord.protocol.terms_text import terms_text, toml_value
@@ -72,14 +72,24 @@ def host_of(address: str) -> tuple[str, int]:
 
 def load_invitation(path: Path) -> Invitation:
     """The invitation in a file, or every mistake in it."""
-    given: dict[str, Any] = dict(load_toml(path))
+    return _read(dict(load_toml(path)), str(path))
+
+
+def read_invitation(text: str, source: str) -> Invitation:
+    """The invitation in a text that came from elsewhere, or every mistake in it."""
+    if len(text) > TOML_LIMIT:
+        raise InvalidInput("is too large", source)
+    return _read(parse_toml(text, source), source)
+
+
+def _read(given: dict[str, Any], source: str) -> Invitation:
     if "server" not in given:
         raise InvalidInput(
-            "has no table [server], so it is neither an invitation nor a file to sign", str(path)
+            "has no table [server], so it is neither an invitation nor a file to sign", source
         )
     try:
         server = Reach.model_validate(given.pop("server"))
     except ValidationError as error:
         wrong = [one.inside("server") for one in mistakes_in(error)]
-        raise InvalidInput(wrong, str(path)) from None
-    return Invitation(read_terms(given, str(path)), server)
+        raise InvalidInput(wrong, source) from None
+    return Invitation(read_terms(given, source), server)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from fedaccord.data.dataset import Dataset
 from fedaccord.deployment.admission import Signed, load_signed
 from fedaccord.deployment.check import Finding, Findings, attempt, note, ok, wrong
 from fedaccord.deployment.surroundings import (
@@ -14,6 +15,8 @@ from fedaccord.deployment.surroundings import (
 )
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.client_file import ClientFile, FileTraining, load_client_file
+from fedaccord.numbers import count
+from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms, load_terms
 from fedaccord.signing.keys import load_key
 
@@ -135,19 +138,26 @@ def _check_data(member: Path, file: ClientFile, terms: Terms) -> Iterator[Findin
 
     training = FileTraining(file, member, terms)
     own = training.examples
-    labels = sorted(set(own.dataset.labels.tolist()))
     shape = " x ".join(map(str, terms.training.shape))
+    of_test = f", {len(own.tests[0]):,} of them its own test" if own.tests else ""
     yield ok(
         "data",
-        f"{own.sizes[0]:,} examples of {shape} with {len(labels)} of {terms.training.classes} "
-        f"labels, and {len(own.dataset.test_labels):,} to test with; samples says {file.samples:,}",
+        f"{own.sizes[0]:,} examples of {shape} with {_labels_in(own.dataset, terms)}, and "
+        f"{len(own.dataset.test_labels):,} to test with{of_test}; samples says {file.samples:,}",
     )
     if (scales := scale_note(own.dataset)) is not None:
         yield note("data", scales, "rescale the features, as all members agreed to")
 
 
+def _labels_in(data: Dataset, terms: Terms) -> str:
+    """Which of the labels a member has, or how many events."""
+    if data.survival:
+        return count(int((data.labels > 0).sum()), "event")
+    return f"{len(set(data.labels.tolist()))} of {terms.training.classes} labels"
+
+
 def _check_training(member: Path, file: ClientFile, terms: Terms) -> Iterator[Finding]:
-    """Build the task, and take one step from where it starts."""
+    """Build the task, and take one step from where it starts; then fine-tune, if it is to."""
     training = FileTraining(file, member, terms)
     amount = min(_TRIED, file.samples)
     start = {name: value.numpy() for name, value in training.model.start(0).items()}
@@ -165,3 +175,21 @@ def _check_training(member: Path, file: ClientFile, terms: Terms) -> Iterator[Fi
             f"terms allow {terms.training_seconds:,.0f} s",
             "use a faster machine, or agree on a larger training_seconds",
         )
+    if file.fine_tune is not None:
+        yield _check_fine_tuning(training, amount, start, file.fine_tune)
+
+
+def _check_fine_tuning(training: FileTraining, amount: int, start: Arrays, epochs: int) -> Finding:
+    """The server hears that the model arrived only when the member has fine-tuned it."""
+    began = time.perf_counter()
+    training.try_fine_tuning(amount, start)
+    seconds = (time.perf_counter() - began) * epochs * training.file.samples / amount
+    limit = training.terms.answer_seconds
+    found = f"{count(epochs, 'epoch')} on all samples would take about {seconds:,.1f} s"
+    if seconds > limit:
+        return wrong(
+            "fine-tuning",
+            f"{found}, and the server waits {limit:,.0f} s for an answer",
+            "lower fine_tune in client.toml",
+        )
+    return ok("fine-tuning", found)

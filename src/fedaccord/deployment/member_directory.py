@@ -9,14 +9,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import tomlkit
 
 from fedaccord.atomic import WholeFile, write_together
+from fedaccord.data.dataset import Inputs, Labels
 from fedaccord.data.own import check_names
 from fedaccord.deployment.cards import Card, TermsSignature, sign_card, sign_terms
 from fedaccord.deployment.certificates import make_client_certificate, make_node_key
-from fedaccord.deployment.data_format import describe_data, example_data
+from fedaccord.deployment.data_format import describe_data, example_data, save_examples
 from fedaccord.deployment.invitation import Invitation
 from fedaccord.deployment.new_directory import check_free, put, write_files
 from fedaccord.deployment.services import member_unit
@@ -29,8 +29,7 @@ from fedaccord.protocol.terms_text import terms_text, toml_value
 from fedaccord.signing.keys import load_key, new_key, write_key
 
 CARD, SIGNATURE = "card.json", "signature.json"
-Examples = tuple[np.ndarray, np.ndarray]
-"""Inputs and labels."""
+Examples = tuple[Inputs, Labels]
 
 
 @dataclass(frozen=True)
@@ -100,14 +99,14 @@ def _write_data(made: Path, private: Private, terms: Terms, data: MemberData | N
     (made / "data").mkdir()
     (made / "example").mkdir()
     example = example_data(terms)
-    _save(made / "example", private.name, MemberData(example, example))
+    _save(made / "example", private.name, MemberData(example, example), terms)
     if data is not None:
-        _save(made / "data", private.name, data)
+        _save(made / "data", private.name, data, terms)
 
 
-def _save(folder: Path, name: str, data: MemberData) -> None:
-    for stem, (inputs, labels) in ((name, data.own), ("test", data.test)):
-        np.savez(folder / f"{stem}.npz", inputs=inputs, labels=labels)
+def _save(folder: Path, name: str, data: MemberData, terms: Terms) -> None:
+    for stem, examples in ((name, data.own), ("test", data.test)):
+        save_examples(folder / f"{stem}.npz", *examples, terms)
 
 
 def _make_keys(made: Path, consortium: str, name: str, days: int) -> Card:
@@ -197,6 +196,9 @@ key = "signing.key"
 data = "data"
 ledger = "ledger.db"
 model = "model.npz"
+# To go on with each slot's model here, on this client's own examples, for so many epochs; the
+# result is stored as personal.npz, and sent nowhere:
+# fine_tune = 3
 
 # How this client's node reaches the server, and shows who it is.
 server = {toml_value(address)}

@@ -22,9 +22,12 @@ _LINES = 5
 class Processes:
     """A context: what was started in it is ended when it is left, the last one first."""
 
-    def __init__(self, logs: Path) -> None:
-        """Each process writes to a file of its own in `logs`."""
-        self.logs = logs
+    def __init__(self, logs: Path, asked: Callable[[], bool] = lambda: False) -> None:
+        """Each process writes to a file of its own in `logs`.
+
+        `asked` says whether somebody asked to end: then nothing is waited for any more.
+        """
+        self.logs, self._asked = logs, asked
         self._stack = ExitStack()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -72,7 +75,9 @@ class Processes:
             time.sleep(_PAUSE)
 
     def check(self) -> None:
-        """Refuse to go on if a process has ended."""
+        """Refuse to go on if a process has ended, or if somebody asked to end."""
+        if self._asked():
+            raise FedaccordError("was asked to end")
         for name, process in self._running.items():
             if process.poll() is not None:
                 raise FedaccordError(f"{name} ended by itself{self._said(name)}")
@@ -85,12 +90,12 @@ class Processes:
         return ": " + " / ".join(lines) if lines else ""
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and everything that it started."""
+def end(process: subprocess.Popen[bytes], seconds: float = _END) -> None:
+    """End a process and everything that it started; by force, if it takes longer than this."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, kind)
-            process.wait(timeout=_END)
+            process.wait(timeout=seconds)
         except ProcessLookupError:
             break
         except subprocess.TimeoutExpired:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import tomlkit
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.scale import fitting_scale
 from fedaccord.deployment.admission import load_app_terms
 from fedaccord.deployment.app_directory import INVITATION, TO_SIGN, write_app
+from fedaccord.deployment.data_format import save_examples
 from fedaccord.deployment.processes import Processes, free_ports
 from fedaccord.deployment.server import (
     environment,
@@ -80,15 +80,15 @@ def prepare_rehearsal(
     reached = superlink if find_nginx() is None else port
     write_app(server, terms, ["localhost"], port=reached, superlink=superlink)
     shutil.copytree(app, server, ignore=shutil.ignore_patterns(*_OWN), dirs_exist_ok=True)
-    _let_measure(server, data)
+    _let_measure(server, data, terms)
     examples = examples_of(terms, privates, data)
     members = join_everyone(server, place / "members", privates, examples)
     return Rehearsal(server, members, load_app_terms(server), port, superlink)
 
 
-def _let_measure(server: Path, data: Dataset) -> None:
+def _let_measure(server: Path, data: Dataset, terms: Terms) -> None:
     """Let the server measure the model after each round."""
-    np.savez(server / _TEST, inputs=data.test_inputs, labels=data.test_labels)
+    save_examples(server / _TEST, data.test_inputs, data.test_labels, terms)
     project = tomlkit.parse((server / "pyproject.toml").read_text("utf-8"))
     project["tool"]["flwr"]["app"]["config"]["test-data"] = _TEST
     (server / "pyproject.toml").write_text(tomlkit.dumps(project), encoding="utf-8")

@@ -31,6 +31,8 @@ QUIET = {
     "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
 }
 """The server calls nobody outside, and looks for work ten times a second."""
+RUNS = "the server runs"
+"""How the line begins that is said when members' nodes can come, and slots can run."""
 _START = 60.0
 """Seconds within which the SuperLink must answer."""
 
@@ -68,16 +70,20 @@ def serve(app: Path, say: Callable[[str], None]) -> None:
     if listens(*host_of(address)):
         raise FedaccordError(f"something listens at {address} already: is the server running?")
     ended = _until_signalled()
-    with Processes(app / "run") as processes:
-        start_superlink(app, processes, environment(app))
-        for name in register_members(app):
-            say(f"registered the node of {name}")
-        start_nginx(app, processes, nginx)
-        say(f"the server runs: Flower at {address}, for this machine only, and nginx before it")
-        while not ended():
-            processes.check()
-            time.sleep(0.5)
-        say("the server ends")
+    try:
+        with Processes(app / "run", ended) as processes:
+            start_superlink(app, processes, environment(app))
+            for name in register_members(app):
+                say(f"registered the node of {name}")
+            start_nginx(app, processes, nginx)
+            say(f"{RUNS}: Flower at {address}, for this machine only, and nginx before it")
+            while True:
+                processes.check()
+                time.sleep(0.5)
+    except FedaccordError:
+        if not ended():
+            raise
+    say("the server ends")
 
 
 def start_superlink(app: Path, processes: Processes, known: Mapping[str, str]) -> None:

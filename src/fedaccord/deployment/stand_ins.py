@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedaccord.data.dataset import Dataset
+from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import RandomPartition
 from fedaccord.data.scale import scaled_sizes
 from fedaccord.deployment.admission import admit, load_app_terms
@@ -26,6 +26,7 @@ from fedaccord.flower.shared_terms import privates_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.training_terms import TrainingTerms
 
 _SAMPLES = (200, 1_000)
 """Between these, evenly on a logarithmic scale, are the samples that are made up."""
@@ -36,6 +37,8 @@ _COST = 0.001
 """Of a sample; only the ratio of valuation to cost matters."""
 _EXAMPLES = 1_000
 """To train on, for all members together, and as many for the test."""
+_DAYS = 1_000
+"""Of made-up survival times: about half of the events come so early, and as many are seen."""
 _NUMBERS = 20_000_000
 """That all of them have at most, so that large examples fit into memory: there are fewer then."""
 
@@ -97,20 +100,43 @@ def rehearsal_dataset(terms: Terms, dataset: Dataset | None = None) -> Dataset:
     if dataset is not None:
         if (dataset.shape, dataset.classes) != (training.shape, training.classes):
             raise InvalidInput(
-                f"{dataset.name} has examples of the shape {dataset.shape} with "
-                f"{dataset.classes} labels, and the terms have {training.shape} with "
-                f"{training.classes}: leave it out, and examples are made up"
+                f"{dataset.name} has {_form(dataset.shape, dataset.classes)}, and the terms have "
+                f"{_form(training.shape, training.classes)}: leave it out, and examples are made up"
             )
         return dataset
     rng = np.random.default_rng(training.seed)
-    count = min(_EXAMPLES, max(_NUMBERS // prod(training.shape), training.classes))
+    count = min(_EXAMPLES, max(_NUMBERS // prod(training.shape), training.classes, 2))
+    make = _made_up_times if training.survival else _made_up_classes
+    train, test = make(rng, training, count)
+    return Dataset("made-up examples", *train, *test, training.classes)
+
+
+def _form(shape: Sequence[int], classes: int) -> str:
+    labels = f"{classes} labels" if classes else "survival times"
+    return f"examples of the shape {tuple(shape)} with {labels}"
+
+
+def _made_up_classes(
+    rng: np.random.Generator, training: TrainingTerms, count: int
+) -> list[tuple[Inputs, Labels]]:
+    """Examples around the middle of their class, to train on and to test with."""
     middles = rng.normal(size=(training.classes, *training.shape))
     labels = np.arange(count) % training.classes
-    inputs, test = (
-        (middles[labels] + rng.normal(size=(count, *training.shape))).astype(np.float32)
-        for _ in range(2)
-    )
-    return Dataset("made-up examples", inputs, labels, test, labels, training.classes)
+    noise = rng.normal(size=(2, count, *training.shape))
+    return [((middles[labels] + each).astype(np.float32), labels) for each in noise]
+
+
+def _made_up_times(
+    rng: np.random.Generator, training: TrainingTerms, count: int
+) -> list[tuple[Inputs, Labels]]:
+    """Examples whose hazard depends on their inputs, each followed up to some day of its own."""
+    inputs = rng.normal(size=(2, count, *training.shape)).astype(np.float32)
+    effect = rng.normal(size=training.shape) / np.sqrt(prod(training.shape))
+    risk = np.exp(inputs.reshape(2, count, -1) @ effect.ravel())
+    until = np.ceil(rng.exponential(_DAYS / risk)).astype(np.int64)
+    seen = np.ceil(rng.exponential(_DAYS, size=(2, count))).astype(np.int64)
+    labels = np.where(until <= seen, until, -seen)
+    return list(zip(inputs, labels, strict=True))
 
 
 def examples_of(

@@ -8,7 +8,13 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedaccord.atomic import write_whole
-from fedaccord.audits.commitment import Commitment, RoundInputs, commit
+from fedaccord.audits.commitment import (
+    Commitment,
+    RoundInputs,
+    commit,
+    slot_order,
+    training_seed,
+)
 from fedaccord.audits.merkle import SECRET_SIZE
 from fedaccord.audits.records import Records
 from fedaccord.audits.replay import StepDigests, train_round
@@ -18,6 +24,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.flower.local import local_steps
 from fedaccord.protocol.parameters import Arrays, digest
 from fedaccord.protocol.terms import Terms
+from fedaccord.training.local import Turn, fine_tune_locally
 from fedaccord.training.task import Model
 
 SECRET = "secret"
@@ -90,6 +97,17 @@ class AuditedMember:
         update = train_round(self.model, local_steps(self.terms), inputs, parameters, steps)
         self.keep(inputs, parameters, update, [] if steps is None else steps.found)
         return update
+
+    def fine_tune(self, last: RoundInputs, parameters: Arrays, *, epochs: int) -> Arrays:
+        """Its own model after more epochs, once a slot's last round is over.
+
+        It is on all that it trained on in the slot, which `last` has as its amount.
+        """
+        order = slot_order(last.head, last.slot, last.client, self.model.dataset.size)
+        seed = training_seed(last.head, last.slot, last.turn, last.client)
+        turn = Turn(last.slot, last.turn, last.position, seed)
+        share, local = order[: last.amount], local_steps(self.terms)
+        return fine_tune_locally(self.model, local, share, parameters, turn, epochs=epochs)
 
     def keep(
         self, inputs: RoundInputs, parameters: Arrays, update: Arrays, steps: Sequence[str]

@@ -6,24 +6,26 @@ each message reads what it needs once: `client.toml` and the terms, and the data
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedaccord.atomic import write_whole
 from fedaccord.audits.commitment import Commitment, RoundInputs
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.reading import load_toml
-from fedaccord.flower.member_log import LOG, event_of, tell
+from fedaccord.flower.member_events import FineTuned
+from fedaccord.flower.member_log import LOG, NO_SCORES, Scores, event_of, tell
 from fedaccord.protocol.keys import ClientName
-from fedaccord.protocol.limits import MOST_SAMPLES, RATIOS
+from fedaccord.protocol.limits import MOST, MOST_SAMPLES, RATIOS
 from fedaccord.protocol.messages import LAST_SLOT
 from fedaccord.protocol.mistakes import mistakes_in
-from fedaccord.protocol.notes import CopyFile
+from fedaccord.protocol.notes import Contribution, CopyFile
 from fedaccord.protocol.parameters import Arrays, to_bytes
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.private import Private
@@ -76,6 +78,10 @@ class ClientFile(BaseModel):
     audits: str = "audits"
     """Where it keeps what it needs if its training is audited: a secret, and a trace."""
     model: str | None = None
+    fine_tune: Annotated[int, Field(ge=1, le=MOST)] | None = None
+    """For how many epochs this client goes on with each slot's model by itself, at home."""
+    personal_model: str = "personal.npz"
+    """Where it keeps the result."""
     server: str | None = None
     """The address at which this client reaches the server: HOST:PORT."""
     authority: str = "ca.pem"
@@ -180,7 +186,7 @@ class FileClient:
                 asked,
                 answer,
                 seconds=seconds,
-                score=None if parameters is None else read.training.score(parameters),
+                scores=NO_SCORES if parameters is None else read.training.scores(parameters),
                 judgement=read.participant.judgement,
                 stored=read.file.model if given else None,
             )
@@ -190,10 +196,44 @@ class FileClient:
             LOG.exception("what happened (%s) cannot be logged", asked.get("stage"))
 
     def keep_model(self, arrays: Arrays) -> None:
-        """Put a slot's model where the client wants it, if it does; whole or not at all."""
-        file = self._known.file
-        if file.model is not None:
-            write_whole(self.path.parent / file.model, to_bytes(arrays), private=True)
+        """Put a slot's model where the client wants it, if it does; whole or not at all.
+
+        Then the client adapts it to its own examples, if it wants that.
+        """
+        read = self._known
+        if read.file.model is not None:
+            write_whole(self.path.parent / read.file.model, to_bytes(arrays), private=True)
+        if read.file.fine_tune is None or not isinstance(self._slot, int):
+            return
+        try:
+            self._fine_tune(read, self._slot, arrays, read.file.fine_tune)
+        except FedaccordError as error:
+            LOG.error("the model of slot %s could not be fine-tuned: %s", self._slot, error)
+
+    def _fine_tune(self, read: "_Read", slot: int, shared: Arrays, epochs: int) -> None:
+        """Train on by itself, keep the result, and say what it is worth; nothing of it is sent."""
+        rounds = read.participant.trained_in(slot)
+        if not rounds:
+            LOG.info("slot %s: contributed no sample, so there is nothing to fine-tune on", slot)
+            return
+        since, file = time.monotonic(), read.file
+        own = read.training.fine_tune(rounds, shared, epochs)
+        seconds = round(time.monotonic() - since, 3)
+        write_whole(self.path.parent / file.personal_model, to_bytes(own), private=True)
+        before = read.training.scores(shared)
+        tell(
+            FineTuned(
+                client=file.name,
+                slot=slot,
+                epochs=epochs,
+                samples=contributed(rounds, read.training.terms),
+                seconds=seconds,
+                stored=file.personal_model,
+                shared_accuracy=before.test and before.test.accuracy,
+                shared_own_accuracy=before.own and before.own.accuracy,
+                **read.training.scores(own).fields,
+            )
+        )
 
     @property
     def _known(self) -> "_Read":
@@ -260,7 +300,8 @@ def rules_by_name(terms: Terms) -> dict[str, Any]:
     but the kind and the number of terms are among them.
     """
     rules = terms.model_dump()
-    training, law = rules.pop("training"), rules.pop("law", {"kind": "paper"})
+    del rules["training"]
+    training, law = dict(terms.training), rules.pop("law", {"kind": "paper"})
     public = {
         f"public.{name}.{key}": value
         for name, numbers in rules.pop("public", {}).items()
@@ -277,6 +318,12 @@ def rules_by_name(terms: Terms) -> dict[str, Any]:
     tables = {"training": training, "law": law}
     inside = {f"{name}.{key}": one for name, table in tables.items() for key, one in table.items()}
     return rules | inside | numbers | public
+
+
+def contributed(rounds: Sequence[Contribution], terms: Terms) -> int:
+    """How many samples were trained on in these rounds of a slot: each tier has its own."""
+    by_tier = {(one.turn - 1) // terms.rounds: one.samples for one in rounds}
+    return sum(by_tier.values())
 
 
 class FileTraining:
@@ -299,6 +346,25 @@ class FileTraining:
     def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:
         """Train a round that may be audited, and keep a trace of it."""
         return self.member.train(inputs, parameters)
+
+    def fine_tune(self, rounds: Sequence[Contribution], parameters: Arrays, epochs: int) -> Arrays:
+        """Its own model after more epochs on all that it trained on in these rounds of a slot."""
+        first, last, amount = rounds[0], rounds[-1], contributed(rounds, self.terms)
+        if self.terms.audits is None:
+            return self._local.fine_tune(last.slot, last.turn, amount, parameters, epochs=epochs)
+        inputs = RoundInputs(
+            client=self.file.name,
+            position=self.position,
+            slot=last.slot,
+            turn=last.turn,
+            head=first.head.digest,
+            amount=amount,
+        )
+        return self.member.fine_tune(inputs, parameters, epochs=epochs)
+
+    def try_fine_tuning(self, amount: int, parameters: Arrays) -> None:
+        """One epoch on so many samples, to see whether it works and how long it takes."""
+        self._local.fine_tune(1, self.terms.rounds, amount, parameters, epochs=1)
 
     @cached_property
     def member(self) -> "AuditedMember":
@@ -333,8 +399,15 @@ class FileTraining:
             raise InvalidInput(
                 "labels: must be 0, 1, 2, ... on Flower, where no client sees the others' labels"
             )
-        if shape != training.shape or own.dataset.classes > training.classes:
+        if shape != training.shape:
             raise InvalidInput(f"its examples have the shape {shape}, the terms {training.shape}")
+        if (other := training.other_labels(survival=own.dataset.survival)) is not None:
+            raise InvalidInput(f"labels: {other}")
+        if (classes := own.dataset.classes) > training.classes:
+            raise InvalidInput(
+                f"labels: must be from 0 to {training.classes - 1} by the terms, and one is "
+                f"{classes - 1}"
+            )
         (needed,) = scaled_sizes([file.samples], training.scale)
         if own.sizes[0] < needed:
             short = (
@@ -343,12 +416,17 @@ class FileTraining:
             raise InvalidInput(f"samples: {file.samples}{short}, but its data has {own.sizes[0]}")
         return own
 
-    def score(self, parameters: Arrays) -> tuple[float, float] | None:
-        """Loss and accuracy of a model on the client's own test examples."""
+    def scores(self, parameters: Arrays) -> Scores:
+        """How good a model is on the test examples here, and on the client's own test."""
         from fedaccord.flower.local import score
 
-        own = self.examples.dataset
-        return score(self.model, parameters, own.test_inputs, own.test_labels)
+        data, tests = self.examples.dataset, self.examples.tests
+        own = np.isin(np.arange(len(data.test_labels)), tests[0] if tests else [])
+        common, of_client = (
+            score(self.model, parameters, data.test_inputs[some], data.test_labels[some])
+            for some in (~own, own)
+        )
+        return Scores(common, of_client)
 
     @property
     def position(self) -> int:

@@ -157,7 +157,21 @@ def suspended_in_words(suspended: Iterable[Suspension]) -> str:
     )
 
 
-def score_in_words(loss: float | None, accuracy: float | None) -> str:
+def measured(value: float, measure: str | None = None) -> str:
+    """A measure by its name, accuracy unless another is named.
+
+    >>> measured(0.9), measured(0.735, "concordance")
+    ('accuracy 90.0 %', 'concordance 0.735')
+    """
+    return f"{measure or 'accuracy'} {value_of(value, measure)}"
+
+
+def value_of(value: float, measure: str | None = None) -> str:
+    """The value of a measure: accuracy in percent, any other as a number."""
+    return f"{100 * value:.1f} %" if measure in (None, "accuracy") else f"{value:.3f}"
+
+
+def score_in_words(loss: float | None, accuracy: float | None, measure: str | None = None) -> str:
     """How good a model is on test examples, if that is known.
 
     >>> score_in_words(0.41237, 0.9), score_in_words(None, None)
@@ -165,5 +179,5 @@ def score_in_words(loss: float | None, accuracy: float | None) -> str:
     """
     known = [] if loss is None else [f"loss {loss:.3g}"]
     if accuracy is not None:
-        known.append(f"accuracy {100 * accuracy:.1f} %")
+        known.append(measured(accuracy, measure))
     return ", ".join(known)

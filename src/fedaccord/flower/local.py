@@ -1,21 +1,27 @@
 """Training at a client, on as many examples as it contributes."""
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.inputs import checked, read_examples
-from fedaccord.data.partition import Partition
+from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
+from fedaccord.data.survival import is_survival, signed_times
 from fedaccord.errors import InvalidInput
+from fedaccord.protocol.facts import Scored
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms
-from fedaccord.training.engine import GradientStep, LocalEpochs
-from fedaccord.training.local import Turn, train_locally
+from fedaccord.protocol.training_terms import optimiser_in_terms
+from fedaccord.training.local import Turn, fine_tune_locally, train_locally
+from fedaccord.training.optimisers import ServerOptimiser
+from fedaccord.training.rules import GradientStep, LocalEpochs, LocalRule, LocalSteps, MiniBatches
 from fedaccord.training.task import Model, find_task
 
 _LARGEST_LAYER = 100_000_000
@@ -29,7 +35,7 @@ class LocalTraining:
     def __init__(
         self,
         model: Model,
-        local: GradientStep | LocalEpochs,
+        local: LocalRule,
         partition: Partition,
         *,
         position: int,
@@ -46,20 +52,53 @@ class LocalTraining:
         self, slot: int, turn: int, amount: int, parameters: Arrays, *, first: int = 0
     ) -> Arrays:
         """The client's parameters after its own steps from the global ones."""
+        share, where = self._share(slot, amount, first), Turn(slot, turn, self.position, self.seed)
+        return train_locally(self.model, self.local, share, parameters, where)
+
+    def fine_tune(
+        self, slot: int, last: int, amount: int, parameters: Arrays, *, epochs: int
+    ) -> Arrays:
+        """The client's own model after more epochs; `last` is the slot's last round."""
+        share, where = self._share(slot, amount), Turn(slot, last, self.position, self.seed)
+        return fine_tune_locally(self.model, self.local, share, parameters, where, epochs=epochs)
+
+    def _share(self, slot: int, amount: int, first: int = 0) -> Indices:
+        """The examples for so many samples of a slot."""
         if self._slot != slot:
             self._slot, self._examples = slot, self.partition.draw(slot)[self.drawn]
         start, end = examples_for([first, first + amount], self.scale).tolist()
-        share = self._examples[int(start) : int(end)]
-        where = Turn(slot, turn, self.position, self.seed)
-        return train_locally(self.model, self.local, share, parameters, where)
+        return self._examples[int(start) : int(end)]
 
 
-def local_steps(terms: Terms) -> GradientStep | LocalEpochs:
+def local_steps(terms: Terms) -> LocalRule:
     """What a client does in a round."""
     training = terms.training
-    if training.local == "epochs":
-        return LocalEpochs(training.rate, training.batch, training.epochs)
-    return GradientStep(training.rate)
+    if training.local == "gradient step":
+        return GradientStep(training.rate)
+    pull, optimiser = training.proximal, training.local_optimiser
+    if training.steps is not None:
+        return LocalSteps(
+            training.rate, training.batch, training.steps, proximal=pull, optimiser=optimiser
+        )
+    return LocalEpochs(
+        training.rate, training.batch, training.epochs, proximal=pull, optimiser=optimiser
+    )
+
+
+def training_in_terms(local: LocalRule, server: ServerOptimiser) -> dict[str, Any]:
+    """What clients do in a round, and the server after it, as the terms have it."""
+    rules: dict[str, Any] = {"local": "gradient step", "rate": local.rate}
+    if isinstance(local, MiniBatches):
+        rules |= {
+            "batch": local.batch,
+            "proximal": local.proximal,
+            "local_optimiser": local.optimiser,
+        }
+    if isinstance(local, LocalEpochs):
+        rules |= {"local": "epochs", "epochs": local.epochs}
+    elif isinstance(local, LocalSteps):
+        rules |= {"local": "steps", "steps": local.steps}
+    return rules | optimiser_in_terms(server)
 
 
 def empty_model(terms: Terms, places: Sequence[Path] = ()) -> Model:
@@ -68,7 +107,7 @@ def empty_model(terms: Terms, places: Sequence[Path] = ()) -> Model:
     The code of a task of one's own is looked for in `places`, then on the Python path.
     """
     training = terms.training
-    if prod(training.shape) * training.classes > _LARGEST_LAYER:
+    if prod(training.shape) * max(1, training.classes) > _LARGEST_LAYER:
         raise InvalidInput(
             "shape and classes: the numbers per example times the classes must be at most "
             f"{_LARGEST_LAYER:,}"
@@ -78,26 +117,40 @@ def empty_model(terms: Terms, places: Sequence[Path] = ()) -> Model:
     return Model(find_task(training.task, training.code, places), nothing)
 
 
-def score(
-    model: Model, parameters: Arrays, inputs: Inputs, labels: Labels
-) -> tuple[float, float] | None:
-    """Loss and accuracy of these parameters; None if there is no example to measure with."""
+def score(model: Model, parameters: Arrays, inputs: Inputs, labels: Labels) -> Scored | None:
+    """How good these parameters are; None if the examples do not tell.
+
+    Of survival times no two may be comparable.
+    """
     if len(labels) == 0:
         return None
     given = {name: torch.from_numpy(array) for name, array in parameters.items()}
-    return model.evaluate(given, inputs, labels)
+    loss, accuracy = model.evaluate(given, inputs, labels)
+    if not (isfinite(loss) and isfinite(accuracy)):
+        return None
+    return Scored(loss, accuracy, model.task.measure.name)
 
 
 def evaluation(
     path: Path, terms: Terms, places: Sequence[Path] = ()
-) -> Callable[[Arrays], tuple[float, float] | None]:
-    """Gives the loss and the accuracy of a model on the examples in a file."""
+) -> Callable[[Arrays], Scored | None]:
+    """Says how good a model is on the examples in a file."""
     inputs, labels = checked(*read_examples(path))
     shape, training = tuple(inputs.shape[1:]), terms.training
     if shape != training.shape:
         wrong = f"its examples have the shape {shape}, the terms {training.shape}"
         raise InvalidInput(wrong, str(path))
-    if labels.dtype.kind == "U" or labels.max() >= training.classes:
-        raise InvalidInput(f"its labels must be from 0 to {training.classes - 1}", str(path))
-    model = empty_model(terms, places)
-    return lambda parameters: score(model, parameters, inputs, labels)
+    if (wrong_labels := _wrong_labels(labels, terms)) is not None:
+        raise InvalidInput(wrong_labels, str(path))
+    model, truth = empty_model(terms, places), signed_times(labels) if training.survival else labels
+    return lambda parameters: score(model, parameters, inputs, truth)
+
+
+def _wrong_labels(labels: npt.NDArray[Any], terms: Terms) -> str | None:
+    """Why these labels are not those of the terms."""
+    training = terms.training
+    if (other := training.other_labels(survival=is_survival(labels))) is not None:
+        return other
+    if training.survival or (labels.dtype.kind != "U" and labels.max() < training.classes):
+        return None
+    return f"its labels must be from 0 to {training.classes - 1}"

@@ -17,8 +17,10 @@ from fedaccord.flower.events import (
     counted,
     lasted,
     listed,
+    measured,
     score_in_words,
     suspended_in_words,
+    value_of,
 )
 from fedaccord.protocol.messages import BasisName, Phase, VerdictName
 
@@ -28,6 +30,29 @@ class MemberEvent(Event):
 
     client: str
     slot: int
+
+
+class ModelMeasured(MemberEvent):
+    """Something that happened with a model, which the member measured at home."""
+
+    loss: float | None = None
+    """Of the model, on the test examples that this member has; so is the accuracy."""
+    accuracy: float | None = None
+    """Or what else the task is measured by."""
+    own_accuracy: float | None = None
+    """The same on this member's own test, if it has one."""
+    measure: str | None = None
+    """The name of both: accuracy, or concordance for survival times."""
+
+    @property
+    def score(self) -> str:
+        """How good the model is, as far as that is known."""
+        parts = []
+        if here := score_in_words(self.loss, self.accuracy, self.measure):
+            parts.append(f"{here} on the test examples here")
+        if self.own_accuracy is not None:
+            parts.append(f"{measured(self.own_accuracy, self.measure)} on its own test")
+        return ", ".join(parts)
 
 
 class Reports(MemberEvent):
@@ -111,43 +136,37 @@ class OfferJudged(MemberEvent):
         return f"slot {self.slot}: {offer}; {answer}{costs}"
 
 
-class RoundTrained(MemberEvent):
-    """The member trained in a round."""
+class RoundTrained(ModelMeasured):
+    """The member trained in a round; the model that is measured is the one that came in."""
 
     event: Literal["member_round"] = "member_round"
     round: int
     basis: BasisName
     samples: int
     seconds: float
-    loss: float | None = None
-    """Of the model that came in, on this member's own test examples; so is the accuracy."""
-    accuracy: float | None = None
 
     def sentence(self) -> str:
         """On what, how long, and how good the model was that came in."""
         what = f"trained on {counted(self.samples, 'sample')} in {lasted(self.seconds)}"
         if not self.samples:
             what = f"trains on nothing by the {self.basis}"
-        score = score_in_words(self.loss, self.accuracy)
-        before = f"; the model that came in has {score} on the test examples here" if score else ""
+        before = f"; the model that came in has {self.score}" if self.score else ""
         return f"slot {self.slot}, round {self.round}: {what}{before}"
 
 
-class ModelTaken(MemberEvent):
+class ModelTaken(ModelMeasured):
     """The member was handed the model of its tier, while others go on."""
 
     event: Literal["member_tier"] = "member_tier"
     stored: str | None = None
     """Where the model is stored."""
-    loss: float | None = None
-    accuracy: float | None = None
 
     def sentence(self) -> str:
         """What it has now."""
         return f"slot {self.slot}: received the model of its tier{_model(self)}"
 
 
-class Settled(MemberEvent):
+class Settled(ModelMeasured):
     """A slot is settled: the member's verdict, its model, and what comes next."""
 
     event: Literal["member_settled"] = "member_settled"
@@ -160,9 +179,6 @@ class Settled(MemberEvent):
     """Whether it was sent the model."""
     stored: str | None = None
     """Where the model is stored."""
-    loss: float | None = None
-    """Of the model, on this member's own test examples; so is the accuracy."""
-    accuracy: float | None = None
     phase: Phase
     """Of the next slot."""
     suspended: list[Suspension] = Field(default_factory=list)
@@ -188,10 +204,41 @@ class Settled(MemberEvent):
 
 def _model(event: ModelTaken | Settled) -> str:
     """Where the model is, and how good it is."""
-    score = score_in_words(event.loss, event.accuracy)
     parts = [f"stored as {event.stored}"] if event.stored else []
-    parts += [f"{score} on the test examples here"] if score else []
+    parts += [event.score] if event.score else []
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+class FineTuned(ModelMeasured):
+    """The member went on with a slot's model by itself; the result, which is measured, is its own.
+
+    Nobody else has it, and the next slot begins with the shared model.
+    """
+
+    event: Literal["member_fine_tuned"] = "member_fine_tuned"
+    epochs: int
+    samples: int
+    """What it contributed to the slot, and went through so many times."""
+    seconds: float
+    stored: str
+    """Where its own model is stored."""
+    shared_accuracy: float | None = None
+    """Of the slot's model, on the same test examples."""
+    shared_own_accuracy: float | None = None
+    """The same on this member's own test."""
+
+    def sentence(self) -> str:
+        """What it trained on, and how good its own model is beside the shared one."""
+        how = f"on {counted(self.samples, 'sample')} for {counted(self.epochs, 'epoch')}"
+        parts = [f"slot {self.slot}: fine-tuned the model {how} in {lasted(self.seconds)}"]
+        for own, shared, where in (
+            (self.accuracy, self.shared_accuracy, "the test examples here"),
+            (self.own_accuracy, self.shared_own_accuracy, "its own test"),
+        ):
+            if own is not None and shared is not None:
+                before = value_of(shared, self.measure)
+                parts.append(f"{measured(own, self.measure)} on {where} ({before} before)")
+        return f"{'; '.join(parts)}; stored as {self.stored}"
 
 
 class Consented(MemberEvent):
@@ -243,6 +290,7 @@ AnyMemberEvent: TypeAlias = Annotated[
     | RoundTrained
     | ModelTaken
     | Settled
+    | FineTuned
     | Consented
     | Problem
     | Remark,

@@ -7,11 +7,12 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from fedaccord.flower import member_events as said
 from fedaccord.flower.events import LEVELS, Event, LogFormat, line_of, suspensions
 from fedaccord.protocol.acceptance import Judgement
+from fedaccord.protocol.facts import Scored
 from fedaccord.protocol.messages import Motion, Suspended
 
 LOG = logging.getLogger("fedaccord")
@@ -55,8 +56,24 @@ class _Lines(logging.Formatter):
         return line_of(problem, self._format) + after
 
 
-Score = tuple[float, float] | None
-"""Loss and accuracy."""
+class Scores(NamedTuple):
+    """How good a model is at a member."""
+
+    test: Scored | None = None
+    """On the test examples that it has."""
+    own: Scored | None = None
+    """On its own test."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As events have them."""
+        known = {} if self.test is None else self.test._asdict()
+        if self.own is not None:
+            known |= {"own_accuracy": self.own.accuracy, "measure": self.own.measure}
+        return known
+
+
+NO_SCORES = Scores()
 
 
 def event_of(
@@ -65,15 +82,14 @@ def event_of(
     answer: Mapping[str, Any],
     *,
     seconds: float,
-    score: Score = None,
+    scores: Scores = NO_SCORES,
     judgement: Judgement | None = None,
     stored: str | None = None,
 ) -> Event | None:
     """What happened when a member was asked this, and answered that; both were checked before."""
     stage, slot = asked["stage"], asked["slot"]
     who: dict[str, Any] = {"client": client, "slot": slot}
-    loss, accuracy = score or (None, None)
-    scored = {"loss": loss, "accuracy": accuracy}
+    scored = scores.fields
     match stage:
         case "report":
             out = suspensions(_out(asked), slot)

@@ -28,7 +28,11 @@ _METRICS = {
     "round_seconds": ("gauge", "How long the latest round took."),
     "round_samples": ("gauge", "Samples that were trained on in the latest round, in all."),
     "loss": ("gauge", "Loss of the model on the server's test examples."),
-    "accuracy": ("gauge", "Accuracy of the model on the server's test examples, from 0 to 1."),
+    "accuracy": (
+        "gauge",
+        "Accuracy of the model on the server's test examples, from 0 to 1; with survival times its "
+        "concordance.",
+    ),
     "clients_suspended": ("gauge", "How many clients are suspended in this slot."),
     "client_present": ("gauge", "Whether a client took part in the slot so far: 1 or 0."),
     "run_failed": ("gauge", "Whether the run ended before its last slot was settled: 1 or 0."),

@@ -69,7 +69,7 @@ class MlflowRuns:
             "samples": over.samples,
             "clients": len(over.clients),
             "loss": over.loss,
-            "accuracy": over.accuracy,
+            over.measure or "accuracy": over.accuracy,
         }
         for name, value in found.items():
             if value is not None:

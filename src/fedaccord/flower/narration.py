@@ -20,14 +20,10 @@ from fedaccord.protocol.conclusions import active, quorum
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask
 from fedaccord.protocol.messages import Stage
-from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason, reason_of
 from fedaccord.protocol.rounds import rounds_of
-from fedaccord.protocol.state import State
-from fedaccord.protocol.terms import CAN_BE_GAMED
-
-Evaluate = Callable[[Arrays], tuple[float, float] | None]
-"""Loss and accuracy of a model on test examples that the server has."""
+from fedaccord.protocol.state import Slot, State
+from fedaccord.protocol.terms import CAN_BE_GAMED, Terms
 
 _PAUSES = 10.0, 60.0
 """Seconds between two lines that say for whom the server waits: in the first minute, and later."""
@@ -64,13 +60,11 @@ class Narrator:
         self,
         coordinator: Coordinator,
         say: Say,
-        evaluate: Evaluate | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Listen to a coordinator from now on; `evaluate` scores the model after each round."""
+        """Listen to a coordinator from now on."""
         self._coordinator = coordinator
         self._say = say
-        self._evaluate = evaluate
         self._clock = clock
         self._asked: _Asked | None = None
         self._begun = clock()
@@ -243,7 +237,7 @@ class Narrator:
         seconds = None if asked is None else asked.seconds
         why: Why
         if own is not None:
-            why = _REPLIES.get(own, "failed" if _flower_failed(own) else "rejected")
+            why = why_refused(own)
             reason = own if why == "rejected" else None
             return Missing(client=client, stage=stage, why=why, reason=reason)
         if asked is None or client in asked.reached:
@@ -290,10 +284,6 @@ class Narrator:
         self._averaged += over.averaged
         since = self._asked.since if self._asked is not None else self._begun
         seconds = self._since(since)
-        score = None
-        if self._evaluate is not None and over.averaged:
-            score = self._evaluate(self._coordinator.model)
-        loss, accuracy = score or (None, None)
         self._say(
             said.RoundOver(
                 slot=over.slot,
@@ -303,14 +293,15 @@ class Narrator:
                 clients=[one.client for one in trained if one.samples],
                 samples=over.total,
                 averaged=over.averaged,
-                loss=loss,
-                accuracy=accuracy,
+                loss=over.loss,
+                accuracy=over.accuracy,
+                measure=over.measure,
             )
         )
 
     def _say_settlement(self, settlement: facts.Settlement) -> None:
         state = self._state
-        reason = self._why_void(settlement)
+        reason = why_void(state.current, state.rules, void=settlement.void, averaged=self._averaged)
         void = reason is not None
         self._settled.append(settlement.slot)
         if void:
@@ -329,20 +320,25 @@ class Narrator:
             )
         )
 
-    def _why_void(self, settlement: facts.Settlement) -> str | None:
-        """Why nothing was trained; None if something was."""
-        slot, terms = self._state.current, self._state.rules
-        if not settlement.void:
-            if self._averaged:
-                return None
-            if slot.empty:
-                return "nobody is to train, as nobody's first sample pays"
-            return "no round had enough updates to average"
-        if slot.refused and terms.on_refusal == "void":
-            return f"{listed(sorted(slot.refused))} refused, and by the terms all must accept"
-        refused = f", {listed(sorted(slot.refused))} refused" if slot.refused else ""
-        took = f"{len(slot.willing)} of {len(active(slot, terms))} clients took part{refused}"
-        return f"{took}, and {quorum(slot, terms)} are needed"
+
+def why_void(
+    slot: Slot, terms: Terms, *, void: bool, averaged: int, noun: str = "client"
+) -> str | None:
+    """Why nothing was trained in a slot that is settled; None if something was.
+
+    `void` is what its settlement says, `averaged` how many rounds ended with a new model.
+    """
+    if not void:
+        if averaged:
+            return None
+        if slot.empty:
+            return "nobody is to train, as nobody's first sample pays"
+        return "no round had enough updates to average"
+    if slot.refused and terms.on_refusal == "void":
+        return f"{listed(sorted(slot.refused))} refused, and by the terms all must accept"
+    refused = f", {listed(sorted(slot.refused))} refused" if slot.refused else ""
+    took = f"{len(slot.willing)} of {len(active(slot, terms))} {noun}s took part{refused}"
+    return f"{took}, and {quorum(slot, terms)} are needed"
 
 
 _REPLIES: dict[str, Why] = {
@@ -353,9 +349,11 @@ _REPLIES: dict[str, Why] = {
 """What clients say instead of an answer."""
 
 
-def _flower_failed(reason: str) -> bool:
+def why_refused(reason: str) -> Why:
+    """What a refused reply with this reason means: it was rejected, or said that it is none."""
     found = reason_of(reason)
-    return found is not None and found[0] is Reason.FLOWER_FAILED
+    by_flower = found is not None and found[0] is Reason.FLOWER_FAILED
+    return _REPLIES.get(reason, "failed" if by_flower else "rejected")
 
 
 def _is_about(fault: facts.Fault, client: str) -> bool:

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,8 @@ _QUIET = {
 }
 _LEVEL = re.compile(r"^(?:\x1b\[\d+m)?(DEBUG|INFO|WARNING|ERROR|CRITICAL) .*?: +(.*)$")
 """A line of Flower's log."""
+OWN_EXAMPLES = ("test.npz", "test.csv")
+"""Files of test examples that a server uses if they lie in its directory."""
 
 
 def run_slots_and_watch(
@@ -61,6 +64,21 @@ def run_slots_and_watch(
         raise
 
 
+def named_examples(app: Path) -> str:
+    """The file of test examples that the configuration of an app names; nothing if it does not."""
+    try:
+        project = tomllib.loads((app / "pyproject.toml").read_text("utf-8"))
+        return str(project["tool"]["flwr"]["app"]["config"].get("test-data", ""))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ""  # Flower says what is wrong with it
+
+
+def own_examples(app: Path) -> str:
+    """The file of test examples in a server's directory; nothing if its configuration names one."""
+    found = [name for name in OWN_EXAMPLES if (app / name).is_file()]
+    return found[0] if found and not named_examples(app) else ""
+
+
 class _Flower:
     """Flower's command line, in the directory of an app."""
 
@@ -73,6 +91,8 @@ class _Flower:
     def start(self, last_slot: int) -> str:
         """Start a run and return its id."""
         config = f'last-slot={last_slot} log-format="json"'
+        if examples := own_examples(self.app):
+            config += f' test-data="{examples}"'
         answer = self._answer("run", ".", _SUPERLINK, "--run-config", config)
         if not isinstance(answer, dict) or not answer.get("success"):
             why = _told(answer) or "Flower does not say why"

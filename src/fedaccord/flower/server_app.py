@@ -16,11 +16,11 @@ from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.events import LEVELS, Event, LogFormat, Say
 from fedaccord.flower.exchange import Found, exchange, room_for
-from fedaccord.flower.narration import Evaluate, Narrator
+from fedaccord.flower.narration import Narrator
 from fedaccord.flower.wire import Unreadable, pack, pack_arrays, unpack
 from fedaccord.ledger.access import server_place
 from fedaccord.ledger.store import open_ledger
-from fedaccord.protocol.coordinator import Coordinator
+from fedaccord.protocol.coordinator import Coordinator, Evaluate
 from fedaccord.protocol.envelopes import Ask, Reply
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.reasons import Reason
@@ -65,8 +65,9 @@ def server_app(terms_file: Path, start: Callable[[Terms], Arrays] | None = None)
         terms = load_terms(terms_file)
         key = None if terms.keys is None else _signing_key(context)
         with open_ledger(server_place(str(context.run_config["ledger"]))) as ledger:
-            coordinator = Coordinator(terms, ledger, (start or first_model)(terms), key)
-            narrator = Narrator(coordinator, _say(context), _evaluation(context, terms))
+            evaluate = _evaluation(context, terms)
+            coordinator = Coordinator(terms, ledger, (start or first_model)(terms), key, evaluate)
+            narrator = Narrator(coordinator, _say(context))
             run_slots(grid, coordinator, int(context.run_config["last-slot"]), narrator=narrator)
 
     return app

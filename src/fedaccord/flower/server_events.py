@@ -39,7 +39,7 @@ Why: TypeAlias = Literal[
 ]
 """Why a client is missing: see `Missing`."""
 
-_WHAT: dict[Stage, str] = {
+NOT_DONE: dict[Stage, str] = {
     "report": "did not report",
     "rank": "did not answer when it was told its place",
     "clock": "did not answer the clock",
@@ -49,6 +49,7 @@ _WHAT: dict[Stage, str] = {
     "settle": "did not receive the settlement",
     "consent": "did not answer the proposal",
 }
+"""What a client did not do that is missing in a stage."""
 
 
 class Missing(BaseModel):
@@ -189,7 +190,7 @@ class ClientMissing(Event):
     def sentence(self) -> str:
         """Who, and why."""
         about = f", round {self.round}" if self.round else ""
-        what = _WHAT[self.missing.stage]
+        what = NOT_DONE[self.missing.stage]
         return f"slot {self.slot}{about}: {self.client} {what}: {self.missing.because}"
 
 
@@ -282,6 +283,9 @@ class RoundOver(Event):
     loss: float | None = None
     """Of the new model on the server's test examples, if it has any; so is the accuracy."""
     accuracy: float | None = None
+    """Or what else the task is measured by."""
+    measure: str | None = None
+    """The name of that: accuracy, or concordance for survival times."""
 
     @property
     def level(self) -> Level:
@@ -293,7 +297,7 @@ class RoundOver(Event):
         what = f"averaged {listed(self.clients)}, {counted(self.samples, 'sample')}"
         if not self.averaged:
             what = f"too few updates to average (from {listed(self.clients)})"
-        score = score_in_words(self.loss, self.accuracy)
+        score = score_in_words(self.loss, self.accuracy, self.measure)
         end = f"; {score}" if score else ""
         where = f"slot {self.slot}, round {self.round} of {self.rounds}"
         return f"{where}: {what}, in {lasted(self.seconds)}{end}"

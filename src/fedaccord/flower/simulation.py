@@ -40,12 +40,12 @@ from flwr.serverapp import Grid, ServerApp
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.data.partition import Indices, Partition
-from fedaccord.data.scale import examples_for
 from fedaccord.errors import FedaccordError
 from fedaccord.flower.client_app import client_app
+from fedaccord.flower.diary import Diary
 from fedaccord.flower.events import Say
 from fedaccord.flower.grids import InProcessGrid, closed_cluster
-from fedaccord.flower.local import LocalTraining
+from fedaccord.flower.local import LocalTraining, training_in_terms
 from fedaccord.flower.narration import Narrator
 from fedaccord.flower.server_app import run_slots
 from fedaccord.flower.shared_terms import Slips, privates_of, shared_law, shared_terms
@@ -55,23 +55,16 @@ from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.notes import CopyInMemory, Note
-from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.restored import restored_notes
-from fedaccord.protocol.rounds import earned_model
-from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms, read_terms, rules_of
 from fedaccord.repeated.match import Match
 from fedaccord.training.course import (
     AfterRound,
     Course,
-    Score,
-    SlotRecord,
     TrainingRun,
-    with_alone,
 )
-from fedaccord.training.engine import LocalEpochs
 
 
 def slips_in(match: Match) -> Slips:
@@ -87,17 +80,13 @@ def slips_in(match: Match) -> Slips:
 
 def terms_for(consortium: Consortium, course: Course, **rules: Any) -> Terms:
     """The terms of a consortium that trains this course; `rules` are fields of the terms."""
-    dataset, local = course.model.dataset, course.local
-    epochs = isinstance(local, LocalEpochs)
+    dataset = course.model.dataset
     training = {
         "task": course.model.task.name,
         "shape": list(dataset.shape),
         "classes": dataset.classes,
-        "local": "epochs" if epochs else "gradient step",
-        "rate": local.rate,
+        **training_in_terms(course.local, course.server),
     }
-    if isinstance(local, LocalEpochs):
-        training |= {"batch": local.batch, "epochs": local.epochs}
     given = shared_terms(consortium, course.rounds) | {"training": training}
     return read_terms(given | rules, consortium.name)
 
@@ -186,7 +175,8 @@ def simulate(
                 f"{book.name}: has {state.settled} slots already; "
                 "ask for more slots, or use another ledger"
             )
-        diary = _Diary(course, progress, 0 if state.between_slots else state.current.rounds)
+        done = 0 if state.between_slots else state.current.rounds
+        diary = Diary(course, seed, progress, done)
         cast = Cast(course, terms, privates, seed, restored_notes(state, book.head))
 
         def serve(grid: Grid) -> None:
@@ -198,11 +188,8 @@ def simulate(
             serve(InProcessGrid(client_app(cast.client), nodes))
         else:
             _run_on_ray(serve, cast, Path(folder))
-    parameters = {name: torch.from_numpy(array) for name, array in coordinator.model.items()}
-    out = [[name in slot.suspended for name in consortium.names] for slot in diary.slots]
-    apart = np.where(out, alone_contribution(consortium), 0.0)
-    records = with_alone(course, diary.slots, apart, seed, received=diary.received)
-    return TrainingRun(profile, seed, records, parameters)
+    out = [[name in suspended for name in consortium.names] for suspended in diary.suspended]
+    return diary.run(profile, np.where(out, alone_contribution(consortium), 0.0))
 
 
 def copy_of_node(context: Context) -> CopyInMemory:
@@ -252,7 +239,7 @@ class _Remembering:
     """A partition that remembers its last draw: every client needs it."""
 
     def __init__(self, partition: Partition) -> None:
-        self.dataset = partition.dataset
+        self.dataset, self.tests = partition.dataset, partition.tests
         self._partition = partition
         self._slot, self._drawn = 0, list[Indices]()
 
@@ -260,43 +247,6 @@ class _Remembering:
         if self._slot != slot:
             self._slot, self._drawn = slot, self._partition.draw(slot)
         return self._drawn
-
-
-class _Diary:
-    """Measures the model after each round, like `train` in one process."""
-
-    def __init__(self, course: Course, progress: AfterRound | None, done: int) -> None:
-        """`done` rounds of the first slot are over already, and were measured before."""
-        self.course, self.progress = course, progress
-        self.slots: list[SlotRecord] = []
-        self.received: list[list[int]] = []
-        """The positions of the clients that were sent the model of each slot."""
-        self._rounds: list[Score] = []
-        self._done, self._missed = done, done > 0
-
-    def watch(self, state: State, arrays: Arrays) -> None:
-        """Measure what has just happened."""
-        slot = state.current
-        if slot.rounds > self._done:
-            self._done = slot.rounds
-            self._rounds.append(self._score(arrays))
-            if self.progress is not None:
-                self.progress(slot.number, slot.rounds, self._rounds[-1])
-        if slot.told:
-            final = self._rounds[-1] if self._rounds else self._score(arrays)
-            total = int(examples_for(list(slot.contributed.values()), self.course.scale).sum())
-            rounds = () if self._missed else tuple(self._rounds)  # else they would count from 1
-            out = tuple(slot.out)
-            self.slots.append(SlotRecord(slot.number, slot.phase, total, rounds, final, out))
-            names, terms = state.rules.clients, state.rules
-            sent = [n for n, name in enumerate(names) if earned_model(slot, terms, name)]
-            self.received.append(sent)
-            self._rounds, self._done, self._missed = [], 0, False
-
-    def _score(self, arrays: Arrays) -> Score:
-        model, data = self.course.model, self.course.model.dataset
-        parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        return Score(*model.evaluate(parameters, data.test_inputs, data.test_labels))
 
 
 # --- Ray -----------------------------------------------------------------------------------
