@@ -16,12 +16,14 @@ from fedaccord.plots.agreement import (
 )
 from fedaccord.plots.audits import plot_audits
 from fedaccord.plots.axes import BARS, DRAWN, NAMED
+from fedaccord.plots.joining import plot_joining
 from fedaccord.plots.law import plot_law
 from fedaccord.plots.match import plot_events, plot_slip, plot_tolerance, plot_totals
 from fedaccord.plots.misreport import plot_misreport
 from fedaccord.plots.prediction import plot_prediction
 from fedaccord.plots.ranges import plot_range_costs
-from fedaccord.plots.training import plot_learning
+from fedaccord.plots.training import plot_learning, plot_own_tests
+from fedaccord.plots.value import plot_value
 
 __all__ = [
     "BARS",
@@ -31,14 +33,17 @@ __all__ = [
     "plot_contributions",
     "plot_costs",
     "plot_events",
+    "plot_joining",
     "plot_law",
     "plot_learning",
     "plot_mechanisms",
     "plot_misreport",
+    "plot_own_tests",
     "plot_prediction",
     "plot_range_costs",
     "plot_slip",
     "plot_thresholds",
     "plot_tolerance",
     "plot_totals",
+    "plot_value",
 ]

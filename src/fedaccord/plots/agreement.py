@@ -85,9 +85,15 @@ def plot_thresholds(certificate: Certificate, *, ax: Axes | None = None) -> Figu
 
 
 def plot_mechanisms(
-    comparison: "MechanismComparison", *, ax: Sequence[Axes] | None = None
+    comparison: "MechanismComparison",
+    *,
+    ax: Sequence[Axes] | None = None,
+    noun: str = "client",
 ) -> Figure:
-    """Mechanisms on three axes: who contributes, how much, and what all clients save."""
+    """Mechanisms on three axes: who contributes, how much, and what all clients save.
+
+    `noun` is what the axes call a client.
+    """
     entries = comparison.entries[::-1]  # rows are counted from below
     places = np.arange(len(entries))
     people, data, money = _panels(len(entries)) if ax is None else panels(ax, 3)
@@ -115,7 +121,8 @@ def plot_mechanisms(
     for axes in (data, money):
         axes.tick_params(axis="y", labelleft=False)
     unit = comparison.consortium.currency or "unit of the valuations"
-    labels = ("Clients", "Samples in a slot", f"Saved by all clients\n({unit})")
+    people_label = f"{noun.capitalize()}s"
+    labels = (people_label, "Samples in a slot", f"Saved by all {noun}s\n({unit})")
     for axes, label in zip((people, data, money), labels, strict=True):
         style(axes, "x")
         axes.set_xlabel(label)

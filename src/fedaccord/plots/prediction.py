@@ -29,7 +29,7 @@ _AROUND = 2.0
 def plot_prediction(law: Law, trial: "Trial", *, ax: Axes | None = None) -> Figure:
     """A measured law around the totals of a training, its band, and what the training showed.
 
-    Accuracy in per cent if the law's measure is the error, else the measure itself.
+    Accuracy in per cent, or concordance, if the law is about 1 minus that; else the measure itself.
     """
     if law.evidence is None or not trial.predictions:
         raise InvalidInput("must be a measured law of one slot's training", field="law")
@@ -39,7 +39,7 @@ def plot_prediction(law: Law, trial: "Trial", *, ax: Axes | None = None) -> Figu
     legend += [_mean_runs(axes, law, law.evidence, totals)]
     for look, prediction in zip(_LOOKS, trial.predictions, strict=False):
         score = next(each for each in trial.scores if each.profile == prediction.profile)
-        value = score.accuracy if law.measure == "error" else score.loss
+        value = score.loss if law.measure == "loss" else score.accuracy
         times = 100.0 if law.measure == "error" else 1.0
         axes.axvline(prediction.total, color=look["color"], linewidth=0.8, linestyle=":")
         legend.append(
@@ -56,7 +56,8 @@ def plot_prediction(law: Law, trial: "Trial", *, ax: Axes | None = None) -> Figu
             )
         )
     axes.set(xscale="log", xlim=(totals[0], totals[-1]), xlabel="Samples trained on in a slot")
-    axes.set_ylabel("Test accuracy (%)" if law.measure == "error" else f"Test {law.measure}")
+    unit = " (%)" if law.measure == "error" else ""
+    axes.set_ylabel(f"Test {trial.predictions[0].shown}{unit}")
     axes.xaxis.set_major_locator(_ticks(totals))
     axes.xaxis.set_major_formatter(with_commas)
     axes.minorticks_off()
@@ -74,8 +75,10 @@ def _totals(evidence: Evidence, trained: list[float]) -> FloatArray:
 
 
 def _shown(law: Law, values: FloatArray) -> FloatArray:
-    """Accuracy in per cent rather than error."""
-    return 100.0 * (1.0 - values) if law.measure == "error" else values
+    """Accuracy in per cent rather than error, and concordance rather than 1 - concordance."""
+    if law.measure == "error":
+        return 100.0 * (1.0 - values)
+    return values if law.measure == "loss" else 1.0 - values
 
 
 def _law(axes: Axes, law: Law, evidence: Evidence, totals: FloatArray) -> list[Any]:

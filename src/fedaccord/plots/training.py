@@ -1,4 +1,4 @@
-"""Pictures of a training: accuracy and loss, round by round."""
+"""Pictures of a training: accuracy and loss round by round, and accuracy on own tests."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,22 +8,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fedaccord.errors import InvalidInput
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.plots.axes import (
+    NAMED,
     STEPS,
+    figure_and_axes,
     finish_slots,
     label_of,
+    put_legend,
     shade,
     short_names,
     slot_axes,
 )
+from fedaccord.training.estimates import Estimate
+from fedaccord.training.records import ALONE
 
 if TYPE_CHECKING:
     from fedaccord.training.comparison import Comparison
-    from fedaccord.training.course import TrainingRun
+    from fedaccord.training.records import TrainingRun
 
 
-_PROFILE_LOOK: list[dict[str, Any]] = [
+PROFILE_LOOK: list[dict[str, Any]] = [
     {"color": "#D55E00", "linestyle": "--"},
     {"color": "#0072B2", "linestyle": "-"},
     {"color": "#009E73", "linestyle": "-."},
@@ -35,16 +41,17 @@ _PROFILE_LOOK: list[dict[str, Any]] = [
 def plot_learning(comparison: "Comparison", *, ax: Sequence[Axes] | None = None) -> Figure:
     """Test accuracy and test loss by round, on two axes: the mean and the range over seeds.
 
-    A client on its own has a curve, too, in the slots in which it is.
+    Concordance, if that is the task's measure, is not in per cent. A client on its own has a curve,
+    too, in the slots in which it is.
     """
     [above, below] = slot_axes([2.6, 2.2], ax)
-    slots = len(comparison.runs[0].slots)
+    slots, times = len(comparison.runs[0].slots), _times(comparison)
     shaded = [_shade_punishments(axes, comparison) for axes in (above, below)]  # behind the rest
     legend: list[Any] = []
     bands: dict[Axes, list[FloatArray]] = {above: [], below: []}
     for k, score in enumerate(comparison.scores):
-        look = _PROFILE_LOOK[k % len(_PROFILE_LOOK)] | {"linewidth": 1.8}
-        curves = [_curves(run) for run in comparison.of(score.profile)]
+        look = PROFILE_LOOK[k % len(PROFILE_LOOK)] | {"linewidth": 1.8}
+        curves = [_curves(run, times) for run in comparison.of(score.profile)]
         where = curves[0][0]
         for axes, field in ((above, 1), (below, 2)):
             values = np.array([curve[field] for curve in curves])
@@ -59,7 +66,7 @@ def plot_learning(comparison: "Comparison", *, ax: Sequence[Axes] | None = None)
                 bands[axes].append(values)
                 legend += line if axes is above and label not in map(label_of, legend) else []
     legend += shaded[0]
-    above.set_ylabel("Test accuracy (%)")
+    above.set_ylabel(_label(comparison))
     below.set_ylabel("Test loss")
     above.set_ylim(bottom=_after_the_start(bands[above]))
     below.set_ylim(top=-_after_the_start([-band for band in bands[below]]))
@@ -86,7 +93,12 @@ def _punishing(comparison: "Comparison") -> BoolArray:
 
 def _shade_punishments(axes: Axes, comparison: "Comparison") -> list[Any]:
     """Shade the slots of punishment, and those in which anyone is out."""
-    out = np.array([[bool(slot.alone) for slot in run.slots] for run in comparison.runs])
+    out = np.array(
+        [
+            [bool(slot.alone) and slot.phase != ALONE for slot in run.slots]
+            for run in comparison.runs
+        ]
+    )
     shaded = shade(axes, np.asarray(out.any(axis=0)), label="someone is out")
     return shaded + shade(axes, _punishing(comparison) & ~out.any(axis=0))
 
@@ -113,7 +125,8 @@ def _curves_alone(
         runs = [run.slots[score.slot - 1].alone for run in comparison.of(score.profile)]
         curves = [each.rounds for records in runs for each in records if each.name == client]
         rounds = len(curves[0])
-        accuracy = [[100 * each.accuracy for each in curve] for curve in curves]
+        times = _times(comparison)
+        accuracy = [[times * each.accuracy for each in curve] for curve in curves]
         loss = [[each.loss for each in curve] for curve in curves]
         where = score.slot - 0.5 + np.arange(1, rounds + 1) / rounds
         yield where, np.mean(accuracy, axis=0), np.mean(loss, axis=0)
@@ -136,7 +149,7 @@ def _after_the_start(curves: list[FloatArray]) -> float:
     return lowest - 0.05 * (highest - lowest)
 
 
-def _curves(run: "TrainingRun") -> tuple[FloatArray, FloatArray, FloatArray]:
+def _curves(run: "TrainingRun", times: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The position of each round on the axis of slots (for one slot: of rounds), and its scores."""
     places, accuracies, losses = [], [], []
     for record in run.slots:
@@ -144,6 +157,69 @@ def _curves(run: "TrainingRun") -> tuple[FloatArray, FloatArray, FloatArray]:
         steps = np.arange(1, len(scores) + 1)
         one = len(run.slots) == 1
         places.append(steps if one else record.slot - 0.5 + steps / len(scores))
-        accuracies += [100 * score.accuracy for score in scores]
+        accuracies += [times * score.accuracy for score in scores]
         losses += [score.loss for score in scores]
     return np.concatenate(places), np.array(accuracies), np.array(losses)
+
+
+def _times(comparison: "Comparison") -> float:
+    """Accuracy is drawn in per cent."""
+    return 100.0 if comparison.measure == "accuracy" else 1.0
+
+
+def _label(comparison: "Comparison") -> str:
+    return "Test accuracy (%)" if comparison.measure == "accuracy" else f"Test {comparison.measure}"
+
+
+# --- Own tests -----------------------------------------------------------------------------
+
+_MARKERS = "oDs^vP*X"
+_APART = 0.7
+"""Of the space between two clients: how much the marks of one of them take up."""
+
+
+def plot_own_tests(comparison: "Comparison", *, ax: Axes | None = None) -> Figure:
+    """Each client's accuracy on its own test under every profile, with 95 % intervals.
+
+    A fine-tuned model has the mark of its profile, filled with white. Of many clients only the
+    first are shown.
+    """
+    if not comparison.scores[0].clients:
+        raise InvalidInput("no client has a test of its own", field="comparison")
+    clients = comparison.scores[0].clients[:NAMED]
+    models = [
+        (f"{score.profile}{tuned}", k, field)
+        for k, score in enumerate(comparison.scores)
+        for tuned, field in (("", "accuracy"), (", fine-tuned", "fine_tuned"))
+        if getattr(score.clients[0], field) is not None
+    ]
+    height = 1.2 + 0.22 * max(len(clients) * len(models), 8)
+    figure, axes = figure_and_axes((8.0, height), ax)
+    places, legend = np.arange(len(clients), dtype=np.float64), []
+    for n, (label, k, field) in enumerate(models):
+        found = [getattr(score, field) for score in comparison.scores[k].clients[:NAMED]]
+        color = PROFILE_LOOK[k % len(PROFILE_LOOK)]["color"]
+        legend.append(
+            axes.errorbar(
+                [_times(comparison) * each.mean for each in found],
+                places + _APART * (n / max(len(models) - 1, 1) - 0.5),
+                xerr=_times(comparison) * np.transpose([_reach(each) for each in found]),
+                label=label,
+                marker=_MARKERS[k % len(_MARKERS)],
+                markerfacecolor=color if field == "accuracy" else "white",
+                color=color,
+                linestyle="",
+                capsize=3,
+            )
+        )
+    axes.set_yticks(places, [*short_names([each.name for each in clients])])
+    axes.invert_yaxis()
+    axes.set_xlabel(_label(comparison).replace("Test", "Own-test"))
+    put_legend(axes, ax, legend, 3)
+    return figure
+
+
+def _reach(found: Estimate) -> tuple[float, float]:
+    """How far the interval goes to the left and to the right: a share is from 0 to 1."""
+    half = np.nan_to_num(found.half_width)
+    return min(half, max(found.mean, 0.0)), min(half, max(1.0 - found.mean, 0.0))

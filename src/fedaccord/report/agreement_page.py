@@ -96,7 +96,7 @@ def _worth_part(
         "worth": found,
         "edge": edge,
         "consequences": doubts + others,
-        "look": _look(certificate, found, doubtful=bool(doubts or edge), good_news=good),
+        "look": look_of(certificate, found, doubtful=bool(doubts or edge), good_news=good),
         "worth_sentences": about_worth.worth_sentences(found, "member"),
         "nobody_trains": about_agreement.nobody_trains(agreement),
         "measure_name": about_worth.capital(about_worth.measure_name(found.measure)),
@@ -117,7 +117,7 @@ def _worth_part(
     }
 
 
-def _look(certificate: Certificate, found: Worth, *, doubtful: bool, good_news: bool) -> str:
+def look_of(certificate: Certificate, found: Worth, *, doubtful: bool, good_news: bool) -> str:
     """The colours of the verdict: green only if it is worth signing for everybody."""
     if good_news:
         return "holds"

@@ -21,6 +21,13 @@ from fedaccord.summaries.match import (
     match_title,
     share_punished,
 )
+from fedaccord.summaries.own_tests import (
+    own_gains,
+    own_gains_note,
+    own_levels,
+    own_levels_note,
+    own_sentences,
+)
 from fedaccord.summaries.prediction import (
     PREDICTED_NOTE,
     gain_sentences,
@@ -28,14 +35,14 @@ from fedaccord.summaries.prediction import (
     predicted_level,
 )
 from fedaccord.summaries.training import (
-    ALONE_NOTE,
-    LEARNING_CAPTION,
+    alone_note,
     label_skew,
-    percent,
+    learning_caption,
     scores_note,
     setting_sentence,
     training_notes,
     training_title,
+    written_score,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fedaccord.mechanisms.comparison import MechanismComparison
-    from fedaccord.training.comparison import Estimate
+    from fedaccord.training.estimates import Estimate
     from fedaccord.trials.trial import Trial
 
 
@@ -163,26 +170,50 @@ def training_part(comparison: "Trial") -> dict[str, Any]:
     return {
         "setting": setting_sentence(comparison),
         "sentences": gain_sentences(comparison),
-        "percent": percent,
+        "measure": comparison.measure,
+        "written_score": written_score,
         "predicted": {one.profile: predicted_level(one) for one in comparison.predictions},
         "predicted_heading": [predicted_heading(one) for one in comparison.predictions[:1]],
         "scores_note": scores_note(comparison) + note,
-        "alone_note": ALONE_NOTE,
+        "alone_note": alone_note(comparison),
         "listed": LISTED,
-        "caption": LEARNING_CAPTION,
+        "caption": learning_caption(comparison),
         "picture": as_svg(plots.plot_learning(comparison), "learning"),
+        **_own_part(comparison),
     }
 
 
-def render_comparison(comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]") -> str:
-    """The page about mechanisms side by side, as text; `accuracy` is empty if none was measured."""
+def _own_part(comparison: "Trial") -> dict[str, Any]:
+    """The values for the part about members' own tests; no tables if there are none."""
+    tables = [
+        (own_levels(comparison), own_levels_note(comparison)),
+        (own_gains(comparison), own_gains_note(comparison)),
+    ]
+    own = [(table, note) for table, note in tables if table.rows]
+    return {
+        "own_tables": own,
+        "own_sentences": own_sentences(comparison, "member"),
+        "own_picture": as_svg(plots.plot_own_tests(comparison), "own") if own else "",
+    }
+
+
+def render_comparison(
+    comparison: "MechanismComparison",
+    accuracy: "Mapping[str, Estimate]",
+    measure: str = "accuracy",
+) -> str:
+    """The page about mechanisms side by side, as text; `accuracy` is empty if none was measured.
+
+    `measure` says what the accuracies are, if they are something else.
+    """
     return fill(
         "comparison.html.j2",
         comparison=comparison,
         consortium=comparison.consortium,
         title=f"{count(len(comparison.entries), 'mechanism')} side by side",
         summary=about_mechanisms.comparison_summary(comparison, "member"),
-        rows=about_mechanisms.mechanism_rows(comparison, accuracy),
+        rows=about_mechanisms.mechanism_rows(comparison, accuracy, measure),
+        measure=measure,
         said=about_mechanisms,
         measured=bool(accuracy),
         caption=about_mechanisms.MECHANISMS_CAPTION,

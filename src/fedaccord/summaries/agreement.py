@@ -48,7 +48,7 @@ def summary(certificate: Certificate, noun: Noun = "client") -> str:
         riders = so_many(equilibrium.free_riders, size, noun)
         selfish += f", and {riders} would contribute nothing"
     if not agreement.exists:
-        return f"{selfish}. {why_none(agreement)}"
+        return f"{selfish}. {why_none(agreement, noun)}"
     contributing = so_many(size - agreement.free_riders, size, noun)
     times = f", {agreement.ratio:,.2f} times as many" if equilibrium.total > 0 else ""
     agreed = f"Here {contributing} contribute, and together they train on {after} samples{times}."
@@ -271,11 +271,15 @@ def nobody_trains(agreement: Agreement) -> str:
     )
 
 
-def why_none(agreement: Agreement) -> str:
+def why_none(agreement: Agreement, noun: Noun = "client") -> str:
     """Why there is no agreement; that everyone gives all it has is no failure."""
     if good_news(agreement):
         return "Good news: everyone already trains on all it has, so there is nothing to agree on."
-    return f"{none_exists(agreement)}: {agreement.reason}."
+    reason = str(agreement.reason).replace("the clients", f"the {noun}s")
+    reason = reason.replace("every client", f"every {noun}").replace(
+        "suspended client", f"suspended {noun}"
+    )
+    return f"{none_exists(agreement)}: {reason}."
 
 
 def none_exists(agreement: Agreement) -> str:

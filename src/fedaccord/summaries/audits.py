@@ -17,10 +17,13 @@ MOST_EXAMINED = 10_000
 """Clients up to which it is said how few audits would do, which takes a while."""
 
 
-def audit_sentences(certificate: Certificate, noun: Noun = "client") -> list[str]:
+def audit_sentences(
+    certificate: Certificate, noun: Noun = "client", *, checks: bool = True
+) -> list[str]:
     """How slips are seen, how few audits would do, and how much worse they could be.
 
-    Nothing about an agreement that does not exist or hold.
+    Nothing about an agreement that does not exist or hold. How few samples need be checked takes
+    longest to find, and is left out without `checks`.
     """
     agreement = certificate.agreement
     if not (agreement.exists and certificate.holds) or agreement.consortium.size > MOST_EXAMINED:
@@ -28,7 +31,8 @@ def audit_sentences(certificate: Certificate, noun: Noun = "client") -> list[str
     least = least_audits(certificate)
     if not least.enough or least.per_slot == 0.0:
         return []
-    said = [_seen(certificate, noun), _few_enough(least, noun), _samples(least), _room(least, noun)]
+    samples = _samples(least) if checks else ""
+    said = [_seen(certificate, noun), _few_enough(least, noun), samples, _room(least, noun)]
     return [sentence for sentence in [*said, _undeserved(certificate, noun)] if sentence]
 
 

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.data.notes import partition_notes
 from fedaccord.game.curve import LEVEL
 from fedaccord.game.measured import LARGEST_CHI2
 from fedaccord.numbers import count
+from fedaccord.summaries.worth import capital
 
 if TYPE_CHECKING:
     from fedaccord.game.candidates import Candidate
@@ -19,7 +21,7 @@ _HUGE = 1e4
 
 
 def calibration_sentences(calibration: "Calibration") -> list[str]:
-    """What was measured, the law, what speaks against it, and the cost of a sample."""
+    """What was measured, the law, what speaks against it, notes, and the cost of a sample."""
     lines = [measured_sentence(calibration), law_sentence(calibration)]
     evidence = calibration.law.evidence
     if evidence is not None and evidence.objections:
@@ -32,7 +34,8 @@ def calibration_sentences(calibration: "Calibration") -> list[str]:
             "dataset is smaller than the consortium: this is an illustration."
         )
     together = float(calibration.law.loss(calibration.curve.largest))
-    lines += [_alone(score, calibration.measure, together) for score in calibration.alone]
+    lines += [_alone(score, calibration.lost, together) for score in calibration.alone]
+    lines += [f"Note: {note}." for note in partition_notes(calibration.course.partition(0))]
     lines.append(speed_sentence(calibration))
     if calibration.cost_per_sample is not None:
         lines.append(f"cost_per_sample = {calibration.cost_per_sample:.4g}")
@@ -42,8 +45,10 @@ def calibration_sentences(calibration: "Calibration") -> list[str]:
 def measured_sentence(calibration: "Calibration") -> str:
     """What was trained, on how much, how often."""
     curve, model = calibration.curve, calibration.model
+    server = calibration.course.optimiser_in_words
     return (
-        f"Measured with {model.task.name} on {model.dataset.name}: the {calibration.measure} after "
+        f"Measured with {model.task.name} on {model.dataset.name}"
+        f"{f' ({server})' if server else ''}: {_the(calibration)} after "
         f"{count(calibration.rounds, 'round')}, at {len(curve.sizes)} sizes from "
         f"{curve.smallest:,.0f} to {curve.largest:,.0f} samples, {count(len(curve.seeds), 'seed')}"
         f" each, {count(curve.examples, 'test example')}."
@@ -61,10 +66,15 @@ def law_sentence(calibration: "Calibration") -> str:
     if chi2 > LARGEST_CHI2:
         fits = f" It does NOT fit: chi^2 is {chi2:.1f} per degree of freedom."
     return (
-        f"The {calibration.measure} falls from {_number(law.loss(half))} to "
+        f"{capital(_the(calibration))} falls from {_number(law.loss(half))} to "
         f"{_number(law.loss(end))} when {half:,.0f} samples become {end:,.0f}: by {low:.2g} to "
         f"{high:.2g} in {100 * LEVEL:.0f} % of the resampled laws.{fits}"
     )
+
+
+def _the(calibration: "Calibration") -> str:
+    lost = calibration.lost
+    return lost if lost.startswith("1 - ") else f"the {lost}"
 
 
 def _candidate(one: "Candidate") -> str:
@@ -82,6 +92,7 @@ def _alone(score: "AloneScore", measure: str, together: float) -> str:
     told += _number(score.value)
     if np.isfinite(score.error):
         told += f" ± {score.error:.2g}"
+    told += _own(score)
     if score.value <= together:
         return f"{told}, no worse than with all members' data ({_number(together)})."
     if abs(score.worth - 1) <= _WORTH_NOTING:
@@ -90,6 +101,14 @@ def _alone(score: "AloneScore", measure: str, together: float) -> str:
         f"{told}; the law says {_number(score.by_law)}. Alone, its samples are worth "
         f"{score.worth:.2g} times as many of all members'."
     )
+
+
+def _own(score: "AloneScore") -> str:
+    """What it reaches on its own test, if it has one."""
+    if score.own is None or np.isnan(score.own.mean):
+        return ""
+    half = f" ± {score.own.half_width:.2g}" if np.isfinite(score.own.half_width) else ""
+    return f" ({_number(score.own.mean)}{half} on its own test)"
 
 
 def speed_sentence(calibration: "Calibration") -> str:

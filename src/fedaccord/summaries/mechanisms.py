@@ -1,13 +1,13 @@
 """What is said about mechanisms side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import so_many
-from fedaccord.summaries.training import percent
-from fedaccord.summaries.words import Noun, listed
+from fedaccord.summaries.training import written_score
+from fedaccord.summaries.words import Noun, listed, with_noun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,9 +70,12 @@ _SHORT = 1e-6
 
 
 def mechanism_rows(
-    comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+    comparison: "MechanismComparison",
+    accuracy: "Mapping[str, Estimate]",
+    measure: str = "accuracy",
+    noun: Noun = "client",
 ) -> list[MechanismRow]:
-    """The rows of a table, one per mechanism."""
+    """The rows of a table, one per mechanism; accuracies may be what another measure gives."""
     entries = comparison.entries
     columns = (
         write([entry.outcome.total for entry in entries]),
@@ -81,7 +84,17 @@ def mechanism_rows(
         _write_some([entry.worst_saving for entry in entries]),
     )
     rows = zip(entries, *columns, strict=True)
-    return [_mechanism_row(entry, accuracy.get(entry.name), *row) for entry, *row in rows]
+    measured = {name: written_score(each, measure) for name, each in accuracy.items()}
+    found = [_mechanism_row(entry, measured.get(entry.name, ""), *row) for entry, *row in rows]
+    names = comparison.consortium.names
+    return [
+        replace(
+            row,
+            explanation=with_noun(row.explanation, noun, names),
+            notes=tuple(with_noun(note, noun, names) for note in row.notes),
+        )
+        for row in found
+    ]
 
 
 def _write_some(values: Sequence[float]) -> list[str]:
@@ -91,9 +104,7 @@ def _write_some(values: Sequence[float]) -> list[str]:
     return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
 
 
-def _mechanism_row(
-    entry: "ComparedMechanism", accuracy: "Estimate | None", *written: str
-) -> MechanismRow:
+def _mechanism_row(entry: "ComparedMechanism", accuracy: str, *written: str) -> MechanismRow:
     outcome = entry.outcome
     total, cost, paid, saving = written
     partial = f" + {outcome.partial_contributors:,}" if outcome.partial_contributors else ""
@@ -113,7 +124,7 @@ def _mechanism_row(
         worse_than_alone=f"{outcome.worse_than_alone:,}",
         worse_than_equilibrium=f"{outcome.worse_than_equilibrium:,}",
         models=f"{outcome.models:,}",
-        accuracy="" if accuracy is None else percent(accuracy),
+        accuracy=accuracy,
         explanation=(
             f"{_enforced(entry)} Needs {_needs(entry)}.{worst} Truthful: {_truth(outcome)}."
         ),
@@ -211,7 +222,7 @@ def merits_note(noun: Noun = "client") -> str:
     return (
         f"Self-enforcing: by search, no {noun} gains by doing anything else in one slot, or, if "
         "every slip is answered by the punishment that stands here, in the repeated game; "
-        "payments count if clients make them and a punishment enforces them. Truthful: no "
+        f"payments count if {noun}s make them and a punishment enforces them. Truthful: no "
         f"{noun} gains by misreporting its valuation or its cost. Largest gain by lying: what the "
         f"best false report saves one {noun}, in per cent of what training costs it; – means not "
         f"known. Budget balanced: all payments come from {noun}s. Worse off: how many {noun}s pay "
@@ -220,9 +231,27 @@ def merits_note(noun: Noun = "client") -> str:
     )
 
 
+MEANINGS = {
+    "equilibrium": "Nothing is agreed: each trains on what is best for itself.",
+    "uniform": "The paper's agreement: all converted contributors train on the same amount; after "
+    "a slip everyone goes back to acting selfishly, for ever.",
+    "individual": "An amount for each; after a slip everyone goes back to acting selfishly.",
+    "suspension": "An amount for each; whoever slips gets no model for a while.",
+    "posted": "Amounts that follow from ranges which everyone knows; nobody is asked for numbers.",
+    "everything": "All train on all they have, or get no model.",
+    "clock": "All train on the same share of their data, up to where the first says stop.",
+    "serial clock": "The same, but whoever says stop gets a model of what there is by then, and "
+    "the others go on.",
+    "fair exchange": "The same, with as many samples each instead of the same share.",
+    "transfers": "The least total cost, with payments among them, kept up by a threat.",
+    "social optimum": "The least total cost for all, with payments so that all save the same.",
+    "contract": "A server buys training, with money from outside.",
+    "detection": "A server that finds every free rider, and drops it.",
+}
+"""What each of the built-in mechanisms does, in a sentence."""
 ACCURACY_NOTE = (
-    "Test accuracy after one slot: the mean over the seeds, with a 95 % interval if there are "
-    "several. If there are several models, it is that of the best."
+    "After one slot: the mean over the seeds, with a 95 % interval if there are several. If there "
+    "are several models, it is that of the best."
 )
 MECHANISMS_CAPTION = (
     "Who contributes, how much, and what it saves.",

@@ -1,38 +1,47 @@
 """What is said about a training."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedaccord.data.inputs import scale_note
+from fedaccord.data.notes import partition_notes
 from fedaccord.data.partition import skew_of
 from fedaccord.data.scale import rounding_note
 from fedaccord.numbers import count
 from fedaccord.summaries.match import account_of, some
+from fedaccord.summaries.words import listed
+from fedaccord.training.estimates import Estimate
+from fedaccord.training.records import ALONE
 
 if TYPE_CHECKING:
-    from fedaccord.training.comparison import AloneScore, Comparison, Estimate, ProfileScore
+    from fedaccord.training.comparison import AloneScore, Comparison, ProfileScore
     from fedaccord.trials.profiles import PlayedProfile
     from fedaccord.trials.trial import Trial
 
 
+def training_record(trial: "Trial", skew: float | None = None) -> dict[str, Any]:
+    """Everything that was measured, and what to know about it, as `train` prints it."""
+    return trial.to_dict() | {"notes": training_notes(trial), "skew": skew}
+
+
 def training_title(comparison: "Comparison") -> str:
     """What was measured, in a few words."""
-    first, *others = comparison.scores
+    measure, (first, *others) = comparison.measure, comparison.scores
     if not others:
-        return f"{percent(first.accuracy)} test accuracy under {first.profile}"
+        return f"{written_score(first.accuracy, measure)} test {measure} under {first.profile}"
     single = comparison.seeds == 1
-    told = [score for score in others if single or _sure(score.accuracy_gain)]
+    told = [score for score in others if single or score.accuracy_gain.sure]
     if not told:
-        return "No sure difference in accuracy"
+        return f"No sure difference in {measure}"
     largest = max(told, key=lambda score: abs(score.accuracy_gain.mean))
-    gain = 100 * largest.accuracy_gain.mean
+    gain = largest.accuracy_gain.mean
     seeds = ", with a single seed" if single else ""
     if gain == 0:
-        return f"The same accuracy{seeds}"
+        return f"The same {measure}{seeds}"
     more = "more" if gain > 0 else "less"
     against = f"under {largest.profile} than under {first.profile}"
-    return f"{abs(gain):.2f} points {more} accuracy {against}{seeds}"
+    return f"{_difference(abs(gain), measure)} {more} {measure} {against}{seeds}"
 
 
 def setting_sentence(comparison: "Comparison") -> str:
@@ -43,25 +52,29 @@ def setting_sentence(comparison: "Comparison") -> str:
     scale = "" if course.scale == 1 else f"; one example stands for {1 / course.scale:,.4g} samples"
     skew = label_skew(comparison)
     labels = "" if skew is None else f"; labels skewed, alpha {skew:g}"
+    epochs = course.fine_tuning
+    tuning = f"; fine-tuned by each client for {count(epochs, 'epoch')}" if epochs else ""
+    server = f"; {course.optimiser_in_words}" if course.optimiser_in_words else ""
     return (
         f"Task {course.model.task.name} on {data.name} ({data.size:,} training examples), "
         f"{count(course.rounds, 'round')} in a slot, {slots}, "
-        f"{count(comparison.seeds, 'seed')}{labels}{scale}"
+        f"{count(comparison.seeds, 'seed')}{server}{labels}{tuning}{scale}"
     )
 
 
 def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
     """The gain of a profile over the first one, and how certain it is."""
-    first, gain = comparison.scores[0].profile, score.accuracy_gain
-    points = f"{100 * gain.mean:+.2f} points"
+    first, gain, measure = comparison.scores[0].profile, score.accuracy_gain, comparison.measure
+    points = _difference(gain.mean, measure, "+")
     if gain.mean == 0 == gain.half_width:
-        return f"{score.profile} against {first}: the same accuracy with every seed."
+        return f"{score.profile} against {first}: the same {measure} with every seed."
     if not np.isfinite(gain.half_width):
-        return f"{score.profile} against {first}: {points} of accuracy, from a single seed."
-    low, high = 100 * (gain.mean - gain.half_width), 100 * (gain.mean + gain.half_width)
-    between = f"(95 % interval {low:+.2f} to {high:+.2f})"
-    chance = "" if _sure(gain) else ", which may be chance"
-    return f"{score.profile} against {first}: {points} of accuracy {between}{chance}."
+        return f"{score.profile} against {first}: {points} of {measure}, from a single seed."
+    low, high = (gain.mean + side * gain.half_width for side in (-1, 1))
+    ends = [written_score(Estimate(end, np.nan), measure, signed=True) for end in (low, high)]
+    between = f"(95 % interval {ends[0]} to {ends[1]})"
+    chance = "" if gain.sure else ", which may be chance"
+    return f"{score.profile} against {first}: {points} of {measure} {between}{chance}."
 
 
 def training_notes(trial: "Trial") -> list[str]:
@@ -83,7 +96,7 @@ def training_notes(trial: "Trial") -> list[str]:
             notes.append(f"{profile.name}: {coarse}")
     if uneven := scale_note(trial.course.model.dataset):
         notes.append(uneven)
-    return notes
+    return notes + partition_notes(trial.course.partition(trial.runs[0].seed))
 
 
 def _course_of(profile: "PlayedProfile") -> list[str]:
@@ -99,32 +112,52 @@ def _course_of(profile: "PlayedProfile") -> list[str]:
 
 def alone_sentences(comparison: "Comparison") -> list[str]:
     """How each client on its own did, slot by slot; past a dozen they are counted."""
-    return some([_alone(score) for score in comparison.alone], "slots of clients on their own")
+    said = [_alone(score, comparison.measure) for score in comparison.alone]
+    return some(said, "slots of clients on their own")
 
 
-def _alone(score: "AloneScore") -> str:
-    old = "" if score.old is None else f"; the last model that it received has {percent(score.old)}"
+def _alone(score: "AloneScore", measure: str) -> str:
+    own, others = (written_score(each, measure) for each in (score.accuracy, score.others))
+    old = ""
+    if score.old is not None:
+        old = f"; the last model that it received has {written_score(score.old, measure)}"
     return (
         f"{score.profile}: slot {score.slot:,}: {score.client} trained alone on "
-        f"{count(score.total, 'example')}: {percent(score.accuracy)} test accuracy; the others "
-        f"have {percent(score.others)}{old}"
+        f"{count(score.total, 'example')}: {own} test {measure}; the others have {others}{old}"
     )
 
 
-ALONE_NOTE = (
-    "Test accuracy at the end of the slot. Alone, a member starts again from the initial model, as "
-    "the agreement's costs assume, while the others go on with theirs. The last model that it "
-    "received stays as good as it was here, because what there is to learn does not change from "
-    "slot to slot; where it does, an old model is worth less."
-)
-"""What the table of clients on their own means."""
+def alone_note(comparison: "Comparison") -> str:
+    """What the table of clients on their own means."""
+    return (
+        f"Test {comparison.measure} at the end of the slot. Alone, a member starts again from the "
+        "initial model, as the agreement's costs assume, while the others go on with theirs. The "
+        "last model that it received stays as good as it was here, because what there is to learn "
+        "does not change from slot to slot; where it does, an old model is worth less."
+    )
 
 
-def percent(estimate: "Estimate", signed: bool = False) -> str:
-    """A share in per cent, with its interval; a signed difference in percentage points."""
-    mean = f"{100 * estimate.mean:{'+' if signed else ''}.2f}"
-    width = f" ± {100 * estimate.half_width:.2f}" if np.isfinite(estimate.half_width) else ""
-    return f"{mean}{width}" if signed else f"{mean}{width} %"
+def written_score(estimate: Estimate, measure: str, *, signed: bool = False) -> str:
+    """An accuracy in per cent, a concordance as a fraction, each with its interval.
+
+    A signed difference of accuracies is in percentage points.
+
+    >>> written_score(Estimate(0.9, 0.01), "accuracy"), written_score(Estimate(0.7, 0.05), "loss")
+    ('90.00 ± 1.00 %', '0.700 ± 0.050')
+    """
+    if np.isnan(estimate.mean):
+        return "–"
+    sign = "+" if signed else ""
+    if measure == "accuracy":
+        mean, half = f"{100 * estimate.mean:{sign}.2f}", f"{100 * estimate.half_width:.2f}"
+    else:
+        mean, half = f"{estimate.mean:{sign}.3f}", f"{estimate.half_width:.3f}"
+    width = f" ± {half}" if np.isfinite(estimate.half_width) else ""
+    return f"{mean}{width}{' %' if measure == 'accuracy' and not signed else ''}"
+
+
+def _difference(value: float, measure: str, sign: str = "") -> str:
+    return f"{100 * value:{sign}.2f} points" if measure == "accuracy" else f"{value:{sign}.3f}"
 
 
 def label_skew(comparison: "Comparison") -> float | None:
@@ -132,21 +165,26 @@ def label_skew(comparison: "Comparison") -> float | None:
     return skew_of(comparison.course.partition(comparison.runs[0].seed))
 
 
-def _sure(estimate: "Estimate") -> bool:
-    """Whether the interval excludes 0; a single seed has no interval."""
-    return abs(estimate.mean) > estimate.half_width
-
-
 def scores_note(comparison: "Comparison") -> str:
     """What the table of scores shows."""
-    return (
+    note = (
         f"At the end of the last slot. 95 % intervals over {count(comparison.seeds, 'seed')} "
         "(Student's t); gains are taken seed by seed, on the same data and from the same start."
     )
+    alone = [score.profile for score in comparison.scores if is_alone(comparison, score.profile)]
+    if alone:
+        note += f" Under {listed(alone)} everyone has a model of its own; these are their means."
+    return note
 
 
-LEARNING_CAPTION = (
-    "Test accuracy and test loss after each round.",
-    "Lines are means over the seeds; bands range from the smallest to the largest value.",
-)
-"""A heading and an explanation for the picture of a training."""
+def is_alone(comparison: "Comparison", profile: str) -> bool:
+    """Whether everyone trains by itself under a profile."""
+    return comparison.of(profile)[0].phase == ALONE
+
+
+def learning_caption(comparison: "Comparison") -> tuple[str, str]:
+    """A heading and an explanation for the picture of a training."""
+    return (
+        f"Test {comparison.measure} and test loss after each round.",
+        "Lines are means over the seeds; bands range from the smallest to the largest value.",
+    )

@@ -1,5 +1,6 @@
 """Words and lists that the sentences of several modules need."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,6 +12,25 @@ from fedaccord.numbers import BoolArray, FloatArray, write
 
 Noun = Literal["client", "member"]
 """What an organisation is called: a client, but a member on pages that directors read."""
+
+
+def with_noun(sentence: str, noun: Noun, names: Sequence[str]) -> str:
+    """A sentence about clients with another noun; whoever has such a name keeps it.
+
+    >>> with_noun("Clients pay Client 7: a client's share.", "member", ["Client 7"])
+    "Members pay Client 7: a member's share."
+    """
+    if noun == "client":
+        return sentence
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    parts = re.compile(rf"(?P<name>{known})|\bclient|\bClient")
+
+    def said(found: re.Match[str]) -> str:
+        if found["name"]:
+            return found[0]
+        return noun if found[0] == "client" else noun.capitalize()
+
+    return parts.sub(said, sentence)
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

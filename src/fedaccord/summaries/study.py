@@ -1,0 +1,299 @@
+"""What is said on the page of a case study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord.data.notes import partition_notes
+from fedaccord.game.money import money
+from fedaccord.numbers import count, write
+from fedaccord.studies.study import MULTIPLES
+from fedaccord.summaries.joining import gain, level, recommendation
+from fedaccord.summaries.ranges import known_in_words
+from fedaccord.summaries.words import in_unit, listed
+from fedaccord.summaries.worth import measure_name, written_measure
+from fedaccord.training.estimates import Estimate
+
+if TYPE_CHECKING:
+    from fedaccord.agreement.range_costs import RangeCosts
+    from fedaccord.agreement.worth import Worth
+    from fedaccord.membership.joining import Joining
+    from fedaccord.studies.study import StudyResult, Year
+    from fedaccord.summaries.clients import ClientRow
+    from fedaccord.trials.trial import Trial
+
+_LEADS = {
+    "four-hospitals": (
+        "Cleveland, Hungary, Switzerland and Long Beach each have records of patients whose hearts "
+        "were examined, and want to predict who is ill. Should they train one model together, and "
+        "what could they agree on?"
+    ),
+    "six-regions": (
+        "Hospitals in six regions have followed patients with breast cancer for years, and want to "
+        "predict whose risk is highest. Should they train one model together, and what could they "
+        "agree on?"
+    ),
+}
+_SOURCES = {
+    "four-hospitals": (
+        "The records are those of the UCI Heart Disease data (Janosi, Steinbrunn, Pfisterer, "
+        "Detrano, 1988; CC BY 4.0), prepared as in the benchmark FLamby, but for one thing: "
+        "features are normalised by the means and standard deviations of everyone's training "
+        "records. Four hospitals can add these up without showing a record."
+    ),
+    "six-regions": (
+        "The records are clinical data of TCGA-BRCA (open access at the GDC), prepared and split "
+        "as in the benchmark FLamby; the age is normalised by everyone's training records. What is "
+        "predicted is which of two patients dies first; the measure is the concordance, the share "
+        "of pairs that are ranked rightly."
+    ),
+}
+JOINING_CAPTION = (
+    "What each member reaches alone and with everyone, on its own test.",
+    "Whiskers are 95 % intervals. Those of the gain are narrower, since both models are judged by "
+    "the same records.",
+)
+LAW_CAPTION = (
+    "What the models get wrong, by the records that all members together train on.",
+    "Every point is one training. The line is the law that the agreement is calculated with, and "
+    "the band shows 90 % of the laws that fit as well.",
+)
+CONTRIBUTIONS_CAPTION = (
+    "How many records each member trains on in a slot, without an agreement and under it.",
+    "",
+)
+YEAR_CAPTION = ("What is trained on in each slot of the year.", "")
+WAYS_NOTE = (
+    "The loss on records held out from training, the mean over members: five parts of everyone's "
+    "training records are held out in turn. Test records are not used."
+)
+RECORD_HEADINGS = ("Member", "To train with", "To test with", "Of these")
+CLIENT_HEADINGS = (
+    "Member",
+    "Records it has",
+    "Without an agreement",
+    "Agreed",
+    "Saved per slot",
+    "Patience required",
+    "Patience it has",
+    "Role",
+)
+RANGE_HEADINGS = ("Ratios of valuation to cost known to", "Records agreed", "Saved by all per slot")
+SLIDER_LABEL = "If an error costs everyone so many times what is assumed"
+MONEY_NOTE = (
+    "Everything is worked out again for each row, by the best fit of the law taken for certain."
+)
+
+
+def lead(result: StudyResult) -> str:
+    """The question, and the answer in short."""
+    return f"{_LEADS[result.study.name]} {recommendation(result.joining)}"
+
+
+# --- Records -------------------------------------------------------------------------------
+
+
+def records_sentence(result: StudyResult) -> str:
+    """Where the records come from, and how many there are."""
+    data = result.partition.dataset
+    tested = len(data.test_labels)
+    share = 100 * tested / (data.size + tested)
+    return (
+        f"{_SOURCES[result.study.name]} There are {data.size + tested:,} records with "
+        f"{data.shape[0]} features; about {share:.0f} % of each member's are kept for its own test."
+    )
+
+
+def record_rows(result: StudyResult) -> Iterator[tuple[str, ...]]:
+    """A row for each member."""
+    partition, data = result.partition, result.partition.dataset
+    held = [data.labels[own] for own in partition.draw(1)]
+    tests = [data.test_labels[own] for own in partition.tests]
+    what = "died" if data.survival else "ill"
+    for name, labels, tested in zip(partition.names, held, tests, strict=True):
+        yield (
+            name,
+            f"{len(labels):,}",
+            f"{len(tested):,}",
+            f"{int((labels > 0).sum()):,} and {int((tested > 0).sum()):,} {what}",
+        )
+
+
+def record_notes(result: StudyResult) -> list[str]:
+    """What to know before numbers are believed."""
+    found = partition_notes(result.partition)
+    return [f"Mind: {note}." for note in found]
+
+
+# --- Joining and the law -------------------------------------------------------------------
+
+
+def plain_sentence(result: StudyResult) -> str:
+    """What FedAvg by itself would have led to."""
+    plain = result.plain
+    gains = [f"{one.name} {gain(plain, one.gain)}" for one in plain.prospects]
+    return (
+        "By FedAvg alone, without fine-tuning, everyone's model would have meant "
+        f"{listed(gains, 10)} against training alone. {recommendation(plain)}"
+    )
+
+
+def warning_sentences(warning: Joining) -> Iterator[str]:
+    """What goes wrong if each normalises by its own records."""
+    worse = [one.name for one in warning.prospects if one.gain.mean < 0]
+    yield (
+        "How records are prepared matters more than the optimiser. If each member normalises by "
+        "its own training records, as in FLamby, everyone's mean becomes 0, and with it goes what "
+        "tells the members apart: how many of their patients are ill. One model then has one "
+        f"intercept for all. By {warning.ways.together.name}, the best way for that, "
+        f"{listed(worse) if worse else 'nobody'} {'does' if len(worse) == 1 else 'do'} worse with "
+        "everyone than alone:"
+    )
+
+
+def curve_sentence(result: StudyResult) -> str:
+    """What was measured, from the fewest records to all."""
+    assert result.agreed is not None
+    curve = result.agreed.curve
+    first, last = (
+        level(result.joining, Estimate(1.0 - float(value), np.nan)) for value in curve.mean[[0, -1]]
+    )
+    return (
+        f"{listed(result.agreed.members, 10)} trained by {result.joining.ways.together.name} on "
+        f"more and more of their records, {count(len(curve.seeds), 'time')} at each of "
+        f"{curve.sizes.size} sizes: {first} with {curve.sizes[0]:,.0f} records, {last} with "
+        f"{curve.sizes[-1]:,.0f}."
+    )
+
+
+# --- The agreement -------------------------------------------------------------------------
+
+
+def client_cells(row: ClientRow) -> tuple[str, ...]:
+    """The cells of a member under `CLIENT_HEADINGS`."""
+    return (
+        row.name,
+        row.samples,
+        row.selfish,
+        row.agreed,
+        row.saving,
+        row.threshold,
+        row.discount_factor,
+        row.role,
+    )
+
+
+def range_rows(costs: RangeCosts) -> Iterator[tuple[str, ...]]:
+    """What is agreed on, by how well numbers are known."""
+    saved = write([float(a.saving.sum()) if a.exists else np.nan for a in costs.by_width])
+    for label, total, amount in zip(costs.labels, write(costs.total), saved, strict=True):
+        yield (known_in_words(label), "none" if total == "–" else total, amount)
+
+
+def audit_sentence(year: Year) -> str:
+    """How often members are audited."""
+    agreement = year.match.agreement
+    audits = agreement.monitoring.audits(agreement.consortium)
+    often = (
+        "everyone is audited in every slot"
+        if audits.min() == 1
+        else f"everyone is audited with probability {audits.max():.2g}"
+    )
+    return (
+        f"Whoever is audited with probability {year.least_audit:.2g} in each slot keeps to the "
+        f"agreement; in this year {often}. In slot {_slip(year)} {_slipper(year)} trains on less "
+        "than agreed, and an audit finds it."
+    )
+
+
+def _slip(year: Year) -> int:
+    return next(event.slot for event in year.match.events if event.kind == "deviation")
+
+
+def _slipper(year: Year) -> str:
+    return str(next(event.client for event in year.match.events if event.kind == "deviation"))
+
+
+def trial_sentence(trial: Trial) -> str:
+    """What was trained."""
+    return (
+        f"One slot, trained {count(trial.seeds, 'time')}: alone, without an agreement, as agreed, "
+        "and with everyone's records in one place."
+    )
+
+
+# --- Money ---------------------------------------------------------------------------------
+
+
+def money_sentence(result: StudyResult) -> str:
+    """What is assumed, and what follows."""
+    consortium = result.consortium
+    low, high = consortium.valuation.min(), consortium.valuation.max()
+    point = [money(write([value / 100])[0], consortium.currency) for value in (low, high)]
+    what = "a point of accuracy" if result.study.task != "cox" else "0.01 of concordance"
+    return (
+        f"Assumed: {what} is worth {point[0]} to {point[1]} in a slot of {consortium.slot}, and a "
+        f"record costs {money(write([consortium.cost_per_sample.mean()])[0], consortium.currency)} "
+        "in each. The first of these is the least certain, so that it varies here."
+    )
+
+
+def money_headings(result: StudyResult) -> tuple[str, ...]:
+    """Over the columns of `money_rows`."""
+    measure = measure_name(result.worths[0].measure).capitalize()
+    unit = in_unit(result.consortium)
+    return (
+        "Times",
+        "Records without",
+        "Records agreed",
+        f"{measure} without",
+        f"{measure} agreed",
+        f"All save a year{unit}",
+        f"Least for one{unit}",
+        "Verdict",
+    )
+
+
+def money_rows(result: StudyResult) -> Iterator[tuple[str, ...]]:
+    """A row for each multiple of the valuations."""
+    for times, worth in zip(MULTIPLES, result.worths, strict=True):
+        yield _money_row(times, worth)
+
+
+def _money_row(times: float, worth: Worth) -> tuple[str, ...]:
+    agreement = worth.agreement
+    before, after = agreement.equilibrium.total, agreement.total
+    levels = written_measure(
+        worth.measure, [worth.equilibrium.value.mean(), worth.agreed.value.mean()]
+    )
+    slots = worth.slots_per_year or 1.0
+    verdict = (worth.verdict if agreement.exists else None) or "nothing to agree on"
+    return (
+        f"{times:g}",
+        *write([before, after]),
+        *levels,
+        *write([slots * worth.saving_per_slot, slots * float(worth.saving.value.min())], digits=3),
+        verdict,
+    )
+
+
+def as_assumed() -> int:
+    """The row with the valuations as they are assumed."""
+    return MULTIPLES.index(1.0)
+
+
+def assumed_sentences(result: StudyResult) -> Iterator[str]:
+    """What is real, what is assumed, and how to make the page again."""
+    yield (
+        "Records, tests, trainings, the law and the proofs are real: this page was written by the "
+        "command below, which trains everything again. Patients, costs and patience are assumed; "
+        f"they are in {result.study.file.name}, with the calculation behind each number. Nobody "
+        "asked these hospitals."
+    )
+    yield (
+        "Intervals cover other seeds and other test records, not other records to train with. "
+        "Gains that are within noise may be none at all."
+    )

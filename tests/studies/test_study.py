@@ -1,0 +1,70 @@
+"""The case studies: what they are made of, and one whole run on the real records."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedaccord as fa
+from fedaccord.files.consortium import load_consortium
+from fedaccord.report.document import as_markdown
+from fedaccord.report.study_page import study_document
+from fedaccord.studies.study import MULTIPLES, STUDIES, find_study, play_year, run_study
+
+HAS_DATA = Path(os.environ.get("FEDACCORD_DATA", "/nowhere"), "heart-disease").is_dir()
+needs_data = pytest.mark.skipif(not HAS_DATA, reason="needs the original files, in FEDACCORD_DATA")
+
+
+def test_the_assumed_numbers_are_those_that_the_files_explain() -> None:
+    hospitals = load_consortium(STUDIES["four-hospitals"].file)
+    ill = np.array([0.46, 0.37, 0.97, 0.78])
+    wrong = 0.05 * (ill * 5_000 + (1 - ill) * 1_500)
+    patients = np.array([150, 120, 40, 90])
+    assert hospitals.valuation.tolist() == pytest.approx((patients * wrong).tolist())
+    assert hospitals.cost_per_sample.tolist() == pytest.approx([round(20 / 24, 2)] * 4)
+    regions = load_consortium(STUDIES["six-regions"].file)
+    assert regions.valuation.tolist() == [6_000, 4_000, 5_000, 3_500, 4_000, 1_200]
+    assert regions.cost_per_sample.tolist() == [30 / 8] * 6
+
+
+def test_an_unknown_study() -> None:
+    with pytest.raises(fa.InvalidInput, match="there is no case study called 'five'"):
+        find_study("five")
+
+
+def test_in_the_year_one_slip_is_found_by_an_audit() -> None:
+    hospitals = load_consortium(STUDIES["four-hospitals"].file)
+    law = fa.Law.power(scale=0.25, exponent=0.2, floor=0.05)
+    agreement = fa.solve_agreement(
+        hospitals.with_law(law), punishment="suspension", margin=0.01, nobody_worse=True
+    )
+    year = play_year(agreement)
+    kinds = [event.kind for event in year.match.events]
+    assert kinds == ["deviation", "suspension", "return"]
+    assert year.match.slots == 12
+    assert 0 < year.least_audit < 1
+
+
+@pytest.mark.slow
+@needs_data
+def test_four_hospitals_from_records_to_money() -> None:
+    """The page that is in the documentation, but for numbers that depend on the processor."""
+    result = run_study(find_study("four-hospitals"))
+    document = study_document(result)
+    written = Path("docs/explanation/four-hospitals.md").read_text(encoding="utf-8")
+    found, kept = (_words(text) for text in (as_markdown(document), written))
+    assert found == kept
+    assert result.certificate is not None
+    assert result.certificate.holds
+    assert len(result.worths) == len(MULTIPLES)
+    # FLamby's preparation does harm: with it nobody should take Switzerland in
+    assert result.warning is not None
+    assert result.warning.prospects[2].gain.mean < 0
+
+
+def _words(text: str) -> str:
+    """Headings and headings of tables: what does not depend on the last digit of a number."""
+    lines = [line for line in text.splitlines() if line.startswith(("#", "!["))]
+    return re.sub(r"\d+", "", "\n".join(lines))
