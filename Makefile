@@ -29,12 +29,12 @@ allow_no_tests = || [ $$? -eq 5 ]
 .NOTPARALLEL:
 # Their slow tests run real servers, which wait for one another most of the time: two at once on any machine,
 # and nothing else beside them, as they have deadlines.
-LIVE := tests/flower tests/deployment tests/ledger
+LIVE := tests/flower tests/deployment tests/ledger tests/console
 
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages docs bench format clean
+.PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages docs screenshots bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ docs: $(VENV)/.installed-docs ## Build the documentation site into build/site
 	@echo "== Site"
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/site
 	@echo "Built: build/site/index.html"
+
+screenshots: $(VENV)/.installed-test ## Make the pictures of the console anew (needs chromium and nginx)
+	@PYTHONPATH=. $(BIN)/python docs/screenshots.py
 
 ifdef PEERS
 BENCH_VENV  := $(PEERS_VENV)
@@ -139,6 +142,7 @@ $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 $(PEERS_VENV)/.installed: pyproject.toml constraints.txt benchmarks/peers.txt | $(PEERS_VENV)/pyvenv.cfg
 	@echo "Installing fedaccord and its peers into $(PEERS_VENV) (once) ..."
 	@$(PEERS_VENV)/bin/python -m pip install -qq -e '.[all]' -r benchmarks/peers.txt
+	@$(PEERS_VENV)/bin/python -m pip install -qq --no-deps pyDVL==0.10.0
 	@touch $@
 
 $(ORACLE_VENV)/.installed: pyproject.toml constraints.txt tests/oracle-requirements.txt | $(ORACLE_VENV)/pyvenv.cfg

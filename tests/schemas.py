@@ -56,6 +56,7 @@ def schemas() -> dict[str, Schema]:
         "departures": output("What `fedaccord departures --format json` prints", Departures),
         "certify": output("What `fedaccord certify --format json` prints", Certified),
         "misreport": output("What `fedaccord misreport --format json` prints", Misreports),
+        "value": output("What `fedaccord value --format json` prints", DataValues),
         "interview": output("What `fedaccord interview --format json` prints", Interview),
         "agreement-file": output("The agreement in an agreement file", Document),
         "ledger": ledger(),
@@ -849,6 +850,99 @@ class Misreports(_Output):
 
     consortium: Consortium
     mechanisms: list[MisreportedMechanism]
+
+
+class Measured(_Output):
+    """A measured number, as a fraction: 0.01 is a percentage point."""
+
+    mean: float
+    error: float
+    """The standard error."""
+    half_width: float
+    """Of the 95 % interval."""
+
+
+class HelpedClient(_Output):
+    """What a client's data does on another client's own test, or on its own."""
+
+    client: str
+    """Whose test it is."""
+    shapley: Measured
+    leave_one_out: Measured
+
+
+class ClientQuality(_Output):
+    """How many samples of the average member one of a client's is worth."""
+
+    name: str
+    samples: float
+    bases: list[float]
+    """The samples of others that it was measured beside: all of theirs, and half."""
+    at_bases: list[float | None]
+    """The weight at each; null if it is more than the law can tell."""
+    value: float | None
+    """The mean of the two."""
+    low: float | None
+    high: float | None
+    """The ends of its 95 % interval."""
+    verdict: Literal["usable", "leave it out", "depends on the rest", "too uncertain"]
+
+
+class ValuedClient(_Output):
+    """What a client's data is worth to everyone, and what everyone's is worth to it."""
+
+    name: str
+    samples: float
+    """That it has."""
+    test_examples: int | None
+    """Of its own test; null if it has none, and is judged by the common one."""
+    alone: Measured
+    """The measure of the model that it trains alone, on its own test."""
+    together: Measured
+    """That of everyone's model, on the same test."""
+    gain: Measured
+    """The difference."""
+    shapley: Measured
+    """What its data adds on the common test."""
+    leave_one_out: Measured
+    """What is lost on the common test if it leaves."""
+    helps: list[HelpedClient]
+    """The same on each own test; empty without own tests."""
+    quality: ClientQuality | None
+    """Null unless `--quality` was given, and there is a law."""
+
+
+class DataValues(_Output):
+    """What everyone's data is worth to whom."""
+
+    dataset: str
+    task: str
+    rounds: int
+    measure: str
+    """What is gained: accuracy or concordance."""
+    seeds: int
+    """Runs of each group."""
+    test_examples: int
+    """Of the common test."""
+    scale: float
+    """Examples per sample."""
+    groups: int
+    """That were trained."""
+    trainings: int
+    """Groups times seeds."""
+    exact: bool
+    """Whether all groups were trained."""
+    permutations: int
+    """That were sampled; 0 if values are exact."""
+    truncated: int
+    """Of these, how many were not followed to their end."""
+    no_quality: str | None
+    """Why there are no quality weights, if they were asked for."""
+    untrained: Measured
+    """The measure on the common test before training."""
+    together: Measured
+    """And after everyone's training."""
+    clients: list[ValuedClient]
 
 
 class InterviewRange(_Output):

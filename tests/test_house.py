@@ -17,6 +17,7 @@ HOUSE = Path(fedaccord.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMANDS = "cli/"
 WITH_FLAGS = {
+    "console/room/running.py",  # runs our own commands
     "deployment/fence.py",  # starts Flower
     "deployment/server.py",  # runs Flower's commands
     "flower/running.py",  # likewise

@@ -105,7 +105,9 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "slot": slot_record,
     "run": lambda: TrainingRun("agreement", 0, (slot_record(),), {}),
     "training": training,
-    "score": lambda: ProfileScore("agreement", 5.0, *[estimate([0.5])] * 3),
+    "score": lambda: ProfileScore(
+        "agreement", 5.0, estimate([0.5]), estimate([0.5]), estimate([0.5])
+    ),
     "curve": curve,
     "law": lambda: fit_law(curve(), resamples=20),
     "evidence": lambda: fit_law(curve(), resamples=20).evidence or pytest.fail("none"),

@@ -160,6 +160,15 @@ def test_misreport(words: tuple[str, ...]) -> None:
         check("misreport", found)
 
 
+@pytest.mark.parametrize("words", [("--skew", "0.3"), ("--clients", "9", "--permutations", "20")])
+def test_value(words: tuple[str, ...]) -> None:
+    found = printed("value", "--rounds", "3", "--seeds", "2", "--quality", "error", *words)
+    check("value", found)
+    del found["clients"][0]["gain"]
+    with pytest.raises(ValidationError):
+        check("value", found)
+
+
 @pytest.mark.parametrize("answers", [HOSPITAL, LEAST, LEAST | {"point_worth": 1}])
 def test_interview(answers: dict[str, Any]) -> None:
     words = [word for key, value in answers.items() for word in (flag_of(key), str(value))]

@@ -69,6 +69,10 @@ from .mechanisms.comparison import compare as compare
 from .mechanisms.misreport.best import best_misreport as best_misreport
 from .mechanisms.misreport.misreport import Misreport as Misreport
 from .mechanisms.misreport.misreport import Misreports as Misreports
+from .membership.joining import Joining as Joining
+from .membership.values import DataValues as DataValues
+from .membership.values import value_data as value_data
+from .membership.who_joins import join as join
 from .repeated.changing import ChangingMatch as ChangingMatch
 from .repeated.changing import play_changing as play_changing
 from .repeated.match import Match as Match

@@ -124,11 +124,11 @@ def test_a_curve_that_no_law_fits_is_kept_and_refused(
 ) -> None:
     calls = iter(range(1000))
 
-    def worse(course: Any, *_: Any) -> Any:
+    def worse(*_: Any) -> Any:
         values = np.full(359, 1.0 + next(calls) % 6)
         return {"error": values, "loss": values}
 
-    monkeypatch.setattr(learning_curve, "_train", worse)
+    monkeypatch.setattr(learning_curve, "_judged", worse)
     example(run)
     result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "new.toml")
     assert result.exit_code == 2

@@ -36,7 +36,8 @@ def compare_json(run: Run, *words: str) -> dict[str, Any]:
 
 def test_the_json_contract(run: Run) -> None:
     answer = compare_json(run, "--paper")
-    assert list(answer) == ["consortium", "price_of_anarchy", "mechanisms"]
+    assert list(answer) == ["consortium", "price_of_anarchy", "mechanisms", "measure"]
+    assert answer["measure"] is None
     assert [mechanism["name"] for mechanism in answer["mechanisms"]] == NAMES
     assert all(list(mechanism) == CONTRACT for mechanism in answer["mechanisms"])
     by_name = {mechanism["name"]: mechanism for mechanism in answer["mechanisms"]}

@@ -16,7 +16,10 @@ import fedaccord as fa
 from fedaccord.cli import app as command_line
 from fedaccord.deployment.invitation import load_invitation
 from fedaccord.flower.client_file import load_client_file
+from fedaccord.flower.local import local_steps
 from fedaccord.protocol.terms import load_terms
+from fedaccord.training.optimisers import FEDAVG, FedYogi
+from fedaccord.training.rules import LocalEpochs, LocalSteps
 from tests.cli.conftest import Run
 
 CONSORTIUM = """
@@ -304,6 +307,42 @@ def test_certificates_are_renewed(three: Run) -> None:
             ["three.toml", "--dataset", "digits", "--rate", "0"],
             "Error: --rate: must be more than 0",
         ),
+        (
+            ["three.toml", "--dataset", "digits", "--proximal", "1"],
+            "--proximal: goes with --local",
+        ),
+        (
+            ["three.toml", "--dataset", "digits", "--local-optimiser", "adam"],
+            "--local-optimiser: goes with --local epochs or --local steps",
+        ),
+        (
+            ["three.toml", "--dataset", "digits", "--epochs", "1", "--steps", "2"],
+            "--epochs: goes with --local epochs",
+        ),
+        (
+            ["three.toml", "--dataset", "digits", "--server-rate", "1"],
+            "--server-rate: goes with --optimiser fedadam, fedyogi or fedadagrad",
+        ),
+        (
+            ["three.toml", "--dataset", "digits", "--optimiser", "fedadam", "--beta2", "1"],
+            "--beta2: must be from 0 to less than 1, got 1.0",
+        ),
+        (
+            ["three.toml", "--dataset", "digits", "--survival"],
+            "--survival: cannot be combined with --dataset",
+        ),
+        (
+            ["three.toml", "--shape", "8", "--survival", "--classes", "2"],
+            "--survival: cannot be combined with --classes",
+        ),
+        (
+            ["three.toml", "--shape", "8", "--survival", "--task", "softmax"],
+            "task softmax: learns classes, but",
+        ),
+        (
+            ["three.toml", "--shape", "8", "--classes", "2", "--task", "cox"],
+            "task cox: learns survival times, but",
+        ),
     ],
 )
 def test_new_rejects(words: list[str], message: str, three: Run, tmp_path: Path) -> None:
@@ -312,6 +351,26 @@ def test_new_rejects(words: list[str], message: str, three: Run, tmp_path: Path)
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["three.toml"]
+
+
+def test_ways_to_train_are_in_the_terms(three: Run) -> None:
+    """And only those that were asked for."""
+    form = ("--shape", "4", "--survival")
+    three("flower", "new", "plain", "three.toml", *form)
+    found = load_terms("plain/fedaccord_app/terms.toml").training
+    assert (found.task, found.classes, found.local) == ("cox", 0, "gradient step")
+    assert "optimiser" not in Path("plain/fedaccord_app/terms.toml").read_text()
+    words = ("--steps", "100", "--batch", "8", "--proximal", "0.1", "--local-optimiser", "adam")
+    server = ("--optimiser", "fedyogi", "--server-rate", "0.02", "--beta1", "0", "--tau", "0.1")
+    assert three("flower", "new", "app", "three.toml", *form, *words, *server).exit_code == 0
+    terms = load_terms("app/fedaccord_app/terms.toml")
+    local = LocalSteps(0.5, 8, 100, proximal=0.1, optimiser="adam")
+    assert local_steps(terms) == local
+    assert terms.training.server == FedYogi(0.02, beta1=0.0, tau=0.1)
+    three("flower", "new", "epochs", "three.toml", *form, "--epochs", "3", "--optimiser", "fedprox")
+    terms = load_terms("epochs/fedaccord_app/terms.toml")
+    assert local_steps(terms) == LocalEpochs(0.5, 64, 3, proximal=0.01)
+    assert terms.training.server == FEDAVG
 
 
 @pytest.mark.parametrize("example", [("--dataset", "digits"), ("--shape", "8", "--classes", "2")])

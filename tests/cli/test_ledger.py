@@ -134,7 +134,7 @@ def test_verify_finds_an_edited_row(story: Run) -> None:
         ("UPDATE checkpoints SET number = -slot", "the model stored with it is not the one"),
         ("UPDATE checkpoints SET number = 99999 WHERE slot = 2", "the model stored with it is not"),
         (
-            "INSERT INTO checkpoints VALUES (1000, 9, x'00')",
+            "INSERT INTO checkpoints VALUES (1000, 9, x'00', NULL)",
             "the model stored with it cannot be read",
         ),
     ],

@@ -230,6 +230,39 @@ def test_a_member_that_is_not_ready(spoil: object, about: str, found: str, joine
     assert joined("member", "check", "st-mary", "--offline").exit_code == 1
 
 
+def test_a_member_with_its_own_test_that_fine_tunes(joined: Run) -> None:
+    shutil.copytree("st-mary/example", "st-mary/data/test", ignore=shutil.ignore_patterns("test.*"))
+    file = Path("st-mary/client.toml")
+    file.write_text(f"fine_tune = 3\n{file.read_text('utf-8')}", "utf-8")
+    checked = joined("member", "check", "st-mary", "--offline")
+    assert checked.exit_code == 0
+    assert "and 16 to test with, 8 of them its own test; samples says 8" in checked.stdout
+    assert "ok    fine-tuning: 3 epochs on all samples would take about 0." in checked.stdout
+    file.write_text(
+        file.read_text("utf-8").replace("fine_tune = 3", f"fine_tune = {10**8}"), "utf-8"
+    )
+    wrong = findings(joined, "member", "check", "st-mary", "--offline")
+    assert list(wrong) == ["fine-tuning"]
+    assert "and the server waits 120 s for an answer" in wrong["fine-tuning"][0]
+
+
+def test_a_member_with_survival_times(run: Run) -> None:
+    """Its README describes them, the example has them, and the check counts events."""
+    words = ("--shape", "3", "--survival", "--rounds", "2", "--host", "server.example")
+    assert run("flower", "new", "app", "--client", "St Mary", *words).exit_code == 0
+    made = run("member", "new", "own", "app/invitation.toml", "--client", "St Mary", *NUMBERS)
+    assert made.exit_code == 0
+    readme = Path("own/README.md").read_text("utf-8")
+    assert "| `time` | (examples,) | how long each was followed" in readme
+    assert 'np.savez("data/St Mary.npz", inputs=inputs, time=time, event=event)' in readme
+    assert "3 columns of numbers, and two columns\ncalled `time` and `event`." in readme
+    assert "`labels`" not in readme
+    shutil.copytree("own/example", "own/data", dirs_exist_ok=True)
+    checked = run("member", "check", "own", "--offline").stdout
+    assert "ok    data: 8 examples of 3 with 4 events, and 8 to test with" in checked
+    assert "ok    training: cox: a step on 8 samples took" in checked
+
+
 def test_certificates_that_run_out(joined: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     class Later(datetime):
         days = 350

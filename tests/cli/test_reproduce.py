@@ -124,7 +124,8 @@ def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDACCORD_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(mnist, "MIRROR", "http://127.0.0.1:9/")
+    nowhere = [replace(file, url=f"http://127.0.0.1:9/{file.name}") for file in mnist.FILES.files]
+    monkeypatch.setattr(mnist, "FILES", replace(mnist.FILES, files=tuple(nowhere)))
 
 
 @pytest.mark.usefixtures("no_mnist")

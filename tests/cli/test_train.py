@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedaccord.data.dataset import dataset_names
+from fedaccord.ledger.lines import load_entries
 from tests.cli.conftest import Run
 
 FIVE = (
@@ -31,7 +33,7 @@ def train_json(run: Run, *words: str) -> dict[str, Any]:
 def test_the_json_contract(run: Run) -> None:
     answer = train_json(run, *SMALL)
     assert list(answer) == [
-        *("dataset", "task", "engine"),
+        *("dataset", "task", "measure", "engine", "optimiser"),
         *("scale", "profiles", "alone"),  # added
         "runs",
         "predictions",  # added
@@ -39,12 +41,14 @@ def test_the_json_contract(run: Run) -> None:
     ]
     assert (answer["dataset"], answer["task"]) == ("digits", "softmax")
     assert answer["engine"] == "vectorised"
+    assert (answer["measure"], answer["optimiser"]) == ("accuracy", "fedavg")
     runs = [(one["profile"], one["seed"]) for one in answer["runs"]]
     assert runs == [("equilibrium", 0), ("equilibrium", 1), ("individual", 0), ("individual", 1)]
     [slot] = answer["runs"][0]["slots"]
     assert list(slot) == [
         *("slot", "phase", "total", "suspended", "rounds", "test_loss", "test_accuracy"),
         "alone",  # added
+        *("own_accuracy", "fine_tuned_accuracy"),  # added
     ]
     assert slot["suspended"] == slot["alone"] == answer["alone"] == []
     assert [turn["round"] for turn in slot["rounds"]] == [1, 2, 3, 4]
@@ -106,6 +110,7 @@ def test_engines_agree(run: Run) -> None:
     "words",
     [
         ("--local", "epochs", "--batch", "8", "--epochs", "2", "--rate", "0.05"),
+        ("--optimiser", "fedyogi"),
         ("--skew", "0.3"),
         ("--task", "mlp"),
         ("--scale", "0.5"),
@@ -115,6 +120,55 @@ def test_engines_agree(run: Run) -> None:
 )
 def test_every_option_changes_the_numbers(run: Run, words: tuple[str, ...]) -> None:
     assert train_json(run, *SMALL)["runs"] != train_json(run, *SMALL, *words)["runs"]
+
+
+STEPS = ("--local", "steps", "--steps", "5", "--batch", "8")
+ADAM = ("--optimiser", "fedadam", *STEPS)
+
+
+@pytest.mark.parametrize(
+    ("usual", "words", "optimiser"),
+    [
+        (STEPS, ("--steps", "6"), "fedavg"),
+        (STEPS, ("--proximal", "0.5"), "fedprox"),
+        (STEPS, ("--optimiser", "fedprox"), "fedprox"),
+        (STEPS, ("--local-optimiser", "adam"), "fedavg"),
+        (STEPS, ("--optimiser", "fedadagrad"), "fedadagrad"),
+        (ADAM, ("--server-rate", "0.03"), "fedadam"),
+        (ADAM, ("--beta1", "0.5"), "fedadam"),
+        (ADAM, ("--beta2", "0.5"), "fedadam"),
+        (ADAM, ("--tau", "0.1"), "fedadam"),
+        (ADAM, ("--proximal", "0.5"), "fedadam"),
+    ],
+)
+def test_every_rule_changes_the_numbers(
+    run: Run, usual: tuple[str, ...], words: tuple[str, ...], optimiser: str
+) -> None:
+    before, after = (train_json(run, *FIVE, "--seeds", "1", *usual, *more) for more in ((), words))
+    assert before["runs"] != after["runs"]
+    assert after["optimiser"] == optimiser
+
+
+def test_fedprox_has_a_weight_of_its_own(run: Run) -> None:
+    small = (*FIVE, "--seeds", "1", *STEPS)
+    usual = train_json(run, *small, "--optimiser", "fedprox")
+    assert train_json(run, *small, "--proximal", "0.01")["runs"] == usual["runs"]
+    other = train_json(run, *small, "--optimiser", "fedprox", "--proximal", "0.5")
+    assert other["runs"] != usual["runs"]
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "words"),
+    [
+        ("fedadam", "1 seed; FedAdam, rate 0.1, beta1 0.9, beta2 0.99, tau 0.001"),
+        ("fedprox", "1 seed; FedProx, mu 0.01"),
+        ("fedavg", "1 seed Examples"),
+    ],
+)
+def test_the_text_names_the_optimiser(run: Run, optimiser: str, words: str) -> None:
+    result = run("train", *FIVE, "--seeds", "1", *STEPS, "--optimiser", optimiser)
+    assert result.exit_code == 0
+    assert words in " ".join(result.stdout.split())
 
 
 def test_text_report_and_csv(run: Run) -> None:
@@ -179,6 +233,50 @@ def test_own_data(run: Run) -> None:
     assert "client-1: has 100 examples, but 200 samples in the consortium" in result.stderr
 
 
+def test_own_data_with_own_tests(run: Run) -> None:
+    rng = np.random.default_rng(0)
+    (Path("data") / "test").mkdir(parents=True)
+    for name in [f"client-{n}" for n in range(1, 6)]:
+        for folder, size in (("data", 100), ("data/test", 20)):
+            inputs = rng.normal(size=(size, 3))
+            np.savez(Path(folder) / f"{name}.npz", inputs=inputs, labels=inputs[:, 0] > 0)
+    assert train_json(run, *SMALL, "--data", "data")["profiles"][1]["accuracy"]["mean"] > 0.8
+    (Path("data") / "test" / "client-4.npz").unlink()
+    result = run("train", *SMALL, "--data", "data")
+    assert result.exit_code == 2
+    assert result.stderr.strip().endswith(
+        "test/client-4: there must be one file, .npz or .csv; there is none"
+    )
+
+
+def test_help_lists_every_dataset(run: Run) -> None:
+    listed = " ".join(run("train", "--help").output.split())
+    assert f"{', '.join(dataset_names()[:-1])} or {dataset_names()[-1]}; default digits" in listed
+
+
+HOSPITALS = """
+rounds = 4
+discount_factor = 0.9
+clients = [
+    {name = "Cleveland", valuation = 8, cost_per_sample = 0.002, samples = 199},
+    {name = "Hungary", valuation = 4, cost_per_sample = 0.002, samples = 172},
+    {name = "Long Beach", valuation = 2, cost_per_sample = 0.002, samples = 85},
+]
+"""
+
+
+@pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs FEDACCORD_DATA")
+def test_hospitals_have_their_own_records(run: Run) -> None:
+    Path("four.toml").write_text(HOSPITALS, encoding="utf-8")
+    answer = train_json(run, "four.toml", "--dataset", "heart-disease", "--seeds", "1")
+    assert (answer["dataset"], answer["scale"], answer["notes"]) == ("heart-disease", 1.0, [])
+    other = HOSPITALS.replace("Long Beach", "Zurich")
+    Path("four.toml").write_text(other, encoding="utf-8")
+    result = run("train", "four.toml", "--dataset", "heart-disease", "--seeds", "1")
+    assert result.exit_code == 2
+    assert "--dataset: 'Zurich' is no centre of heart-disease, but others are" in result.stderr
+
+
 # --- Checkpoints ---------------------------------------------------------------------------
 
 
@@ -223,13 +321,32 @@ def test_resume_after_a_kill(run: Run, tmp_path: Path) -> None:
         (("--task", "cnn", "--dataset", "breast-cancer"), "needs images"),
         (
             ("--profile", "best"),
-            "must be one of equilibrium, uniform, individual, suspension, or an existing file",
+            "must be one of equilibrium, uniform, individual, suspension, alone, pooled, or an "
+            "existing file",
         ),
         (("--profile", "uniform", "--profile", "uniform"), "each profile can be given only once"),
         (("--profile", "equilibrium", "--deviate", "client-1@1"), "nothing to slip from"),
         (("--deviate", "client-9@1"), "there is no client called 'client-9'"),
         (("--deviate", "client-1@2"), "the slot must be from 1 to 1"),
-        (("--batch", "8"), "go with --local epochs only"),
+        (("--batch", "8"), "--batch: goes with --local epochs or --local steps"),
+        (("--proximal", "1"), "--proximal: goes with --local epochs or --local steps"),
+        (("--local-optimiser", "adam"), "--local-optimiser: goes with --local epochs or --local"),
+        (("--steps", "8"), "--steps: goes with --local steps"),
+        (("--local", "steps", "--epochs", "2"), "--epochs: goes with --local epochs"),
+        (("--local", "epochs", "--steps", "2"), "--steps: goes with --local steps"),
+        (("--local", "epochs", "--proximal", "-1"), "--proximal: must be 0 or more, got -1.0"),
+        (("--optimiser", "fedprox"), "--optimiser: fedprox goes with --local epochs or --local"),
+        (("--server-rate", "1"), "--server-rate: goes with --optimiser fedadam, fedyogi or"),
+        (
+            ("--optimiser", "fedprox", "--local", "steps", "--tau", "1"),
+            "--tau: goes with --optimiser fedadam, fedyogi or fedadagrad",
+        ),
+        (("--optimiser", "fedadagrad", "--beta2", "0.9"), "--beta2: fedadagrad has no such number"),
+        (("--optimiser", "fedadam", "--server-rate", "0"), "--server-rate: must be more than 0"),
+        (
+            ("--optimiser", "fedyogi", "--beta1", "1"),
+            "--beta1: must be from 0 to less than 1, got 1.0",
+        ),
         (("--rate", "0"), "rate: must be more than 0"),
         (("--rate", "nan"), "rate: must be more than 0"),
         (("--rate", "inf"), "rate: must be more than 0 and fit 32 bits, got inf"),
@@ -296,7 +413,7 @@ def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
 
     In a separate process, since Ray leaves threads behind.
     """
-    words = (*FIVE, "--flower", "--slots", "3", "--ledger", "ledger.db")
+    words = (*FIVE, "--flower", "--slots", "3", "--ledger", "ledger.db", "--optimiser", "fedadam")
     slip = ("--deviate", "client-3@1:0", "--punishment-slots", "1")
     command = [sys.executable, "-m", "fedaccord", "train", *words, *slip, "--format", "json"]
     child = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=300)
@@ -310,6 +427,8 @@ def test_the_whole_protocol_on_flower(run: Run, tmp_path: Path) -> None:
     assert all(len(slot["rounds"]) == 4 for slot in one["slots"])
     verified = run("ledger", "verify", "ledger.db")
     assert verified.exit_code == 0, verified.output
+    terms = next(entry for entry in load_entries("ledger.db") if entry.kind == "terms")
+    assert terms.body["terms"]["training"]["optimiser"] == "fedadam"
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=300)
     assert again.returncode == 2
     assert b"has 3 slots already" in again.stderr

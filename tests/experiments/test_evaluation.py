@@ -147,6 +147,7 @@ def test_known_verdicts_on_the_papers_statements(
     assert (claim.verdict, claim.likely) == (expected, likely)
 
 
+@pytest.mark.slow
 def test_statements_about_contract_design_depend_on_its_parameters(
     sections: list[Section],
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedaccord.cli.options import read_shape, with_ranges_within
+from fedaccord.cli.options import with_ranges_within
 from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -72,27 +72,6 @@ def described(file: Path | None, clients: list[str], within: list[str], **named:
     if within:
         raise InvalidInput("--within: needs a consortium FILE")
     return Described(_WITHOUT_FILE | said | {"clients": clients}, "--client")
-
-
-def training_terms(
-    data: "Dataset | None", shape: str | None, classes: int | None, **how: Any
-) -> dict[str, Any]:
-    """What is trained, and how; the form of an example comes from a dataset or from options."""
-    if data is not None and (shape or classes):
-        raise InvalidInput(
-            "--shape and --classes: cannot be combined with --dataset, which determines them"
-        )
-    if data is None and not (shape and classes):
-        raise InvalidInput(
-            "the shape of an example is missing: use --shape and --classes, or --dataset"
-        )
-    batch = how.pop("batch")
-    return {
-        **how,
-        "shape": list(data.shape) if data else read_shape(shape or ""),
-        "classes": data.classes if data else classes,
-        "local": "epochs" if batch else "gradient step",
-    } | ({"batch": batch} if batch else {})
 
 
 def agreed(

@@ -1,6 +1,5 @@
 """What commands write for programs: files, whole or not at all, and JSON."""
 
-import csv
 import io
 import json
 import os
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fedaccord.atomic import write_whole
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.files.reading import TOML_LIMIT, guarded
+from fedaccord.files.reading import TOML_LIMIT, csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 
     from fedaccord.agreement.agreement import Agreement
     from fedaccord.agreement.certificate import Certificate
-    from fedaccord.game.social_optimum import SocialOptimum
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.alternatives import Alternatives
     from fedaccord.summaries.demo import Story
     from fedaccord.summaries.match import Account
-    from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.training.comparison import Comparison
+    from fedaccord.training.estimates import Estimate
     from fedaccord.trials.trial import Trial
 
 
@@ -191,11 +190,7 @@ def write_profile(path: Path, agreement: "Agreement") -> None:
 
 def write_csv(path: Path, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     """Write a table as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(map(guarded, row) for row in rows)
-    write_file(path, text.getvalue())
+    write_file(path, csv_text(columns, rows))
 
 
 _INDENTED = 1000
@@ -221,38 +216,6 @@ def write_picture(picture: Path, figure: "Figure") -> None:
     write_file(picture, drawn.getvalue())
 
 
-def solution_record(
-    certificate: "Certificate", optimum: "SocialOptimum", exists_from: float | None
-) -> dict[str, Any]:
-    """What `solve` prints."""
-    from fedaccord.agreement.worth import worth
-    from fedaccord.game.social_optimum import price_of_anarchy
-    from fedaccord.record import jsonable
-
-    equilibrium = certificate.agreement.equilibrium
-    return {
-        "consortium": equilibrium.consortium.to_dict(),
-        "equilibrium": equilibrium.to_dict(),
-        "agreement": _agreement(certificate, exists_from),
-        "certificate": {
-            "holds": certificate.holds,
-            "worst_client": certificate.worst_client,
-            "slack": jsonable(certificate.slack[certificate.worst]),
-            "assumptions": list(certificate.assumptions),
-            "under_laws": jsonable(certificate.under_laws),
-            "under_fresh_laws": jsonable(certificate.under_fresh_laws),
-            "over_ranges": jsonable(certificate.over_ranges),
-        },
-        "law": equilibrium.consortium.law.to_dict(),
-        "worth": worth(certificate).to_dict(),
-        "social_optimum": {
-            "total": optimum.total,
-            "total_cost": jsonable(optimum.cost.sum()),
-            "price_of_anarchy": jsonable(price_of_anarchy(equilibrium, optimum)),
-        },
-    }
-
-
 def certificate_record(certificate: "Certificate") -> dict[str, Any]:
     """What `certify` prints."""
     from fedaccord.agreement.worth import worth
@@ -270,45 +233,22 @@ def match_record(
     account: "Account", certificate: "Certificate", exists_from: float | None
 ) -> dict[str, Any]:
     """What `play` prints."""
+    from fedaccord.agreement.solution import agreement_record
+
     return {
-        "agreement": _agreement(certificate, exists_from),
+        "agreement": agreement_record(certificate, exists_from),
         **account.match.to_dict(),
         "shortest_punishment": account.shortest_punishment,
     }
 
 
-def training_record(comparison: "Trial", skew: float | None) -> dict[str, Any]:
-    """What `train` prints."""
-    from fedaccord.summaries.training import training_notes
-
-    return comparison.to_dict() | {"notes": training_notes(comparison), "skew": skew}
-
-
 def comparison_record(
-    comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+    comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]", measure: str
 ) -> dict[str, Any]:
     """What `compare` prints, with the accuracies that were measured, if any."""
     from fedaccord.record import jsonable
 
-    record = comparison.to_dict()
+    record = comparison.to_dict() | {"measure": measure if accuracy else None}
     for mechanism in record["mechanisms"]:
         mechanism["accuracy"] = jsonable(accuracy.get(mechanism["name"]))
     return record
-
-
-def _agreement(certificate: "Certificate", exists_from: float | None) -> dict[str, Any]:
-    """The agreement and what its certificate found, in the order in which json.md lists them."""
-    from fedaccord.record import jsonable
-
-    record = certificate.agreement.to_dict()
-    audits = jsonable(certificate.audit_probability)
-    found = zip(record["clients"], jsonable(certificate.threshold), audits, strict=True)
-    for row, threshold, audit in found:
-        row["threshold"], row["audit_probability"] = threshold, audit
-    facts = {
-        "smallest_discount_factor": jsonable(certificate.smallest_discount_factor),
-        "exists_from": exists_from,
-    }
-    place = list(record).index("reason")
-    fields = list(record.items())
-    return dict([*fields[:place], *facts.items(), *fields[place:]])

@@ -30,8 +30,8 @@ def rehearse(
         str | None,
         typer.Option(
             "--dataset",
-            help="Examples for the members: digits, breast-cancer or mnist. Default: examples of "
-            "the shape in the terms are made up.",
+            help="Examples for the members: a dataset that `train --dataset` knows. Default: "
+            "examples of the form in the terms are made up.",
         ),
     ] = None,
     keep: Annotated[

@@ -24,13 +24,21 @@ from fedaccord.summaries.audits import audit_sentences
 from fedaccord.summaries.changing import turnover_sentences
 from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
 from fedaccord.summaries.match import COST_NOTE, deviator_rows
+from fedaccord.summaries.own_tests import (
+    OwnTable,
+    own_gains,
+    own_gains_note,
+    own_levels,
+    own_levels_note,
+    own_sentences,
+)
 from fedaccord.summaries.prediction import gain_sentences, predicted_heading, predicted_level
 from fedaccord.summaries.ranges import range_sentences
 from fedaccord.summaries.training import (
     alone_sentences,
-    percent,
     setting_sentence,
     training_notes,
+    written_score,
 )
 from fedaccord.summaries.words import in_unit
 from fedaccord.summaries.worth import (
@@ -40,6 +48,7 @@ from fedaccord.summaries.worth import (
     questions,
     worth_sentences,
 )
+from fedaccord.training.estimates import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,7 +63,7 @@ if TYPE_CHECKING:
     from fedaccord.repeated.match import Match
     from fedaccord.summaries.alternatives import Alternatives
     from fedaccord.summaries.match import Account
-    from fedaccord.training.comparison import Comparison, Estimate
+    from fedaccord.training.comparison import Comparison
     from fedaccord.training.course import TrainingRun
     from fedaccord.trials.trial import Trial
 
@@ -324,26 +333,59 @@ def _widths(console: Console, table: Table) -> Measurement:
 
 def print_training(console: Console, comparison: "Trial") -> None:
     """The scores of the profiles, and what they mean."""
+    measure = comparison.measure
     console.print(setting_sentence(comparison))
     predicted = {one.profile: [predicted_level(one)] for one in comparison.predictions}
     heading = [predicted_heading(one) for one in comparison.predictions[:1]]
     table = plain_table(
         "Profile",
-        ["Examples\nper slot", "Test loss", "Test accuracy", *heading, "Gain in\naccuracy"],
+        ["Examples\nper slot", "Test loss", f"Test {measure}", *heading, f"Gain in\n{measure}"],
     )
     totals = write([round(score.total) for score in comparison.scores])
     for score, total in zip(comparison.scores, totals, strict=True):
         first = score is comparison.scores[0]
-        gain = "" if first else percent(score.accuracy_gain, signed=True)
-        said = [percent(score.accuracy), *predicted.get(score.profile, [])]
+        gain = "" if first else written_score(score.accuracy_gain, measure, signed=True)
+        said = [written_score(score.accuracy, measure)]
+        said += predicted.get(score.profile, [""] * len(heading))
         table.add_row(score.profile, total, _loss(score.loss), *said, gain)
     console.print(table)
     for sentence in gain_sentences(comparison):
         console.print(sentence)
     for note in [*training_notes(comparison), *alone_sentences(comparison)]:
         console.print(f"  {note}", soft_wrap=True)
+    _print_own_tests(console, comparison)
     if len(comparison.runs[0].slots) > 1:
         _print_slots(console, comparison)
+
+
+def _print_own_tests(console: Console, comparison: "Trial") -> None:
+    """How each client did on its own test, if there are any."""
+    for sentence in own_sentences(comparison):
+        console.print(sentence)
+    _print_own(console, own_levels(comparison), own_levels_note(comparison))
+    _print_own(console, own_gains(comparison), own_gains_note(comparison))
+
+
+def _print_own(console: Console, found: OwnTable, note: str) -> None:
+    """A table of clients; in a narrow terminal, half of the columns below the others."""
+    if not found.rows:
+        return
+    half = (len(found.headings) + 1) // 2
+    whole, *halves = (
+        _own_columns(found, part) for part in (slice(None), slice(half), slice(half, None))
+    )
+    print_wide(console, *([whole] if fits(console, whole) else halves))
+    console.print(note, style="dim")
+    if len(found.rows) > LISTED:
+        console.print(f"{LISTED} of {len(found.rows):,} clients; --format json lists them all.")
+
+
+def _own_columns(found: OwnTable, part: slice) -> Table:
+    headings = [heading.replace(", ", ",\n") for heading in found.headings[part]]
+    table = plain_table("Client\n(own test)", headings)
+    for name, cells in found.rows[:LISTED]:
+        table.add_row(name, *cells[part])
+    return table
 
 
 def _print_slots(console: Console, comparison: "Comparison") -> None:
@@ -353,7 +395,8 @@ def _print_slots(console: Console, comparison: "Comparison") -> None:
     table = plain_table("After slot", profiles)
     chosen = np.unique(np.linspace(0, slots - 1, min(slots, LISTED)).round().astype(int))
     for k in chosen.tolist():
-        table.add_row(str(k + 1), *(_slot(comparison.of(name), k) for name in profiles))
+        cells = (_slot(comparison.of(name), k, comparison.measure) for name in profiles)
+        table.add_row(str(k + 1), *cells)
     console.print(table)
     if len(chosen) < slots:
         console.print(
@@ -361,14 +404,14 @@ def _print_slots(console: Console, comparison: "Comparison") -> None:
         )
 
 
-def _slot(runs: "list[TrainingRun]", k: int) -> str:
+def _slot(runs: "list[TrainingRun]", k: int, measure: str) -> str:
     """Mean accuracy after a slot, and the number of examples trained on."""
     records = [run.slots[k] for run in runs]
-    accuracy = np.mean([record.final.accuracy for record in records])
+    accuracy = Estimate(float(np.mean([record.final.accuracy for record in records])), np.nan)
     phase = ", punishing" if records[0].phase == "punishing" else ""
-    return f"{100 * accuracy:.2f} % ({records[0].total:,}{phase})"
+    return f"{written_score(accuracy, measure)} ({records[0].total:,}{phase})"
 
 
-def _loss(estimate: "Estimate") -> str:
+def _loss(estimate: Estimate) -> str:
     width = f" ± {estimate.half_width:.4f}" if np.isfinite(estimate.half_width) else ""
     return f"{estimate.mean:.4f}{width}"

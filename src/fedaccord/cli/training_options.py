@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,12 +16,22 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.plugins import names_in
 
 if TYPE_CHECKING:
-    from fedaccord.training.engine import GradientStep, LocalEpochs
+    from fedaccord.training.optimisers import ServerOptimiser
+    from fedaccord.training.rules import LocalRule
     from fedaccord.trials.setting import Progress
 
 # The built-in names are repeated here because the modules that define them import PyTorch.
-_DATASETS = names_in("datasets", dict.fromkeys(("digits", "breast-cancer", "mnist")))
-_TASKS = names_in("tasks", dict.fromkeys(("softmax", "mlp", "cnn")))
+_BUILT_IN = (
+    "digits",
+    "breast-cancer",
+    "mnist",
+    "heart-disease",
+    "heart-disease-shared",
+    "heart-disease-imputed",
+    "tcga-brca",
+)
+_DATASETS = names_in("datasets", dict.fromkeys(_BUILT_IN))
+_TASKS = names_in("tasks", dict.fromkeys(("softmax", "mlp", "cnn", "cox")))
 
 
 def _listed(names: list[str]) -> str:
@@ -41,38 +52,33 @@ DataOption = Annotated[
     typer.Option(
         "--data",
         metavar="DIR",
-        help="Your own data: a .npz or .csv file for each client, and one called test.",
+        help="Your own data: a .npz or .csv file for each client, and one called test (or a "
+        "directory test, with a file for each).",
     ),
 ]
 TaskOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--task",
         metavar="TASK",
         show_default=False,
-        help=f"{_listed(_TASKS)}; default {_TASKS[0]}. Or your own: FILE.py:FUNCTION, or "
-        "MODULE:FUNCTION.",
+        help=f"{_listed(_TASKS)}; default {_TASKS[0]}, and cox for survival times. Or your own: "
+        "FILE.py:FUNCTION, or MODULE:FUNCTION.",
     ),
 ]
-LocalOption = Annotated[
-    Literal["gradient", "epochs"],
+ClientsOption = Annotated[
+    int | None,
     typer.Option(
-        "--local",
-        show_default=False,
-        help="In a round each client takes one step on all its samples (gradient, as in the "
-        "paper; the default), or goes through them in mini-batches (epochs).",
+        "--clients",
+        callback=from_one,
+        help="Without FILE: so many clients share a dataset that has no centres; default 5.",
     ),
 ]
-RateOption = Annotated[
-    float | None, typer.Option("--rate", help="Learning rate; default 1 (gradient), 0.1 (epochs).")
-]
-BatchOption = Annotated[
+RoundsOption = Annotated[
     int | None,
-    typer.Option("--batch", callback=from_one, help="Epochs: samples in a mini-batch; default 64."),
-]
-EpochsOption = Annotated[
-    int | None,
-    typer.Option("--epochs", callback=from_one, help="Epochs: how many per round; default 1."),
+    typer.Option(
+        "--rounds", callback=from_one, help="Rounds in a slot; default 50, or what FILE says."
+    ),
 ]
 SkewOption = Annotated[
     float | None,
@@ -92,21 +98,150 @@ ScaleOption = Annotated[
 ]
 
 
-def read_local(
-    local: str, rate: float | None, batch: int | None, epochs: int | None
-) -> "GradientStep | LocalEpochs":
-    """What a client does in a round."""
-    check_installed("training", "torch", "sklearn")
+_OF_MINI_BATCHES = ("batch", "proximal", "local_optimiser")
+_OF_SERVER = {"server_rate": "rate", "beta1": "beta1", "beta2": "beta2", "tau": "tau"}
+"""The numbers of an adaptive server optimiser, and what the library calls them."""
+_PROXIMAL = 0.01
+"""mu of `fedprox`, unless --proximal says otherwise."""
 
-    from fedaccord.training.engine import GradientStep, LocalEpochs
 
-    options = {"rate": rate, "batch": batch, "epochs": epochs}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if local == "epochs":
-        return LocalEpochs(**given)
-    if batch is not None or epochs is not None:
-        raise InvalidInput("--batch and --epochs: go with --local epochs only")
-    return GradientStep(**given)
+@dataclass(frozen=True, kw_only=True)
+class RuleOptions:
+    """What clients and server do in a round."""
+
+    local: Annotated[
+        Literal["gradient", "epochs", "steps"],
+        typer.Option(
+            "--local",
+            show_default=False,
+            help="In a round each client takes one step on all its samples (gradient, as in the "
+            "paper; the default), goes through them in mini-batches (epochs), or takes the same "
+            "number of mini-batches as everyone (steps).",
+        ),
+    ] = "gradient"
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", help="Learning rate; default 1 (gradient), 0.1 (mini-batches)."),
+    ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", callback=from_one, help="Samples in a mini-batch; default 64."),
+    ] = None
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", callback=from_one, help="Epochs: how many per round; default 1."),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps", callback=from_one, help="Steps: mini-batches per round; default 100."
+        ),
+    ] = None
+    local_optimiser: Annotated[
+        Literal["sgd", "adam"] | None,
+        typer.Option(
+            "--local-optimiser",
+            help="Mini-batches: how a client steps; default sgd. Adam starts afresh in each round.",
+        ),
+    ] = None
+    proximal: Annotated[
+        float | None,
+        typer.Option(
+            "--proximal",
+            metavar="MU",
+            help="Mini-batches: how strongly clients are held to the global model; default 0, and "
+            "0.01 for fedprox.",
+        ),
+    ] = None
+    optimiser: Annotated[
+        Literal["fedavg", "fedadam", "fedyogi", "fedadagrad", "fedprox"],
+        typer.Option(
+            "--optimiser",
+            show_default=False,
+            help="The next model is the clients' average (fedavg, the default; fedprox, with "
+            "--proximal), or a step towards it that adapts to earlier rounds.",
+        ),
+    ] = "fedavg"
+    server_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--server-rate",
+            help="For fedadam, fedyogi and fedadagrad, as the next three: the rate of that step; "
+            "default 0.1.",
+        ),
+    ] = None
+    beta1: Annotated[
+        float | None,
+        typer.Option("--beta1", help="How much of earlier steps is kept; default 0.9."),
+    ] = None
+    beta2: Annotated[
+        float | None,
+        typer.Option(
+            "--beta2", help="The same of their squares, but not for fedadagrad; default 0.99."
+        ),
+    ] = None
+    tau: Annotated[
+        float | None,
+        typer.Option(
+            "--tau", help="Parameters that change much less than this move little; default 0.001."
+        ),
+    ] = None
+
+    def rule(self) -> "LocalRule":
+        """What a client does in a round."""
+        check_installed("training", "torch", "sklearn")
+
+        from fedaccord.training.rules import GradientStep, LocalEpochs, LocalSteps
+
+        self._check()
+        rate = self._given("rate")
+        if self.local == "gradient":
+            return GradientStep(**rate)
+        common = rate | self._given("batch", "proximal")
+        if self.optimiser == "fedprox":
+            common = {"proximal": _PROXIMAL} | common
+        if self.local_optimiser is not None:
+            common["optimiser"] = self.local_optimiser
+        if self.local == "epochs":
+            return LocalEpochs(**common, **self._given("epochs"))
+        return LocalSteps(**common, **self._given("steps"))
+
+    def server(self) -> "ServerOptimiser":
+        """What the server does with the clients' average."""
+        from fedaccord.training.optimisers import find_optimiser
+
+        name = "fedavg" if self.optimiser == "fedprox" else self.optimiser
+        given = self._given(*_OF_SERVER)
+        if name == "fedavg" and given:
+            raise InvalidInput(
+                "goes with --optimiser fedadam, fedyogi or fedadagrad", field=next(iter(given))
+            )
+        try:
+            return find_optimiser(name, **{_OF_SERVER[each]: given[each] for each in given})
+        except InvalidInput as error:
+            own = {theirs: ours for ours, theirs in _OF_SERVER.items()}
+            problems = [Problem(own[each.field], each.message) for each in error.problems]
+            raise InvalidInput(problems) from None
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def _check(self) -> None:
+        """Refuse options that would do nothing."""
+        if self.local == "gradient":
+            for name in (*_OF_MINI_BATCHES, "epochs", "steps"):
+                if getattr(self, name) is not None:
+                    local = name if name in ("epochs", "steps") else "epochs or --local steps"
+                    raise InvalidInput(f"goes with --local {local}", field=name)
+            if self.optimiser == "fedprox":
+                raise InvalidInput(
+                    "fedprox goes with --local epochs or --local steps: a single step begins at "
+                    "the global model",
+                    field="optimiser",
+                )
+        for name in ("epochs", "steps"):
+            if getattr(self, name) is not None and self.local != name:
+                raise InvalidInput(f"goes with --local {name}", field=name)
 
 
 @contextmanager
@@ -138,7 +273,12 @@ class _Bar:
             self._reach(done, doing)
 
 
-_FLAGS = {"alpha": "--skew", "profiles": "--profile", "strategies": "--deviate"}
+_FLAGS = {
+    "alpha": "--skew",
+    "fine_tuning": "--fine-tune",
+    "profiles": "--profile",
+    "strategies": "--deviate",
+}
 """Fields of the library whose option has another name."""
 
 

@@ -343,20 +343,10 @@ def verify(file: SignedFileArgument, *, output_format: FormatOption = "text") ->
 
 def _tell(file: Path, found: "Verification") -> None:
     """What was found out, in sentences."""
-    parties = len(found.signed) + len(found.missing)
+    from fedaccord.summaries.signed import agreement_found
+
+    lines = agreement_found(found)
     if found.problems:
-        lines = [f"Wrong: {problem}." for problem in found.problems]
         lines.append(f"{file}: NOT verified.")
-    elif found.missing:
-        lines = [
-            "Nothing was changed, and the proof holds.",
-            f"Signed by {len(found.signed)} of {parties}. Not signed by: "
-            f"{', '.join(found.missing)}.",
-        ]
-    else:
-        lines = [
-            "Verified: nothing was changed, the proof holds, and all "
-            f"{parties} parties have signed."
-        ]
     for line in [*lines, *(f"Note: {note}." for note in found.notes)]:
         typer.echo(escaped(line))

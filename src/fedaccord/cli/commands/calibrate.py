@@ -8,19 +8,16 @@ import typer
 
 from fedaccord.checks import normalised
 from fedaccord.cli.console import output
-from fedaccord.cli.options import FormatOption, from_one
+from fedaccord.cli.options import FormatOption, from_one, with_option_groups
 from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
 from fedaccord.cli.training_options import (
-    BatchOption,
     DataOption,
     DatasetOption,
-    EpochsOption,
-    LocalOption,
-    RateOption,
+    RoundsOption,
+    RuleOptions,
     TaskOption,
     flags_in_messages,
     progress_bar,
-    read_local,
 )
 from fedaccord.errors import InvalidInput
 
@@ -29,30 +26,24 @@ if TYPE_CHECKING:
     from fedaccord.trials.calibration import Calibration
 
 
+@with_option_groups
 def calibrate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", hidden=True)] = None,
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
-    task: TaskOption = "softmax",
+    task: TaskOption = None,
     measure: Annotated[
         Literal["error", "loss"],
         typer.Option(
             "--measure",
             show_default=False,
-            help="What is lost: error (1 - accuracy; the default), or the loss of the task.",
+            help="What is lost: error (1 - accuracy, or 1 - concordance for survival times; the "
+            "default), or the loss of the task.",
         ),
     ] = "error",
-    local: LocalOption = "gradient",
-    rate: RateOption = None,
-    batch: BatchOption = None,
-    epochs: EpochsOption = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            "--rounds", callback=from_one, help="Rounds in a slot; default 50, or what FILE says."
-        ),
-    ] = None,
+    rules: RuleOptions,
+    rounds: RoundsOption = None,
     seeds: Annotated[
         int,
         typer.Option(
@@ -138,13 +129,16 @@ def calibrate(
     from fedaccord.trials.calibration import calibrate as measure_law
 
     part = None if curve is None else curve.with_name(f"{curve.name}.part")
+    with flags_in_messages():
+        local, server = rules.rule(), rules.server()
     with flags_in_messages(), progress_bar() as progress:
         result = measure_law(
             dataset,
             data=data,
             consortium=consortium,
             task=task,
-            local=read_local(local, rate, batch, epochs),
+            local=local,
+            server=server,
             rounds=rounds,
             measure=measure,
             seeds=seeds,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.mechanisms.mechanism import Mechanism
-    from fedaccord.training.comparison import Estimate
+    from fedaccord.training.estimates import Estimate
 
 
 @with_option_groups
@@ -95,8 +95,8 @@ def compare(
         typer.Option(
             "--train",
             metavar="DATASET",
-            help="Train a model under each mechanism and measure its accuracy: digits, "
-            "breast-cancer or mnist.",
+            help="Train a model under each mechanism and measure its accuracy: digits, or another "
+            "dataset that `train --dataset` knows.",
         ),
     ] = None,
     seeds: Annotated[
@@ -147,17 +147,20 @@ def compare(
 
     with working("Comparing"):
         comparison = compare_mechanisms(consortium, chosen)
-    accuracy = _measure(comparison, dataset, seeds or 3, seed or 0) if dataset else {}
+    accuracy: dict[str, Estimate] = {}
+    measure = "accuracy"
+    if dataset:
+        accuracy, measure = _measure(comparison, dataset, seeds or 3, seed or 0)
     from fedaccord.cli.outputs import comparison_record, to_json
 
-    record = comparison_record(comparison, accuracy)
+    record = comparison_record(comparison, accuracy, measure)
     if csv is not None:
         _write_rows(csv, record)
     if report is not None:
         from fedaccord.report import render_comparison
 
         with working("Writing the report"):
-            write_file(report, render_comparison(comparison, accuracy))
+            write_file(report, render_comparison(comparison, accuracy, measure))
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":
@@ -166,7 +169,7 @@ def compare(
         from fedaccord.cli.tables import print_consortium
 
         print_consortium(output(), consortium)
-        _print(output(), comparison, accuracy)
+        _print(output(), comparison, accuracy, measure)
 
 
 def _read_types(
@@ -209,8 +212,8 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
 
 def _measure(
     comparison: "MechanismComparison", dataset: str, seeds: int, seed: int
-) -> "dict[str, Estimate]":
-    """The test accuracy under each mechanism, after one slot."""
+) -> "tuple[dict[str, Estimate], str]":
+    """The test accuracy under each mechanism after one slot, or what the task is measured by."""
     from fedaccord.cli.training_options import flags_in_messages, progress_bar
     from fedaccord.trials.trial import train
 
@@ -224,7 +227,7 @@ def _measure(
             seed=seed,
             progress=progress,
         )
-    return {score.profile: score.accuracy for score in trial.scores}
+    return {score.profile: score.accuracy for score in trial.scores}, trial.measure
 
 
 def _write_rows(path: Path, record: dict[str, Any]) -> None:
@@ -242,13 +245,16 @@ def _write_rows(path: Path, record: dict[str, Any]) -> None:
 
 
 def _print(
-    console: "Console", comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]"
+    console: "Console",
+    comparison: "MechanismComparison",
+    accuracy: "Mapping[str, Estimate]",
+    measure: str,
 ) -> None:
     """Two tables, what they show, and a few lines about each mechanism."""
     from fedaccord.cli.tables import plain_table
     from fedaccord.summaries import mechanisms as said
 
-    rows = said.mechanism_rows(comparison, accuracy)
+    rows = said.mechanism_rows(comparison, accuracy, measure)
     headings = [heading.format(noun="client") for heading in said.AMOUNT_HEADINGS]
     _print_columns(console, headings, {row.name: said.amounts_of(row) for row in rows})
     console.print(said.amounts_note(), style="dim")
@@ -257,7 +263,7 @@ def _print(
     )
     console.print(said.merits_note(), style="dim")
     if accuracy:
-        measured = plain_table("Mechanism", ["Test accuracy"])
+        measured = plain_table("Mechanism", [f"Test {measure}"])
         for row in rows:
             measured.add_row(row.name, row.accuracy)
         console.print(measured)

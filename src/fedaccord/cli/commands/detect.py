@@ -79,7 +79,9 @@ def _detect(
     dataset: Annotated[
         str,
         typer.Option(
-            "--dataset", show_default=False, help="digits (default), breast-cancer or mnist."
+            "--dataset",
+            show_default=False,
+            help="digits (default), or another that `train --dataset` knows.",
         ),
     ] = "digits",
     task: Annotated[

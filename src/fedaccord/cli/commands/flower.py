@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from fedaccord.cli.app_training import AppRuleOptions, AppTaskOptions
 from fedaccord.cli.options import (
     MarginOption,
     PunishmentOptions,
@@ -145,49 +146,8 @@ def new(
             "nothing (void).",
         ),
     ] = "without",
-    task: Annotated[
-        str,
-        typer.Option(
-            "--task",
-            show_default=False,
-            help="What is trained: softmax (default), mlp or cnn; or your own: FILE.py:FUNCTION, "
-            "which is copied into APP, or MODULE:FUNCTION, which everyone has installed.",
-        ),
-    ] = "softmax",
-    rate: Annotated[
-        float,
-        typer.Option(
-            "--rate", show_default=False, help="Learning rate of the local steps (default 0.5)."
-        ),
-    ] = 0.5,
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            "--batch",
-            callback=from_one,
-            help="Train in epochs with batches of this size, not one gradient step per round.",
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            "--shape", metavar="A,B,...", help="Shape of one example, unless --dataset is used."
-        ),
-    ] = None,
-    classes: Annotated[
-        int | None,
-        typer.Option(
-            "--classes", callback=from_one, help="Number of labels, unless --dataset is used."
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset",
-            help="To rehearse with digits, breast-cancer or mnist: their shape and labels, and a "
-            "scale at which they are enough for the samples in FILE.",
-        ),
-    ] = None,
+    task: AppTaskOptions,
+    steps: AppRuleOptions,
 ) -> None:
     """Write the server's directory APP for a consortium on Flower.
 
@@ -199,20 +159,12 @@ def new(
     from fedaccord.checks import check_installed
 
     check_installed("a Flower app", "torch", "sqlalchemy", "alembic", "flwr")
-    from fedaccord.cli.app_terms import (
-        agreed,
-        described,
-        scale_for,
-        terms_for_app,
-        terms_in,
-        training_terms,
-    )
+    from fedaccord.cli.app_terms import agreed, described, scale_for, terms_for_app, terms_in
     from fedaccord.data.dataset import load_dataset
     from fedaccord.deployment.app_directory import write_app
-    from fedaccord.deployment.own_task import task_for_app
     from fedaccord.protocol.terms import rules_of
 
-    terms, own = terms_in(file), task_for_app("softmax")
+    terms, code = terms_in(file), None
     if terms is None:
         known = described(
             file,
@@ -222,10 +174,10 @@ def new(
             rounds=rounds,
             discount_factor=discount_factor,
         )
-        data = load_dataset(dataset) if dataset is not None else None
-        own = task_for_app(task)
-        training = training_terms(data, shape, classes, rate=rate, batch=batch, **own.terms)
-        training |= scale_for(known, data)
+        data = None if task.dataset is None else load_dataset(task.dataset)
+        own, form = task.in_app(data), task.form(data)
+        training = own.terms | form | steps.in_terms() | scale_for(known, data)
+        code = own.code
         after_slip = punishment.chosen(directory)
         rules: dict[str, Any] = {
             "nobody_worse": nobody_worse,
@@ -240,7 +192,7 @@ def new(
             rules["clock_steps"] = clock_steps
         rules |= agreed(known, agreement, reports, after_slip, rules)
         terms = terms_for_app(known, rules, training, own.places)
-    reached, code = host or ["localhost"], own.code
+    reached = host or ["localhost"]
     _refusing_hosts(
         lambda: write_app(directory, terms, reached, port=port, superlink=superlink_port, code=code)
     )

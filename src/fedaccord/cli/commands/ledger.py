@@ -9,15 +9,7 @@ import typer
 
 from fedaccord.checks import check_installed, escaped, normalised
 from fedaccord.cli.console import json_for_people, working
-from fedaccord.cli.ledger_results import (
-    about,
-    record_of,
-    watched_reading,
-    what_holds,
-    what_is_undecided,
-    what_is_wrong,
-    write_proofs,
-)
+from fedaccord.cli.ledger_results import watched_reading, write_proofs
 from fedaccord.cli.options import FormatOption, from_one
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.cli.server_keys import KeyOption, server_key
@@ -156,6 +148,13 @@ def verify(
     """
     from fedaccord.protocol import verification
     from fedaccord.protocol.trusted import load_trusted, save_trusted
+    from fedaccord.summaries.ledgers import (
+        about,
+        record_of,
+        what_holds,
+        what_is_undecided,
+        what_is_wrong,
+    )
 
     if checkpoint is not None:
         check_writable(checkpoint, inputs=[Path(place)])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.checks import escaped
+from fedaccord.checks import check_installed, escaped
 from fedaccord.cli.check_lines import show_checks
+from fedaccord.cli.commands.serve import NoBrowserOption, PortOption
 from fedaccord.cli.dialogue import ask_all
 from fedaccord.cli.options import FormatOption, LogFormatOption, from_one, with_option_groups
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -198,6 +199,51 @@ def start(
 
     os.environ[FORMAT_VARIABLE] = log_format
     keep_node(_checked(directory) / "client.toml")
+
+
+@member.command()
+def serve(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
+    *,
+    port: PortOption = 0,
+    no_browser: NoBrowserOption = False,
+    authority: Annotated[
+        Path | None,
+        typer.Option(
+            "--authority",
+            metavar="FILE",
+            help="A certificate (PEM) by which to recognise the room, besides the usual ones.",
+        ),
+    ] = None,
+) -> None:
+    """Open the page of the member in DIR: join a room, read, sign, and run the node.
+
+    DIR may be new: the page makes it, with the member's keys. Only this machine, and on it only
+    whoever has the address that is printed, can reach the page. The private keys, the private
+    numbers and the data stay in DIR. Ctrl-C ends the page, and the node with it.
+    """
+    check_installed("fedaccord member serve", "fastapi", "uvicorn", "python_multipart", "httpx")
+    from contextlib import ExitStack
+
+    from fedaccord.console.member.access import opening_file
+    from fedaccord.console.member.app import create_member_page
+    from fedaccord.console.member.room_client import trusting
+    from fedaccord.console.web.serving import listen
+    from fedaccord.console.web.serving import serve as keep_serving
+
+    if authority is not None and not authority.is_file():
+        raise InvalidInput(f"--authority: there is no file {authority}")
+    trusting(authority)  # so that a wrong file is said now, and not when somebody joins
+    page = create_member_page(directory, authority)
+    at = listen("127.0.0.1", port)
+    address = f"http://127.0.0.1:{at.getsockname()[1]}/#{page.state.access.code}"
+    typer.echo(f"Your page is at {address} (Ctrl-C ends it)")
+    with ExitStack() as stack:
+        opened = None
+        if not no_browser:
+            file = stack.enter_context(opening_file(page.state.pages, address))
+            opened = file.as_uri
+        keep_serving(page, at, opened=opened)
 
 
 def _checked(directory: Path) -> Path:

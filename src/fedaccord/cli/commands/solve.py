@@ -161,7 +161,8 @@ def solve(
     say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)
     if output_format == "json":
-        from fedaccord.cli.outputs import solution_record, to_json
+        from fedaccord.agreement.solution import solution_record
+        from fedaccord.cli.outputs import to_json
 
         record = solution_record(certificate, optimum, exists_from)
         typer.echo(to_json(record, consortium.size))

@@ -24,18 +24,14 @@ from fedaccord.cli.options import (
 from fedaccord.cli.outputs import check_writable, write_runs, write_training
 from fedaccord.cli.strategy_options import read_strategies
 from fedaccord.cli.training_options import (
-    BatchOption,
     DataOption,
     DatasetOption,
-    EpochsOption,
-    LocalOption,
-    RateOption,
+    RuleOptions,
     ScaleOption,
     SkewOption,
     TaskOption,
     flags_in_messages,
     progress_bar,
-    read_local,
 )
 from fedaccord.errors import InvalidInput
 
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.trials.trial import Trial
 
-_KINDS = ("equilibrium", "uniform", "individual", "suspension")
+_KINDS = ("equilibrium", "uniform", "individual", "suspension", "alone", "pooled")
 
 
 @with_option_groups
@@ -56,14 +52,15 @@ def train(
         typer.Option(
             "--profile",
             metavar="PROFILE",
-            help="equilibrium, uniform, individual, suspension (individual, under suspension), or "
-            "a file of contributions. Repeatable: the profiles are compared on the same data. "
-            "Default: equilibrium and individual.",
+            help="equilibrium, uniform, individual, suspension (individual, under suspension), "
+            "alone (each by itself), pooled (all data in one place), or a file of contributions. "
+            "Repeatable: the profiles are compared on the same data. Default: equilibrium and "
+            "individual; alone and pooled as well if clients have own tests.",
         ),
     ] = None,
     dataset: DatasetOption = None,
     data: DataOption = None,
-    task: TaskOption = "softmax",
+    task: TaskOption = None,
     slots: Annotated[
         int,
         typer.Option(
@@ -79,10 +76,17 @@ def train(
         ),
     ] = None,
     punishment: PunishmentOptions,
-    local: LocalOption = "gradient",
-    rate: RateOption = None,
-    batch: BatchOption = None,
-    epochs: EpochsOption = None,
+    rules: RuleOptions,
+    fine_tune: Annotated[
+        int | None,
+        typer.Option(
+            "--fine-tune",
+            metavar="EPOCHS",
+            callback=from_one,
+            help="After each slot every client trains the model for so many epochs more, for "
+            "itself: judged on its own test.",
+        ),
+    ] = None,
     skew: SkewOption = None,
     scale: ScaleOption = None,
     seeds: Annotated[
@@ -153,7 +157,8 @@ def train(
     from fedaccord.trials.trial import train as train_profiles
 
     strategies = read_strategies(consortium, slots, deviate or [], [])
-    steps = read_local(local, rate, batch, epochs)
+    with flags_in_messages():
+        local, server = rules.rule(), rules.server()
     with flags_in_messages(), progress_bar() as progress:
         trial = train_profiles(
             consortium,
@@ -161,7 +166,9 @@ def train(
             dataset=dataset,
             data=data,
             task=task,
-            local=steps,
+            local=local,
+            server=server,
+            fine_tuning=fine_tune,
             slots=slots,
             strategies=strategies,
             punishment=punishment.chosen(file),
@@ -224,7 +231,8 @@ def _print(
     trial: "Trial", consortium: "Consortium", skew: float | None, output_format: str
 ) -> None:
     if output_format == "json":
-        from fedaccord.cli.outputs import to_json, training_record
+        from fedaccord.cli.outputs import to_json
+        from fedaccord.summaries.training import training_record
 
         typer.echo(to_json(training_record(trial, skew), sum(len(run.slots) for run in trial.runs)))
     else:

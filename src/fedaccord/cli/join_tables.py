@@ -1,0 +1,68 @@
+"""What `fedaccord join` prints."""
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fedaccord.cli.tables import print_certificate, print_wide
+from fedaccord.summaries.joining import (
+    GROUP_HEADINGS,
+    NOTES,
+    WAY_HEADINGS,
+    agreement_sentences,
+    group_rows,
+    joining_sentences,
+    prospect_headings,
+    prospect_rows,
+    way_rows,
+)
+
+if TYPE_CHECKING:
+    from fedaccord.membership.agreeing import GroupAgreement
+    from fedaccord.membership.joining import Joining
+
+
+def print_joining(console: Console, joining: "Joining", agreed: "GroupAgreement | None") -> None:
+    """Who loses and who gains, the groups, the ways that were tried, and the agreement."""
+    for sentence in joining_sentences(joining):
+        console.print(sentence)
+    tables = [_table(prospect_headings(joining), prospect_rows(joining), numbers=range(1, 7))]
+    tables.append(_table(GROUP_HEADINGS, group_rows(joining)))
+    if len(joining.ways.tried) > 1:
+        tables.append(_table(WAY_HEADINGS, way_rows(joining), numbers=range(1, 3)))
+    print_wide(console, *tables)
+    for note in NOTES:
+        console.print(note)
+    if agreed is not None:
+        _print_agreement(console, agreed)
+    elif joining.consortium is None and joining.recommended is not None:
+        console.print(
+            "For an agreement, give a FILE with what an error and a sample cost each of them "
+            "(`fedaccord init` writes one to start from)."
+        )
+
+
+def _print_agreement(console: Console, agreed: "GroupAgreement") -> None:
+    console.print()
+    for sentence in agreement_sentences(agreed):
+        console.print(sentence)
+    if agreed.certificate is not None:
+        print_certificate(console, agreed.certificate, every=False)
+
+
+def _table(
+    headings: tuple[str, ...], rows: list[tuple[str, ...]], numbers: range = range(0)
+) -> Table:
+    """Words wrap, numbers do not."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for n, heading in enumerate(headings):
+        right = n in numbers
+        least = 12 if n == 0 else None
+        table.add_column(
+            heading, justify="right" if right else "left", no_wrap=right, min_width=least
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table

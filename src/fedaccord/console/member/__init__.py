@@ -1,0 +1,1 @@
+"""A member's local page: its key and its numbers are here, and stay here."""

@@ -1,0 +1,275 @@
+"""What the room proposes, what it means for this member, and signing it here.
+
+A room could show one thing and have another one signed. So what is signed is what this page read
+and showed: its digest comes back with the form, and if the room now offers anything else, nothing
+is signed.
+"""
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Form, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from fedaccord.console.member.home import Home
+from fedaccord.console.member.room_client import RoomTrouble
+from fedaccord.console.room import wire
+from fedaccord.console.web.rules import Change, changes_between, rules_in_words
+from fedaccord.deployment.cards import TermsSignature, load_sent
+from fedaccord.deployment.invitation import Invitation, read_invitation
+from fedaccord.deployment.member_directory import SIGNATURE, wrong_to_sign
+from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.protocol.prospects import prospect_of
+from fedaccord.protocol.terms import Terms
+from fedaccord.signed.file import AgreementFile, read_agreement_file
+from fedaccord.signed.signatures import has_signed, party_of, sign_agreement
+from fedaccord.signed.verification import Verification, verify_agreement
+from fedaccord.summaries.prospects import LAW_NOTE, prospect_sentences, revealed_sentences
+
+router = APIRouter()
+
+CHANGED = (
+    "The room offers something else now than what was on the page, so nothing was signed. Read it "
+    "again."
+)
+
+
+class KeyRow(NamedTuple):
+    """Whose key it is."""
+
+    name: str
+    key: str
+    mine: bool
+    changed: bool
+    """Whether it is another one than in the terms that this member has."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The file to sign, compared with what this member has."""
+
+    invitation: Invitation
+    wrong: str | None
+    """Why it cannot be signed."""
+    changes: list[Change]
+    keys: list[KeyRow]
+    moved: bool
+    """Whether the server is reached elsewhere, or recognised by another certificate."""
+    is_signed: bool
+    """Whether this member signed exactly this, here."""
+
+    @property
+    def terms(self) -> Terms:
+        """What is to be signed."""
+        return self.invitation.terms
+
+    @property
+    def digest(self) -> str:
+        """Of everything that signing takes over: terms, app, address and certificate."""
+        return hashlib.sha256(self.invitation.text.encode()).hexdigest()
+
+    @property
+    def can_be_signed(self) -> bool:
+        """Whether nothing stands against it."""
+        return self.wrong is None
+
+
+def offer_in(home: Home, text: str) -> Offer:
+    """What a room offers to sign."""
+    try:
+        offered = read_invitation(text, "the file to sign")
+    except InvalidInput as error:
+        raise RoomTrouble(f"the room offers a file that cannot be read: {error}") from None
+    file, before, public = home.file, home.terms, home.key.public
+    wrong = wrong_to_sign(file, public, offered)
+    if offered.terms.name != before.name:
+        wrong = f"it is for {offered.terms.name!r}, and you are in {before.name!r}"
+    authority = home.directory / file.authority
+    known = authority.read_text("ascii", "replace") if authority.is_file() else ""
+    return Offer(
+        invitation=offered,
+        wrong=wrong,
+        changes=changes_between(before, offered.terms),
+        keys=_keys(offered.terms, before, file.name),
+        moved=file.server != offered.server.address or known != offered.server.authority,
+        is_signed=_is_signed(home, offered),
+    )
+
+
+def _keys(terms: Terms, before: Terms, own: str) -> list[KeyRow]:
+    if terms.keys is None:
+        return []
+    now = {"the server": terms.keys.server} | terms.keys.clients
+    old = {} if before.keys is None else {"the server": before.keys.server} | before.keys.clients
+    return [KeyRow(name, key, name == own, old.get(name, key) != key) for name, key in now.items()]
+
+
+def _is_signed(home: Home, offered: Invitation) -> bool:
+    path = home.directory / SIGNATURE
+    if not path.is_file():
+        return False
+    own = load_sent(path)
+    return isinstance(own, TermsSignature) and (own.terms, own.app) == (
+        offered.terms.digest,
+        offered.server.app,
+    )
+
+
+@dataclass(frozen=True)
+class AgreementShown:
+    """The agreement file of the room, verified here."""
+
+    file: AgreementFile
+    verified: Verification
+    is_signed: bool
+    wrong: str | None
+    """Why it cannot be signed."""
+    amount: int | None
+    """What it asks of this member."""
+
+
+def agreement_in(home: Home, told: wire.AgreementTold, terms: Terms) -> AgreementShown | None:
+    """The agreement file, if there is one; `terms` are those to sign."""
+    if told.file is None:
+        return None
+    try:
+        file = read_agreement_file(told.file.encode())
+        party = party_of(file, home.key.public)
+    except InvalidInput as error:
+        raise RoomTrouble(f"the room has an agreement file that is wrong: {error}") from None
+    verified = verify_agreement(file)
+    wrong = None
+    if verified.problems:
+        wrong = "; ".join(verified.problems)
+    elif file.document.terms != terms.digest:
+        wrong = "it is about other terms than those that you are to sign"
+    elif party.client != home.file.name:
+        wrong = "it has your key for somebody else"
+    amounts = {row.name: row.contribution for row in file.document.profile.clients}
+    return AgreementShown(
+        file, verified, has_signed(file, party), wrong, amounts.get(home.file.name)
+    )
+
+
+# --- Pages ---------------------------------------------------------------------------------
+
+
+@router.get("/terms", response_class=Response)
+def terms(request: Request) -> Response:
+    """What is proposed, what it means here, and the button that signs it."""
+    return _page(request)
+
+
+@router.post("/terms/sign", response_class=Response)
+def sign(request: Request, shown: Annotated[str, Form(max_length=64)] = "") -> Response:
+    """Sign what was shown, and send the signature."""
+    home = _home(request)
+    told = home.room.to_sign()
+    offer = None if told.text is None else offer_in(home, told.text)
+    if offer is None or offer.digest != shown:
+        return _page(request, status=409, trouble=CHANGED)
+    if offer.wrong is not None:
+        raise InvalidInput(offer.wrong)
+    home.sign(offer.invitation)
+    own = load_sent(home.directory / SIGNATURE)
+    assert isinstance(own, TermsSignature)
+    home.room.send_signature(own)
+    with suppress(FedaccordError):  # the signature is there; others' can be had later
+        home.take_signatures()
+    return RedirectResponse("/terms?signed", 303)
+
+
+@router.post("/terms/comment", response_class=Response)
+def comment(
+    request: Request,
+    version: Annotated[int, Form(ge=1, le=2**31 - 1)],
+    text: Annotated[str, Form(max_length=5_000)] = "",
+) -> Response:
+    """Say something about a version; everybody in the room reads it."""
+    if not text.strip():
+        return _page(request, status=422, trouble="A comment needs a text.")
+    _home(request).room.comment(version, text.strip())
+    return RedirectResponse("/terms#comments", 303)
+
+
+@router.post("/agreement/sign", response_class=Response)
+def sign_file(request: Request, shown: Annotated[str, Form(max_length=64)] = "") -> Response:
+    """Sign the agreement file that was shown, and send the signature."""
+    home = _home(request)
+    found = _agreement(home)
+    if found is None or found.file.digest != shown:
+        return _page(request, status=409, trouble=CHANGED)
+    if found.wrong is not None:
+        raise InvalidInput(found.wrong)
+    party = party_of(found.file, home.key.public)
+    signature = sign_agreement(found.file, home.key).signature_of(party)
+    home.room.sign_agreement(found.file.digest, str(signature))
+    return RedirectResponse("/terms?signed#agreement", 303)
+
+
+@router.get("/agreement.html", response_class=Response)
+def agreement_file(request: Request) -> Response:
+    """The agreement file, to keep."""
+    found = _agreement(_home(request))
+    if found is None:
+        raise HTTPException(404, "The room has no agreement file.")
+    disposition = 'attachment; filename="agreement.html"'
+    return Response(
+        found.file.content, media_type="text/html", headers={"Content-Disposition": disposition}
+    )
+
+
+def _agreement(home: Home) -> AgreementShown | None:
+    room = home.room
+    told = room.to_sign()
+    if told.text is None:
+        return None
+    return agreement_in(home, room.agreement(), offer_in(home, told.text).terms)
+
+
+def _page(request: Request, *, status: int = 200, trouble: str = "") -> Response:
+    home = _home(request)
+    if not home.exists or home.place is None:
+        return RedirectResponse("/join", 303)
+    offered: dict[str, Any] = {"offer": None, "told": None, "proposals": None, "agreement": None}
+    try:
+        room = home.room
+        told = room.to_sign()
+        offered |= {"told": told, "proposals": room.terms()}
+        if told.text is not None:
+            offered["offer"] = offer_in(home, told.text)
+            agreed = room.agreement()
+            offered["agreement"] = agreement_in(home, agreed, offered["offer"].terms)
+    except FedaccordError as error:
+        trouble = trouble or f"{str(error)[:1].upper()}{str(error)[1:]}."
+    offer: Offer | None = offered["offer"]
+    own, read = home.file, home.terms if offer is None else offer.terms
+    private = own.private
+    response: Response = request.app.state.pages.show(
+        request,
+        "terms.html.j2",
+        status,
+        title="The terms",
+        current="terms",
+        own=own,
+        terms=read,
+        rules=[("Who takes part", ", ".join(read.clients)), *rules_in_words(read)],
+        prospects=prospect_sentences(prospect_of(private, read))
+        if own.name in read.clients
+        else [],
+        revealed=revealed_sentences(private, read),
+        note=LAW_NOTE,
+        trouble=trouble,
+        signed="signed" in request.query_params,
+        had_signed=home.has_signed_ever,
+        **offered,
+    )
+    return response
+
+
+def _home(request: Request) -> Home:
+    home: Home = request.app.state.home
+    return home

@@ -1,0 +1,1 @@
+"""The room: the coordinator's server, where terms are discussed and signed, and slots watched."""

@@ -1,0 +1,104 @@
+"""The application that every face builds on: guarded, with its style and pages for errors."""
+
+from collections.abc import Callable, Sequence
+from importlib import resources
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import compile_path
+
+import fedaccord
+from fedaccord.console.web.guards import Guards, Limits
+from fedaccord.console.web.pages import Pages
+from fedaccord.errors import FedaccordError, InvalidInput
+
+API = "/api/"
+"""What is for programs is below this; errors there are JSON, and pages elsewhere."""
+REFUSED, NOT_ALLOWED = 422, 405
+_TITLES = {
+    400: "This request was not understood",
+    401: "Please log in",
+    403: "This is not yours to see or to change",
+    404: "There is no such page",
+    405: "This cannot be done here",
+    409: "This cannot be done right now",
+    410: "This link does not work any more",
+    413: "This is too large",
+    422: "Something in it is not right",
+    429: "Too many attempts",
+    500: "Something broke here",
+}
+
+
+def create_app(
+    title: str, pages: Pages, *, hosts: Sequence[str], limits: Limits | None = None
+) -> FastAPI:
+    """An application without routes of its own.
+
+    `hosts` are the names by which browsers may call it, without ports. A request with another one
+    is refused: a page elsewhere may have changed what its own name means (DNS rebinding).
+    """
+    app = FastAPI(
+        title=title,
+        version=fedaccord.__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.state.pages = pages
+    app.add_middleware(Guards, hosts=tuple(hosts), limits=limits or Limits())
+    static = resources.files("fedaccord.console.web") / "static"
+    app.mount("/static", StaticFiles(directory=str(static)), name="static")
+    app.add_exception_handler(HTTPException, _told(lambda e: (e.status_code, [str(e.detail)])))
+    app.add_exception_handler(
+        InvalidInput, _told(lambda e: (REFUSED, [str(one) for one in e.problems]))
+    )
+    app.add_exception_handler(FedaccordError, _told(lambda e: (REFUSED, [str(e)])))
+    app.add_exception_handler(
+        RequestValidationError,
+        _told(lambda e: (REFUSED, [f"{_place(one['loc'])}: {one['msg']}" for one in e.errors()])),
+    )
+    app.add_exception_handler(
+        Exception,
+        _told(lambda _: (500, ["It is not your fault. What happened is in this program's log."])),
+    )
+    return app
+
+
+def _methods_at(request: Request) -> list[str]:
+    """The methods of an address of the API, by all routes that it has."""
+    found = set[str]()
+    for path, item in request.app.openapi()["paths"].items():
+        if compile_path(path)[0].match(request.url.path):
+            found |= {method.upper() for method in item}
+    return sorted(found)
+
+
+def _place(path: Sequence[object]) -> str:
+    """Which part of a request, such as `discount_factor`."""
+    return ".".join(str(step) for step in path[1:]) or "the request"
+
+
+def _told(
+    read: Callable[..., tuple[int, list[str]]],
+) -> Callable[[Request, Exception], Response]:
+    """Says what is wrong: as JSON to programs, as a page to people."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        status, found = read(error)
+        # half of a surrogate pair, which JSON may contain, cannot be sent
+        problems = [one.encode("utf-8", "backslashreplace").decode() for one in found]
+        headers = getattr(error, "headers", None)
+        if request.url.path.startswith(API):
+            if status == NOT_ALLOWED:  # Starlette names the methods of one route only
+                headers = {"Allow": ", ".join(_methods_at(request))}
+            return JSONResponse({"problems": problems}, status, headers)
+        pages: Pages = request.app.state.pages
+        title = _TITLES.get(status, "This did not work")
+        return pages.show(request, "error.html.j2", status, headers, title=title, problems=problems)
+
+    return answer

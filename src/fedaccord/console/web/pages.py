@@ -1,0 +1,66 @@
+"""Pages from templates, with what every template may use."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from fedaccord.report.pages import environment
+
+
+class Pages:
+    """Fills the templates of one face, which build on those of `web`."""
+
+    def __init__(self, package: str, **shared: Any) -> None:
+        """`package` has a folder `templates`; `shared` are values for all of its pages."""
+        self._filling = environment(package, "fedaccord.console.web")
+        self._filling.globals |= shared
+        self._filling.filters["apart"] = apart
+
+    def text(self, template: str, **values: Any) -> str:
+        """A page or a part of one, as text."""
+        return self._filling.get_template(template).render(**values)
+
+    def show(
+        self,
+        request: Request,
+        template: str,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        /,
+        **values: Any,
+    ) -> HTMLResponse:
+        """A page as an answer. `live` says in the template whether htmx asks for a part of it."""
+        live = request.headers.get("hx-request") == "true"
+        content = self.text(template, request=request, live=live, **values)
+        return HTMLResponse(content, status, dict(headers or {}))
+
+
+def apart(names: Iterable[str]) -> Markup:
+    """Names in a sentence, of which none turns around what stands beside it.
+
+    >>> print(apart(["A & B", "C"]))
+    <bdi>A &amp; B</bdi>, <bdi>C</bdi>
+    """
+    return Markup(", ").join(Markup("<bdi>{}</bdi>").format(name) for name in names)
+
+
+_STYLE = re.compile(r' style="([^"]*)"')
+_SHEET = re.compile(r"<style[^>]*>.*?</style>", re.DOTALL)
+
+
+def without_styles(svg: str) -> str:
+    """A picture of matplotlib's with attributes instead of styles, which our pages do not allow.
+
+    >>> without_styles('<path style="fill: #fff; stroke-width: 2"/>')
+    '<path fill="#fff" stroke-width="2"/>'
+    """
+    return _STYLE.sub(_attributes, _SHEET.sub("", svg))
+
+
+def _attributes(found: re.Match[str]) -> str:
+    pairs = [part.split(":", 1) for part in found[1].split(";") if ":" in part]
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, value in pairs)

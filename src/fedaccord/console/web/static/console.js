@@ -1,0 +1,62 @@
+// What every page of the console does beyond htmx. Nothing here is needed to use a page.
+"use strict";
+
+document.documentElement.classList.add("js");
+
+// <div data-stream="/address">: htmx sends the event "changed" to it when the server tells so.
+function follow(element) {
+  if (element.dataset.followed) return;
+  element.dataset.followed = "yes";
+  const stream = new EventSource(element.dataset.stream);
+  stream.addEventListener("changed", () => {
+    if (!element.isConnected) { stream.close(); return; }
+    htmx.trigger(element, "changed");
+  });
+  stream.addEventListener("ended", () => stream.close());
+}
+
+// <output data-of="id">: what the slider with this id stands at, while it moves.
+function show(slider) {
+  for (const output of document.querySelectorAll(`output[data-of="${slider.id}"]`)) {
+    const scale = Number(slider.dataset.times || 1);
+    const value = Number(slider.value) * scale;
+    output.textContent = value.toLocaleString("en", { maximumSignificantDigits: 6 }) + (slider.dataset.unit || "");
+  }
+}
+
+function prepare(root) {
+  root.querySelectorAll("[data-stream]").forEach(follow);
+  root.querySelectorAll("input[type=range]").forEach(show);
+}
+
+document.addEventListener("DOMContentLoaded", () => prepare(document));
+document.addEventListener("htmx:after:swap", () => prepare(document));
+document.addEventListener("input", (event) => {
+  if (event.target.matches("input[type=range]")) show(event.target);
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.action === "print") window.print();
+  if (button.dataset.action === "copy") {
+    const from = document.getElementById(button.dataset.from);
+    navigator.clipboard.writeText(from ? from.value || from.textContent.trim() : window.location.href)
+      .then(() => { button.textContent = "Copied"; });
+  }
+});
+
+document.addEventListener("submit", (event) => {
+  const asked = event.submitter?.dataset.confirm || event.target.dataset.confirm;
+  if (asked && !window.confirm(asked)) event.preventDefault();
+});
+
+// <form data-code>: a code after # in the address is never sent with it; it is filled in and sent.
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.querySelector("form[data-code]");
+  const code = window.location.hash.slice(1);
+  if (!form || !code) return;
+  form.elements.code.value = code;
+  history.replaceState(null, "", window.location.pathname);
+  form.requestSubmit();
+});

@@ -1,0 +1,1 @@
+"""The workshop: one person designs an agreement, on this machine alone."""

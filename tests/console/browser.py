@@ -1,0 +1,101 @@
+"""A real browser for tests of pages, and a server in a thread of its own."""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import uvicorn
+from fastapi import FastAPI
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from fedaccord.console.web.serving import listen
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NO_CHROMIUM = "chromium is not installed (on Debian: apt-get install chromium)"
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 375, "height": 780}
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser."""
+    assert CHROMIUM is not None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The address of an application that runs in a thread, without the last slash."""
+    at = listen("127.0.0.1", 0)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            http="h11",
+            h11_max_incomplete_event_size=256 * 1024,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [at]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{at.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        at.close()
+
+
+@contextmanager
+def visitor(browser: Browser, *, phone: bool = False, scripts: bool = True) -> Iterator[Page]:
+    """A page in a context of its own; whatever the browser complains about fails the test."""
+    context = browser.new_context(
+        viewport=PHONE if phone else DESKTOP,  # type: ignore[arg-type]
+        java_script_enabled=scripts,
+        accept_downloads=True,
+    )
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: _note(said, complaints))
+    try:
+        yield page
+        assert complaints == []
+    finally:
+        context.close()
+
+
+def _note(said: Any, complaints: list[str]) -> None:
+    refused = "the server responded with a status of" in said.text  # a page may be refused
+    if said.type in ("error", "warning") and not refused:
+        complaints.append(said.text)
+
+
+def check_page(page: Page) -> None:
+    """No serious violation of accessibility, and nothing wider than the screen."""
+    page.wait_for_load_state("load")
+    if page.evaluate("document.documentElement.classList.contains('js')"):
+        page.evaluate(f"{AXE}; undefined")
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            f"{one['id']}: {node['html'][:200]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+        assert serious == [], page.url
+        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{page.url} is {wide} pixels too wide"

@@ -1,0 +1,159 @@
+"""The room's pages in a real browser, on a desktop and on a phone, with hostile names."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page
+
+from fedaccord.console.room.access import Viewer
+from tests.console.browser import check_page, served, visitor
+from tests.console.room_story import (
+    FORM,
+    Someone,
+    Story,
+    close_rooms,
+    code_of,
+    joined,
+    new_room,
+    signed,
+)
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = '<script>alert("x")</script> & \u05d0\u05d1\u05d2 =1+1 '
+NAMES = (
+    f"{HOSTILE}{'n' * (200 - len(HOSTILE))}".replace("/", "|"),
+    "=HYPERLINK(0)",
+    "\u05d0\u05d1 South",
+)
+FORM_WITH_NAMES = FORM | {"name": f"{HOSTILE} clinics", "members": "\n".join(NAMES)}
+PAGES = (
+    "/",
+    "/terms",
+    "/members",
+    "/observers",
+    "/run",
+    "/terms/propose",
+    "/join",
+    "/enter",
+    "/observe",
+)
+
+
+@pytest.fixture(params=[False, True], ids=["desktop", "phone"])
+def phone(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    close_rooms()
+
+
+@contextmanager
+def entered(browser: Browser, story: Story, viewer: Viewer, *, phone: bool) -> Iterator[Page]:
+    """A browser in the room, by a link with a ticket."""
+    with served(story.app) as address, visitor(browser, phone=phone) as page:
+        story.room.address = address
+        page.goto(f"{address}/enter#{story.room.doors.ticket(viewer)}")
+        page.wait_for_url(f"{address}/")
+        yield page
+
+
+def test_every_page_with_hostile_names(browser: Browser, tmp_path: Path, phone: bool) -> None:
+    story = signed(tmp_path, FORM_WITH_NAMES)
+    for member in story.members.values():
+        sent = {"version": 1, "text": HOSTILE * 10}
+        story.http.post("/api/comments", json=sent, headers=member.headers)
+    with entered(browser, story, Viewer("coordinator"), phone=phone) as page:
+        for path in PAGES:
+            page.goto(f"{story.room.address}{path}")
+            check_page(page)
+        page.goto(f"{story.room.address}/terms")
+        assert HOSTILE.strip() in page.locator(".said").first.inner_text()
+
+
+def test_the_coordinators_way(browser: Browser, tmp_path: Path, phone: bool) -> None:
+    app = new_room(tmp_path / "room")
+    with served(app) as address, visitor(browser, phone=phone) as page:
+        room = app.state.room
+        room.address = address
+        page.goto(address)
+        check_page(page)
+        page.goto(f"{address}/enter#{room.doors.ticket(Viewer('coordinator'))}")
+        page.get_by_role("heading", name="A new room").wait_for()
+        assert "#" not in page.url
+        check_page(page)
+        page.get_by_role("button", name="Create the room").click()
+        page.get_by_text("are needed, one on each line").wait_for()
+        check_page(page)
+        page.get_by_label("What the consortium is called").fill("Three clinics")
+        page.locator("#members").fill("North\nSouth\nWest")
+        page.get_by_role("button", name="Create the room").click()
+        page.get_by_role("heading", name="Members", exact=True).wait_for()
+        member = Someone("North", tmp_path / "north")
+        page.get_by_role("button", name="Make the link").first.click()
+        page.get_by_role("heading", name="Send this link to North").wait_for()
+        check_page(page)
+        link = page.get_by_label("Link").input_value()
+        page.goto(f"{address}/")
+        with httpx.Client(base_url=address) as http:
+            assert member.join(http, code_of(link)).status_code == 200
+        page.get_by_text("sent its card").wait_for()  # by itself
+        check_page(page)
+        page.goto(f"{address}/members")
+        page.get_by_role("button", name="It is the same").click()
+        page.get_by_text("compared", exact=True).wait_for()
+        page.goto(f"{address}/terms")
+        page.get_by_role("link", name="Change the terms").click()
+        page.locator("#rounds").fill("60")
+        page.locator("#note").fill("A better model")
+        page.get_by_role("button", name="Propose version 2").click()
+        page.get_by_role("heading", name="What is different from version 1").wait_for()
+        check_page(page)
+        page.get_by_label("Your comment").fill("Is this enough?")
+        page.get_by_role("button", name="Comment").click()
+        page.get_by_text("Is this enough?").wait_for()
+        page.get_by_role("link", name="Observers").click()
+        page.get_by_label("For whom").fill("The director")
+        page.get_by_role("button", name="Make the link").click()
+        page.get_by_role("heading", name="Send this link to The director").wait_for()
+        check_page(page)
+        page.goto(f"{address}/run?check=yes")
+        check_page(page)
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("heading", name="How to get in").wait_for()
+
+
+def test_an_observer_reads_and_is_put_out(browser: Browser, tmp_path: Path, phone: bool) -> None:
+    story = joined(tmp_path)
+    code = story.room.doors.invite_observer("The director")
+    with served(story.app) as address, visitor(browser, phone=phone) as page:
+        story.room.address = address
+        page.goto(f"{address}/observe#{code}")
+        page.wait_for_url(f"{address}/")
+        check_page(page)
+        page.goto(f"{address}/terms")
+        check_page(page)
+        assert page.get_by_role("button", name="Comment").count() == 0
+        story.room.doors.withdraw_observer(1)
+        page.goto(f"{address}/terms")
+        page.get_by_role("heading", name="Please log in").wait_for()
+        check_page(page)
+
+
+def test_the_pages_without_scripts(browser: Browser, tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    with served(story.app) as address, visitor(browser, scripts=False) as page:
+        story.room.address = address
+        page.goto(f"{address}/enter")
+        page.get_by_label("Code").fill(story.room.doors.ticket(Viewer("coordinator")))
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("heading", name="Three clinics").wait_for()
+        page.get_by_role("link", name="Members", exact=True).click()
+        page.get_by_role("button", name="It is the same").first.click()
+        page.get_by_text("compared", exact=True).first.wait_for()

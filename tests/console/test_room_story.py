@@ -1,0 +1,477 @@
+"""The room from the first page to signed terms, with three members' keys."""
+
+import logging
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.room import Rates
+from fedaccord.console.room.wire import login_content
+from fedaccord.deployment.admission import load_signed, members_of
+from fedaccord.deployment.app_directory import INVITATION, TO_SIGN
+from fedaccord.deployment.cards import load_signatures
+from fedaccord.deployment.invitation import load_invitation
+from fedaccord.signed.file import read_agreement_file
+from fedaccord.signed.signatures import has_signed, sign_agreement
+from fedaccord.signed.verification import verify_agreement
+from fedaccord.signing.keys import new_key
+from tests.console.room_story import (
+    FORM,
+    HERE,
+    NAMES,
+    Someone,
+    browser_of,
+    close_rooms,
+    code_of,
+    coordinator_of,
+    created,
+    entered,
+    joined,
+    link_in,
+    new_room,
+    signed,
+)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    close_rooms()
+
+
+HOSTILE = "<b>Öl</b> \u05d0\u05d1 =1+1 & 'quotes' \"x\""
+
+
+def test_from_names_to_signatures(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    now = story.room.store.snapshot()
+    assert now.complete
+    assert now.signed == list(NAMES)
+    page = story.coordinator.get("/").text
+    assert "Everyone has signed. Start the server" in page or "Compare fingerprints" in page
+    members = members_of(story.room.app)
+    assert members.unsigned == ()
+    assert story.room.files.trouble == ""
+
+
+def test_a_room_needs_names_only(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    text = "".join(
+        path.read_text("utf-8", "replace")
+        for path in story.room.directory.rglob("*")
+        if path.is_file() and path.suffix in (".toml", ".json")
+    )
+    for private in ("valuation", "cost_per_sample", "communication_cost"):
+        assert private not in text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", " ", "is needed"),
+        ("members", "\n", "are needed"),
+        ("members", "A\nA", "two have the same name"),
+        ("members", "A/B", "cannot be the name of a file"),
+        ("members", "A\u202e", "not printable"),
+        ("address", "no port here", "must be a name or an address"),
+        ("rounds", "-1", "must be a whole number"),
+        ("superlink", "99999", "must be a whole number"),
+        ("shape", "a lot", "must be whole numbers"),
+        ("classes", "1", "2 or more"),
+        ("dataset", "nothing", "is not one that this page knows"),
+    ],
+)
+def test_a_form_that_is_refused_comes_back(
+    tmp_path: Path, field: str, value: str, said: str
+) -> None:
+    coordinator = coordinator_of(new_room(tmp_path / "room"))
+    answer = coordinator.post("/room", data=FORM | {field: value})
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert "Three clinics" in answer.text or field == "name"
+    assert not (tmp_path / "room" / "app").exists()
+
+
+def test_an_interrupted_creation_is_set_aside(tmp_path: Path) -> None:
+    app = new_room(tmp_path / "room")
+    (tmp_path / "room" / "app").mkdir()
+    (tmp_path / "room" / "app" / "half").touch()
+    assert coordinator_of(app).post("/room", data=FORM).status_code == 303
+    assert list((tmp_path / "room").glob("app.unused-*/half"))
+
+
+def test_an_invitation_works_once(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    north = story.members["North"]
+    code = code_of(
+        link_in(story.coordinator.post("/members/invite", data={"client": "North"}).text)
+    )
+    shown = story.http.post("/api/invitation", json={"code": code}).json()
+    assert shown["client"] == "North"
+    assert "Three clinics" in shown["invitation"]
+    answer = north.join(story.http, code)
+    assert answer.json()["fingerprint"] in story.coordinator.get("/members").text
+    assert north.join(story.http, code).status_code == 410
+    assert story.http.post("/api/invitation", json={"code": code}).status_code == 410
+
+
+def test_an_invitation_expires_is_replaced_and_withdrawn(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1)
+    story = created(tmp_path, clock=lambda: now)
+
+    def invite() -> str:
+        page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+        return code_of(link_in(page))
+
+    def works(code: str) -> bool:
+        return bool(story.http.post("/api/invitation", json={"code": code}).status_code == 200)
+
+    first, second = invite(), invite()
+    assert not works(first)
+    assert works(second)
+    number = story.room.doors.invitations()["North"].number
+    story.coordinator.post("/members/withdraw", data={"number": number})
+    assert not works(second)
+    third = invite()
+    assert works(third)
+    now += timedelta(days=7)
+    assert not works(third)
+
+
+def test_a_card_must_be_of_whoever_was_invited(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+    code = code_of(link_in(page))
+    south = story.members["South"]
+    assert south.join(story.http, code).status_code == 422
+    card = (
+        story.members["North"]
+        .card()
+        .model_copy(update={"certificate": "-----BEGIN CERTIFICATE-----\nx"})
+    )
+    assert (
+        story.http.post("/api/cards", json={"code": code, "card": card.model_dump()}).status_code
+        == 422
+    )
+    assert story.members["North"].join(story.http, code).status_code == 200
+
+
+def test_nobody_has_anothers_key(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    codes = {
+        name: code_of(
+            link_in(story.coordinator.post("/members/invite", data={"client": name}).text)
+        )
+        for name in ("North", "South")
+    }
+    assert story.members["North"].join(story.http, codes["North"]).status_code == 200
+    copy = Someone("South", tmp_path / "copy", key=story.members["North"].key)
+    assert "has the key of North" in copy.join(story.http, codes["South"]).text
+
+
+def test_logging_in_needs_the_key(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north = story.members["North"]
+    stranger = Someone("North", tmp_path / "stranger")
+    assert stranger.log_in(story.http).status_code == 401
+    challenge = story.http.post("/api/challenge", json={"client": "North"}).json()["challenge"]
+
+    def sent(address: str) -> dict[str, str]:
+        content = login_content(
+            address=address, room="Three clinics", client="North", challenge=challenge
+        )
+        return {"client": "North", "challenge": challenge, "signature": north.key.sign(content)}
+
+    other = sent("https://evil.example")
+    assert story.http.post("/api/login", json=other).status_code == 401
+    again = sent(HERE)  # it was used up by the wrong answer
+    assert story.http.post("/api/login", json=again).status_code == 401
+    assert north.log_in(story.http).status_code == 200
+
+
+def test_challenges_and_sessions_expire(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1)
+    story = joined(tmp_path, clock=lambda: now)
+    north = story.members["North"]
+    assert story.http.get("/api/terms", headers=north.headers).status_code == 200
+    now += timedelta(hours=12)
+    assert story.http.get("/api/terms", headers=north.headers).status_code == 401
+    assert story.coordinator.get("/members").status_code == 401
+    assert north.log_in(story.http).status_code == 200
+    assert story.http.post("/api/logout", headers=north.headers).status_code == 204
+    assert story.http.get("/api/terms", headers=north.headers).status_code == 401
+
+
+def test_a_ticket_opens_the_browser_once(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north = story.members["North"]
+    ticket = story.http.post("/api/tickets", headers=north.headers).json()["ticket"]
+    browser = entered(story.app, "/enter", ticket)
+    assert "North" in browser.get("/").text
+    assert browser_of(story.app).post("/enter", data={"code": ticket}).status_code == 410
+    assert browser.post("/leave").status_code == 303
+    assert browser.get("/terms").status_code == 401
+
+
+def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    page = story.coordinator.post("/observers", data={"name": "Auditor", "days": "3"}).text
+    code = code_of(link_in(page))
+    observer, second = entered(story.app, "/observe", code), entered(story.app, "/observe", code)
+    assert observer.get("/terms").status_code == 200
+    assert observer.post("/terms/comments", data={"version": 1, "text": "x"}).status_code == 403
+    assert observer.post("/members/invite", data={"client": "North"}).status_code == 403
+    number = story.room.doors.observers()[0].number
+    assert story.coordinator.post("/observers/withdraw", data={"number": number}).status_code == 303
+    assert observer.get("/terms").status_code == 401
+    assert second.get("/terms").status_code == 401
+    assert browser_of(story.app).post("/observe", data={"code": code}).status_code == 410
+
+
+def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north, south = story.members["North"], story.members["South"]
+    text = north.to_sign(story.http)["text"]
+    norths = north.signature(text).model_dump()
+    forged = Someone("North", tmp_path / "x", key=new_key()).signature(text).model_dump()
+    post = story.http.post
+    assert post("/api/signatures", json=norths, headers=south.headers).status_code == 403
+    assert post("/api/signatures", json=forged, headers=north.headers).status_code == 422
+    assert post("/api/signatures", json=norths).status_code == 401
+    assert story.coordinator.post("/api/signatures", json=norths).status_code == 403
+    assert post("/api/signatures", json=norths, headers=north.headers).status_code == 200
+    again = post("/api/signatures", json=norths, headers=north.headers)
+    assert again.json() == {"version": 1, "signed": ["North"], "missing": ["South", "West"]}
+
+
+def test_a_new_version_makes_signatures_count_for_nothing(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    answer = story.coordinator.post("/terms/propose", data=_form(rounds="7", note="More"))
+    assert answer.status_code == 303, answer.text
+    now = story.room.store.snapshot()
+    assert (now.current and now.current.number) == 2
+    assert now.signed == []
+    page = story.coordinator.get("/terms").text
+    assert "Rounds in each slot" in page
+    assert "signed version 1, not 2" in page
+    assert "More" in page
+    assert members_of(story.room.app).unsigned == NAMES
+    told = story.http.get("/api/terms", headers=story.members["North"].headers).json()
+    assert told["versions"][1]["changes"] == ["Rounds in each slot: 5 -> 7"]
+    for member in story.members.values():
+        assert member.sign(story.http).status_code == 200
+    assert story.room.store.snapshot().complete
+    assert members_of(story.room.app).unsigned == ()
+
+
+def _form(**changed: str) -> dict[str, str]:
+    return {"after": "1", "members": "\n".join(NAMES), "rounds": "5", "margin": "0.01"} | changed
+
+
+def test_a_version_that_was_overtaken_is_refused(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north = story.members["North"]
+    old = north.signature(north.to_sign(story.http)["text"]).model_dump()
+    story.coordinator.post("/terms/propose", data=_form(rounds="7"))
+    assert story.coordinator.post("/terms/propose", data=_form(rounds="8")).status_code == 409
+    answer = story.http.post("/api/signatures", json=old, headers=north.headers)
+    assert answer.status_code == 409
+    assert "version 2" in answer.json()["problems"][0]
+
+
+def test_a_new_card_is_a_new_version(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    north = story.members["North"]
+    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+    north.key = new_key()
+    assert north.join(story.http, code_of(link_in(page))).status_code == 200
+    assert story.http.get("/api/terms", headers=north.headers).status_code == 401
+    now = story.room.store.snapshot()
+    assert now.current is not None
+    assert (now.current.number, now.current.note) == (2, "North has a new key")
+    assert now.to_sign is not None
+    assert now.signed == []
+    north.log_in(story.http)
+    assert north.sign(story.http).status_code == 200
+
+
+def test_terms_by_file_and_their_mistakes(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    now = story.room.store.snapshot()
+    assert now.current is not None
+    text = now.current.text
+    send = story.coordinator.post
+    wrong = send("/terms/text", data={"after": 1, "text": text.replace("rounds = 5", "rounds = 0")})
+    assert wrong.status_code == 422
+    assert "rounds" in wrong.text
+    other = send("/terms/text", data={"after": 1, "text": text.replace("Three", "Four")})
+    assert "must stay" in other.text
+    assert send("/terms/text", data={"after": 1, "text": "= ["}).status_code == 422
+    right = send("/terms/text", data={"after": 1, "text": text.replace("rounds = 5", "rounds = 6")})
+    assert right.status_code == 303
+    assert (
+        story.coordinator.post("/terms/propose", data=_form(after="2", rounds="x")).status_code
+        == 422
+    )
+
+
+def test_a_member_joins_later(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    names = "\n".join((*NAMES, "East"))
+    answer = story.coordinator.post("/terms/propose", data=_form(members=names))
+    assert answer.status_code == 303, answer.text
+    assert story.members["North"].to_sign(story.http)["text"] is None
+    east = Someone("East", tmp_path / "east")
+    page = story.coordinator.post("/members/invite", data={"client": "East"}).text
+    assert east.join(story.http, code_of(link_in(page))).status_code == 200
+    east.log_in(story.http)
+    for member in (*story.members.values(), east):
+        assert member.sign(story.http).status_code == 200
+    assert members_of(story.room.app).unsigned == ()
+
+
+def test_who_left_is_out(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    story.coordinator.post("/terms/propose", data=_form(members="North\nSouth"))
+    west = story.members["West"]
+    assert story.http.get("/api/terms", headers=west.headers).status_code == 401
+    assert west.log_in(story.http).status_code == 401
+
+
+def test_comments_of_everyone_but_observers(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north = story.members["North"]
+    sent = {"version": 1, "text": HOSTILE}
+    answer = story.http.post("/api/comments", json=sent, headers=north.headers)
+    assert answer.json()["client"] == "North"
+    assert story.coordinator.post("/terms/comments", data=sent).status_code == 303
+    page = story.coordinator.get("/terms").text
+    assert page.count("&lt;b&gt;Öl&lt;/b&gt;") == 2
+    assert "<b>Öl" not in page
+    unknown = story.http.post("/api/comments", json=sent | {"version": 9}, headers=north.headers)
+    assert unknown.status_code == 404
+
+
+def test_files_follow_the_database_at_every_start(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    app = story.room.app
+    kept = {p: p.read_bytes() for p in (app / "members").iterdir()}
+    for path in (*kept, app / "signatures.json", app / TO_SIGN):
+        path.unlink()
+    (app / "fedaccord_app" / "terms.toml").write_text("")
+    (app / "keys" / "members.pem").write_text("")
+    story.room.close()
+    again = new_room(tmp_path / "room")
+    assert again.state.room.files.trouble == ""
+    assert {p: p.read_bytes() for p in (app / "members").iterdir()} == kept
+    assert len(load_signatures(app / "signatures.json")) == 3
+    assert members_of(app).unsigned == ()
+    assert load_invitation(app / INVITATION).terms.keys is None
+    assert again.state.room.store.snapshot().current.number == 1
+    assert load_signed(app, load_invitation(app / TO_SIGN).terms).own is None
+
+
+def test_a_changed_app_must_be_signed_again(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    path = story.room.app / "fedaccord_app" / "client_app.py"
+    path.write_text(path.read_text("utf-8") + "\n# changed\n", encoding="utf-8")
+    story.room.files.align()
+    now = story.room.store.snapshot()
+    assert now.current is not None
+    assert now.current.number == 2
+    assert "app on the server" in now.current.note
+    assert not now.complete
+    assert story.coordinator.post("/run/server").status_code == 409
+
+
+def test_nothing_runs_before_everyone_signed(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    for path, data in (("/run/server", {}), ("/run/slots", {"last": "1"})):
+        answer = story.coordinator.post(path, data=data)
+        assert answer.status_code == 409
+        assert "Nothing runs before everyone has signed" in answer.text
+
+
+def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    now = story.room.store.snapshot()
+    assert now.current is not None
+    assert (
+        "computed in each slot"
+        in story.http.get("/api/agreement", headers=story.members["North"].headers).json()["why"]
+    )
+    text = now.current.text.replace('reports = "ratio"', 'reports = "none"')
+    text = text.replace('agreement = "individual"', 'agreement = "posted"')
+    for name in NAMES:
+        text += (
+            f'\n[public."{name}"]\nsamples = 100\ncontribution = 20\nlowest_ratio = 1000.0\n'
+            "lowest_discount_factor = 0.9\n"
+        )
+    answer = story.coordinator.post("/terms/text", data={"after": 1, "text": text})
+    assert answer.status_code == 303, answer.text
+    assert story.room.files.trouble == ""
+
+    for member in story.members.values():
+        told = story.http.get("/api/agreement", headers=member.headers).json()
+        file = sign_agreement(read_agreement_file(told["file"].encode()), member.key)
+        signature = file.signatures.clients[member.name]
+        sent = {"agreement": told["digest"], "signature": signature}
+        for _ in range(2):
+            answer = story.http.post("/api/agreement/signatures", json=sent, headers=member.headers)
+            assert answer.status_code == 200, answer.text
+        wrong = sent | {"signature": "0" * 128}
+        answer = story.http.post("/api/agreement/signatures", json=wrong, headers=member.headers)
+        assert answer.status_code == 422
+    told = story.http.get("/api/agreement", headers=story.members["North"].headers).json()
+    found = verify_agreement(read_agreement_file(told["file"].encode()))
+    assert found.complete, found
+    assert has_signed(file, file.parties[-1])
+
+
+def test_no_secret_in_a_log_or_an_address(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    story = signed(tmp_path)
+    page = story.coordinator.post("/observers", data={"name": "Auditor"}).text
+    code = code_of(link_in(page))
+    entered(story.app, "/observe", code)
+    ticket = story.http.post("/api/tickets", headers=story.members["North"].headers).json()[
+        "ticket"
+    ]
+    browser = entered(story.app, "/enter", ticket)
+    secrets = [code, ticket, *(member.token for member in story.members.values())]
+    secrets += list(browser.cookies.values()) + list(story.coordinator.cookies.values())
+    secrets += [member.key.pem().decode() for member in story.members.values()]
+    assert all(len(secret) > 40 for secret in secrets)
+    said = caplog.text + "".join(capfd.readouterr())
+    stored = b"".join(p.read_bytes() for p in (tmp_path / "room").rglob("*") if p.is_file())
+    for secret in secrets:
+        assert secret not in said
+        assert secret.encode() not in stored
+
+
+def test_unauthenticated_attempts_are_limited(tmp_path: Path) -> None:
+
+    app = new_room(tmp_path / "room", rates=Rates())
+    http = browser_of(app)
+    codes = [http.post("/api/invitation", json={"code": "x"}).status_code for _ in range(40)]
+    assert set(codes) == {410, 429}
+    pages = [http.get("/").status_code for _ in range(300)]
+    assert set(pages) == {200, 429}
+
+
+def test_cookies_are_strict(tmp_path: Path) -> None:
+    app = new_room(tmp_path / "room", address="https://room.example", secure=True)
+
+    ticket = app.state.room.doors.ticket(Viewer("coordinator"))
+    answer = browser_of(app).post("/enter", data={"code": ticket})
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("__Host-fedaccord-")
+    for part in ("HttpOnly", "SameSite=strict", "Secure", "Path=/"):
+        assert part in cookie
+    assert "Domain" not in cookie
+    assert "max-age" in answer.headers["strict-transport-security"]

@@ -1,0 +1,115 @@
+"""What every face of the console shares: guards, limits, pages, pictures."""
+
+import hashlib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from playwright.sync_api import Browser
+
+from fedaccord import plots
+from fedaccord.agreement.solve import solve_agreement
+from fedaccord.console.web.guards import CONTENT_POLICY
+from fedaccord.console.web.pages import without_styles
+from fedaccord.console.workshop.app import create_workshop
+from fedaccord.files.consortium import example_consortium
+from fedaccord.report.pages import as_svg
+from tests.console.browser import check_page, served, visitor
+
+HERE = "http://127.0.0.1:8321"
+
+
+@pytest.fixture
+def client() -> TestClient:
+    return TestClient(create_workshop(), base_url=HERE, raise_server_exceptions=False)
+
+
+def test_every_answer_has_the_headers(client: TestClient) -> None:
+    for path in ("/", "/no-such-page", "/static/console.css", "/api/openapi.json"):
+        answer = client.get(path)
+        assert answer.headers["content-security-policy"] == CONTENT_POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "same-origin"
+
+
+def test_nothing_inline_is_allowed() -> None:
+    assert "unsafe" not in CONTENT_POLICY
+    assert "*" not in CONTENT_POLICY
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1"])
+def test_another_host_is_refused(client: TestClient, host: str) -> None:
+    assert client.get("/", headers={"host": host}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://127.0.0.1:1"},
+    ],
+)
+def test_a_change_from_another_page_is_refused(client: TestClient, headers: dict[str, str]) -> None:
+    assert client.post("/no-such-page", headers=headers).status_code == 403
+
+
+def test_a_change_from_the_own_page_passes(client: TestClient) -> None:
+    headers = {"origin": HERE, "sec-fetch-site": "same-origin"}
+    assert client.post("/no-such-page", headers=headers).status_code == 404
+
+
+def test_too_much_is_refused(client: TestClient) -> None:
+    answer = client.post("/no-such-page", headers={"content-length": str(10**9)})
+    assert answer.status_code == 413
+
+
+def test_an_error_is_a_page_or_json(client: TestClient) -> None:
+    assert "There is no such page" in client.get("/nothing").text
+    assert client.get("/api/nothing").json() == {"problems": ["Not Found"]}
+
+
+def test_an_address_of_the_api_names_all_of_its_methods(client: TestClient) -> None:
+    answer = client.patch("/api/trainings/x")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "DELETE, GET"
+
+
+def test_htmx_is_the_published_file() -> None:
+    folder = resources.files("fedaccord.console.web") / "static"
+    said = (folder / "README.md").read_text("utf-8")
+    (file,) = (f for f in Path(str(folder)).iterdir() if f.name.startswith("htmx-4"))
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in said
+
+
+def test_a_picture_needs_no_styles() -> None:
+    figure = plots.plot_contributions(solve_agreement(example_consortium()))
+    picture = without_styles(as_svg(figure, "picture"))
+    assert "style" not in picture
+    assert 'fill="' in picture
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_start(browser: Browser) -> None:
+    with served(create_workshop()) as address, visitor(browser) as page:
+        page.goto(address)
+        check_page(page)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("Origin", "http://[", 403),
+        ("Origin", "null", 403),
+        ("Content-Length", "\u00b2", 413),
+        ("Content-Length", "9" * 5_000, 413),
+        ("Content-Length", "-1", 413),
+    ],
+)
+def test_odd_headers_are_refused(name: str, value: str, status: int) -> None:
+    client = TestClient(create_workshop(), base_url="http://127.0.0.1:8321")
+    answer = client.post("/new", headers={name.encode(): value.encode("latin-1")})
+    assert answer.status_code == status
