@@ -38,13 +38,15 @@ def write_updates(path: Path) -> None:
     from fedaccord.audits.commitment import RoundInputs
     from fedaccord.audits.replay import train_round
     from fedaccord.data.dataset import load_dataset
-    from fedaccord.training.engine import GradientStep, LocalEpochs
+    from fedaccord.training.rules import GradientStep, LocalEpochs, LocalRule, LocalSteps
     from fedaccord.training.task import Model, find_task
 
-    steps: list[GradientStep | LocalEpochs] = [
+    steps: list[LocalRule] = [
         GradientStep(0.5),
         LocalEpochs(0.1, 64, 1),
         LocalEpochs(0.5, 16, 5),
+        LocalSteps(0.1, 64, 20, proximal=1.0),
+        LocalSteps(0.001, 64, 20, optimiser="adam"),
     ]
     digits, found = load_dataset("digits"), {}
     for name, precision in product(TASKS, ("float32", "float64")):
