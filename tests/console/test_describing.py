@@ -18,18 +18,18 @@ from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedaccord.console.workshop.answered_form import answered
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft, unpack
-from fedaccord.console.workshop.table import (
+from fedaccord.console.workshop.filled_form import read_form
+from fedaccord.console.workshop.members_form import (
     COLUMNS,
     SHARED,
     Form,
     FormRow,
     Place,
-    answered,
     as_cell,
     form_of,
-    read_form,
 )
 from fedaccord.files.clients import read_clients
 from fedaccord.files.consortium import example_text

@@ -12,23 +12,19 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from fedaccord.console.workshop import clients_api
+from fedaccord.console.workshop.answered_form import answered
 from fedaccord.console.workshop.draft import Draft, unpack
-from fedaccord.console.workshop.table import (
+from fedaccord.console.workshop.filled_form import FormRead, read_form, review
+from fedaccord.console.workshop.members_form import (
     BASIC,
     COLUMNS,
     MORE,
     MOST_MEMBERS,
     SHARED,
     Form,
-    FormRead,
     FormRow,
-    Written,
-    answered,
     form_of,
     hint_of,
-    read_form,
-    review,
-    with_written,
 )
 from fedaccord.console.workshop.uploads import (
     LARGEST,
@@ -36,6 +32,7 @@ from fedaccord.console.workshop.uploads import (
     chosen_columns,
     read_upload,
 )
+from fedaccord.console.workshop.written_table import Written, with_written
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import example_text
 from fedaccord.files.questions import CHOICES

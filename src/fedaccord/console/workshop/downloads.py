@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fedaccord.checks import is_number
 from fedaccord.console.workshop.draft import Draft, unpack
-from fedaccord.console.workshop.table import BASIC, COLUMNS, as_cell, form_of
+from fedaccord.console.workshop.members_form import BASIC, COLUMNS, as_cell, form_of
 from fedaccord.errors import InvalidInput
 from fedaccord.files.clients import CPU_FIELDS
 from fedaccord.files.reading import guarded

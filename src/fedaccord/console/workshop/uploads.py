@@ -10,7 +10,8 @@ from itertools import islice
 from typing import Any
 
 from fedaccord.checks import in_brief
-from fedaccord.console.workshop.table import COLUMNS, MOST_MEMBERS, Written
+from fedaccord.console.workshop.members_form import COLUMNS, MOST_MEMBERS
+from fedaccord.console.workshop.written_table import Written
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Broken, Cell, Sheet, Stored, as_written, is_blank
 from fedaccord.files.clients import CPU_FIELDS
