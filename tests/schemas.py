@@ -57,6 +57,7 @@ def schemas() -> dict[str, Schema]:
         "certify": output("What `fedaccord certify --format json` prints", Certified),
         "misreport": output("What `fedaccord misreport --format json` prints", Misreports),
         "value": output("What `fedaccord value --format json` prints", DataValues),
+        "join": output("What `fedaccord join --format json` prints", Joining),
         "interview": output("What `fedaccord interview --format json` prints", Interview),
         "agreement-file": output("The agreement in an agreement file", Document),
         "ledger": ledger(),
@@ -943,6 +944,114 @@ class DataValues(_Output):
     together: Measured
     """And after everyone's training."""
     clients: list[ValuedClient]
+
+
+class Interval(_Output):
+    """A measured number, as a fraction: 0.01 is a percentage point."""
+
+    mean: float
+    half_width: float
+    """Of the 95 % interval."""
+
+
+class JoiningClient(_Output):
+    """What a client gains by training with others."""
+
+    name: str
+    records: int
+    """That it trains with."""
+    tested: int
+    """Examples of the test that it is judged by: its own, or else the common one."""
+    alone: Interval
+    """The measure of the model that it trains alone, on that test."""
+    together: Interval
+    """That of the model that everyone trains."""
+    gain: Interval
+    """The difference."""
+    verdict: Literal["gains", "loses", "unclear"]
+    """Whether it gains or loses with everyone, beyond noise."""
+    best_group: list[str]
+    """The group that is likely to be best for it, itself included."""
+    best_gain: Interval
+    """What it gains in that group, against training alone."""
+    loss_gain: Interval
+    """How much lower the loss on its test is with everyone than alone; not a fraction."""
+
+
+class TriedWay(_Output):
+    """A way to train, and its loss on training examples that were held out."""
+
+    way: str
+    together: float | None
+    """The mean over clients, of everyone's model; null if only one way was tried."""
+    alone: float | None
+    """The mean over clients, of their own models; null likewise."""
+
+
+class ChosenWays(_Output):
+    """The ways that were used, with their rates."""
+
+    together: str
+    alone: str
+
+
+class TrainedGroup(_Output):
+    """A group, and whether some of its members would rather leave it."""
+
+    members: list[str]
+    gain: list[float]
+    """What each of them gains against training alone, in the unit, in their order."""
+    stable: bool
+    """Whether no part of the group is better for all of its members, by the means."""
+    surely_stable: bool
+    """The same beyond noise."""
+    surely_unstable: bool
+    """Whether some part of the group is better for all of its members, beyond noise."""
+    blocked_by: list[list[str]]
+    """The parts of the group that are better for all of their members, by the means."""
+
+
+class GroupAgreement(_Output):
+    """What the recommended group can agree on."""
+
+    members: list[str]
+    reason: str | None
+    """Why no law fits the measurements; null if one does."""
+    exists: bool
+    """Whether there is an agreement; false if no law fits."""
+    total: float | None
+    """Samples per slot, the equilibrium's if there is no agreement; null if no law fits."""
+    holds: bool
+    """Whether it is proved; false if no law fits."""
+    for_the_fit: bool
+    """Whether no agreement holds for every law that fits, so that this one is for the best fit."""
+    contributions: dict[str, float] | None
+    """The total by member; null if no law fits."""
+
+
+class Joining(_Output):
+    """Who gains by training together, and which group should form."""
+
+    dataset: str
+    task: str
+    measure: str
+    """What is gained: accuracy or concordance."""
+    rounds: int
+    seeds: int
+    """Runs of each group."""
+    unit: str
+    """What groups are compared by: the measure, or with FILE its currency ("cost" without one)."""
+    recommended: list[str] | None
+    """The members of the group to form; null if there is none."""
+    surely_recommended: bool
+    """Whether every one of them gains beyond noise."""
+    clients: list[JoiningClient]
+    ways: list[TriedWay]
+    way: ChosenWays
+    groups: list[TrainedGroup]
+    """All groups, those of a single client included."""
+    agreement: GroupAgreement | None
+    """Null without FILE, or if no group is recommended."""
 
 
 class InterviewRange(_Output):

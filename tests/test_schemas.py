@@ -14,9 +14,12 @@ from fedaccord.cli import app
 from fedaccord.cli.options import flag_of
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import build_consortium, example_text
+from fedaccord.game.curve import Curve
 from fedaccord.ledger.chain import Entry
+from fedaccord.membership.agreeing import GroupAgreement
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.terms_text import terms_text
+from tests.cli.test_join import consortium_file, folder
 from tests.flower.stories import SUSPENDING, TERMS, told
 from tests.interviews.organisations import HOSPITAL, LEAST
 from tests.protocol.postings import KINDS, unreported
@@ -167,6 +170,44 @@ def test_value(words: tuple[str, ...]) -> None:
     del found["clients"][0]["gain"]
     with pytest.raises(ValidationError):
         check("value", found)
+
+
+def quick_join(*words: str) -> Any:
+    return printed("join", *words, "--data", folder(Path("data")), "--seeds", "2")
+
+
+def test_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = quick_join("--rounds", "3")
+    check("join", found)
+    assert len(found["ways"]) > 1
+    assert found["agreement"] is None
+    for wrong in (without(found, "unit"), found | {"note": "hello"}):
+        with pytest.raises(ValidationError):
+            check("join", wrong)
+
+
+def test_join_with_an_agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = quick_join(consortium_file(), "--optimiser", "fedavg")
+    check("join", found)
+    agreed = found["agreement"]
+    assert agreed["contributions"].keys() == set(agreed["members"])
+    for wrong in (without(agreed, "exists"), agreed | {"note": "hello"}):
+        with pytest.raises(ValidationError):
+            check("join", found | {"agreement": wrong})
+
+
+def test_join_if_no_law_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    curve = Curve([10, 20, 40, 80], range(2), [[0.5, 0.5]] * 4)
+    agreed = GroupAgreement(("North", "South"), curve, None, "the error does not fall").to_dict()
+    assert not agreed["exists"]
+    check("join", quick_join("--rounds", "2", "--optimiser", "fedavg") | {"agreement": agreed})
+
+
+def without(record: dict[str, Any], field: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != field}
 
 
 @pytest.mark.parametrize("answers", [HOSPITAL, LEAST, LEAST | {"point_worth": 1}])

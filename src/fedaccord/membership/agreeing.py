@@ -43,14 +43,21 @@ class GroupAgreement(Record):
     """Whether no agreement holds for every law that fits, so that this one is for the best fit."""
 
     def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"members": list(self.members), "reason": self.reason}
+        facts: dict[str, Any] = {
+            "members": list(self.members),
+            "reason": self.reason,
+            "exists": False,
+            "total": None,
+            "holds": False,
+            "for_the_fit": self.for_the_fit,
+            "contributions": None,
+        }
         if self.certificate is not None:
             agreement = self.certificate.agreement
             facts |= {
                 "exists": agreement.exists,
                 "total": agreement.total,
                 "holds": self.certificate.holds,
-                "for_the_fit": self.for_the_fit,
                 "contributions": dict(zip(self.members, agreement.profile.tolist(), strict=True)),
             }
         return facts
