@@ -12,6 +12,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unicodedata import bidirectional
 from urllib.parse import urlencode, urljoin
 
 import pytest
@@ -42,6 +43,8 @@ NAMES = (
 )
 TURNED = "\N{RIGHT-TO-LEFT OVERRIDE}evil\N{HEBREW LETTER ALEF}"
 CONSORTIUM = '<b onclick="alert(1)">' + "W" * 120
+ISOLATED = ("bdi", "title", "textarea", "option", "script", "style", "text")
+"""Elements whose text is by itself; `text` is a label of a picture."""
 Rows = Mapping[str, list[str] | str]
 """Addresses to visit, or why there is nothing to visit."""
 
@@ -55,11 +58,13 @@ class Seen(HTMLParser):
         self.links: set[str] = set()
         self.ids: set[str] = set()
         self.bad: list[str] = []
+        self.inside: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take in an element."""
         given = dict(attrs)
+        self.inside += [tag] if tag in ISOLATED else []
         self.bad += [f"{tag} {name}" for name in given if name.startswith("on")]
         if tag == "script" and not (given.get("src") or "").startswith("/static/"):
             self.bad.append(f"script {given}")
@@ -70,6 +75,17 @@ class Seen(HTMLParser):
         for name in ("href", "hx-get"):
             if tag in ("a", "link") or name == "hx-get":
                 self.links.add(given.get(name) or "")
+
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave an element."""
+        if self.inside and tag == self.inside[-1]:
+            self.inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        """Take in text: what is written from right to left must not turn its neighbours around."""
+        if not self.inside and any(bidirectional(letter) in ("R", "AL") for letter in data):
+            self.bad.append(f"not isolated: {data!r}")
 
 
 def get_routes(app: FastAPI) -> set[str]:

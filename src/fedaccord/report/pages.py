@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import fedaccord
 from fedaccord import plots
 from fedaccord.numbers import count, patience, write
+from fedaccord.report.directions import isolate
 from fedaccord.summaries import agreement as about_agreement
 from fedaccord.summaries import mechanisms as about_mechanisms
 from fedaccord.summaries.match import (
@@ -83,7 +84,7 @@ def environment(*packages: str) -> "Environment":
 
 def fill(template: str, **values: Any) -> str:
     """A page, as text."""
-    return environment().get_template(template).render(**values)
+    return isolate(environment().get_template(template).render(**values))
 
 
 def as_svg(figure: "Figure", name: str) -> str:

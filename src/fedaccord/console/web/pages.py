@@ -8,6 +8,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from fedaccord.report.directions import isolate
 from fedaccord.report.pages import environment
 
 
@@ -22,7 +23,7 @@ class Pages:
 
     def text(self, template: str, **values: Any) -> str:
         """A page or a part of one, as text."""
-        return self._filling.get_template(template).render(**values)
+        return isolate(self._filling.get_template(template).render(**values))
 
     def show(
         self,

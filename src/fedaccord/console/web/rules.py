@@ -120,8 +120,9 @@ def reports_in_words(terms: Terms) -> str:
         return "Nothing: no member reports a private number."
     fees = " and what its fees are worth in samples" if terms.fees_saved else ""
     return (
-        "In each slot a member reports how many samples it has, and the ratio of what the model is "
-        f"worth to it to what a sample costs it{fees}. Neither number itself leaves it."
+        "In each slot a member reports how many samples it has, and a ratio: what the model is "
+        f"worth to it, divided by what a sample costs it{fees}. That worth and that cost stay on "
+        "its own machine."
     )
 
 
