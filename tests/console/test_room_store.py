@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.database import Database
 from fedaccord.console.room.doors import Doors
+from fedaccord.console.room.records import ToSignRow
 from fedaccord.console.room.schema import METADATA, VERSION_TABLE
-from fedaccord.console.room.store import Store, ToSignRow
+from fedaccord.console.room.store import Store
 from fedaccord.deployment.cards import TermsSignature, sign_terms
 from fedaccord.errors import FedaccordError
 from fedaccord.signing.keys import new_key

@@ -9,8 +9,8 @@ from fedaccord.console.room import wire
 from fedaccord.console.room.access import Anyone, Member, Party, Reader
 from fedaccord.console.room.app_files import no_agreement_file
 from fedaccord.console.room.moments import spelt
+from fedaccord.console.room.records import AgreementRow, Comment, Snapshot
 from fedaccord.console.room.room import Room
-from fedaccord.console.room.store import AgreementRow, Comment, Snapshot
 from fedaccord.console.web.rules import changes_between
 from fedaccord.deployment.app_directory import INVITATION
 from fedaccord.deployment.cards import TermsSignature

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import fedaccord
 from fedaccord.atomic import WholeFile, write_together
-from fedaccord.console.room.store import Snapshot, Store, ToSignRow
+from fedaccord.console.room.records import Snapshot, ToSignRow
+from fedaccord.console.room.store import Store
 from fedaccord.deployment.admission import SIGNATURES, replace_app
 from fedaccord.deployment.app_directory import INVITATION, MEMBERS, TO_SIGN, app_terms
 from fedaccord.deployment.cards import signatures_text

@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from fedaccord.console.room import moments, schema
 from fedaccord.console.room.access import Role, Viewer
 from fedaccord.console.room.moments import digest_of, new_secret
-from fedaccord.console.room.store import COORDINATOR, Store, clients_in, snapshot_of
+from fedaccord.console.room.records import clients_in, snapshot_of
+from fedaccord.console.room.store import COORDINATOR, Store
 from fedaccord.deployment.cards import Card
 from fedaccord.deployment.certificates import read_client_certificate
 from fedaccord.errors import InvalidInput

@@ -9,8 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from fedaccord.console.room.access import Coordinator, Party, Reader, Viewer
 from fedaccord.console.room.pages import created, problems_by_field, show
 from fedaccord.console.room.proposing import RulesForm, checked, form_for, terms_from
+from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
-from fedaccord.console.room.store import Snapshot
 from fedaccord.console.room.versions import Version
 from fedaccord.console.room.wire import CommentText, TermsText, Text
 from fedaccord.console.web.rules import changes_between, rules_in_words
