@@ -9,15 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedaccord.console.room.watching import (
-    SlotReader,
-    WatchedSlot,
-    days_of,
-    latest_slot,
-    open_slot,
-    past_slots,
-    read_slot,
-)
+from fedaccord.console.room.past_slots import days_of, latest_slot, past_slots
+from fedaccord.console.room.slot_reader import SlotReader, open_slot, read_slot
+from fedaccord.console.room.watched_slot import WatchedSlot
 from fedaccord.ledger.store import Ledger, read_ledger
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask, Reply

@@ -12,9 +12,9 @@ from fedaccord.audits.settings import AuditTerms
 from fedaccord.audits.verdict import Standing
 from fedaccord.checks import escaped
 from fedaccord.console.room.access import Reader
+from fedaccord.console.room.past_slots import PastSlot, past_slots
 from fedaccord.console.room.verifying import Verifying
 from fedaccord.console.room.watch_pages import shown_at
-from fedaccord.console.room.watching import PastSlot, past_slots
 from fedaccord.console.web.pages import Pages
 from fedaccord.flower.server_events import NOT_DONE
 from fedaccord.ledger.chain import Entry

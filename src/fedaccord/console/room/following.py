@@ -9,18 +9,9 @@ from pathlib import Path
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from fedaccord.console.room.watching import (
-    PastSlot,
-    SlotReader,
-    WatchedSlot,
-    days_of,
-    follow,
-    latest_slot,
-    open_slot,
-    pace,
-    past_slots,
-    read_slot,
-)
+from fedaccord.console.room.past_slots import PastSlot, days_of, latest_slot, pace, past_slots
+from fedaccord.console.room.slot_reader import SlotReader, follow, open_slot, read_slot
+from fedaccord.console.room.watched_slot import WatchedSlot
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.access import resolved
 from fedaccord.ledger.store import Ledger, read_ledger

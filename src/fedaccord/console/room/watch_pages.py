@@ -16,7 +16,8 @@ from fedaccord.checks import escaped
 from fedaccord.console.room.access import Reader
 from fedaccord.console.room.api import refusals
 from fedaccord.console.room.following import Follower, Look, follower_of
-from fedaccord.console.room.watching import PastSlot, RoundInSlot, WatchedSlot
+from fedaccord.console.room.past_slots import PastSlot
+from fedaccord.console.room.watched_slot import RoundInSlot, WatchedSlot
 from fedaccord.console.web.pages import Pages
 from fedaccord.console.web.streams import stream_of
 from fedaccord.flower.events import score_in_words, value_of

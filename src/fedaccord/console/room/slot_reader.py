@@ -1,136 +1,33 @@
-"""A slot as its entries in the ledger tell it, as plain records.
+"""Follows one slot in the ledger, and tells it as a plain record.
 
-Nothing here knows more than the ledger. Of a long ledger only the slots that are shown are read,
-and of the latest slot only what came since the last look.
+Nothing here knows more than the ledger. Of the latest slot only what came since the last look is
+read.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
 
 from fedaccord.checks import escaped
-from fedaccord.errors import InvalidInput
+from fedaccord.console.room.watched_slot import (
+    MemberInSlot,
+    Part,
+    RoundInSlot,
+    Stage,
+    SuspendedMember,
+    WatchedSlot,
+)
 from fedaccord.flower.events import suspensions
-from fedaccord.game.slot import slots_per_year
 from fedaccord.ledger.chain import Chain, Entry, Head
 from fedaccord.ledger.store import Ledger
 from fedaccord.protocol import facts
 from fedaccord.protocol.conclusions import active, reports_in
-from fedaccord.protocol.messages import BasisName, Out, Phase, VerdictName
+from fedaccord.protocol.messages import Out, Phase, VerdictName
 from fedaccord.protocol.one_slot import state_before, take_note
 from fedaccord.protocol.questions import open_question
 from fedaccord.protocol.rounds import rounds_of
 from fedaccord.protocol.state import Slot, State
 from fedaccord.protocol.verifier import NONSENSE, in_brief
-from fedaccord.summaries.slots import ASKS, Moment, SlotStory
-
-Stage = Literal["reports", "offers", "training", "settlement", "over"]
-Part = Literal["awaited", "there", "absent", "refused", "suspended"]
-EARLIER = 25
-"""Slots in a list of earlier ones."""
-
-
-@dataclass(frozen=True)
-class MemberInSlot:
-    """One member in a slot."""
-
-    name: str
-    part: Part
-    """Whether it takes part."""
-    because: str
-    """Why it is absent, in words; empty if it is not."""
-    asked: int | None
-    """Samples that it was offered, or is to train on."""
-    answer: Literal["accepted", "refused"] | None
-    trained: int | None
-    """Samples that it trained on: the least in any round so far."""
-    rounds: int
-    """Rounds in which it trained."""
-    missed: int
-    """Rounds in which it was absent."""
-    verdict: VerdictName | None
-
-
-@dataclass(frozen=True)
-class RoundInSlot:
-    """A round that is over."""
-
-    number: int
-    at: str
-    members: int
-    """Who trained on something."""
-    samples: int
-    """What they trained on, if there were enough to average."""
-    averaged: bool
-    movement: float | None
-    """How far their updates moved the model on average: the mean of the norms in the ledger."""
-    loss: float | None = None
-    """Of the model after it on the server's test examples, if the server has any."""
-    accuracy: float | None = None
-    """The same, or what else the task is measured by."""
-    measure: str | None = None
-    """The name of that."""
-
-
-@dataclass(frozen=True)
-class SuspendedMember:
-    """Who takes no part."""
-
-    name: str
-    slipped_in: int
-    until: int | None
-    """The last slot of it, if every slot until then is played; for ever if there is none."""
-    day: str | None
-    """About the day on which it ends, if the length of a slot is known."""
-
-
-@dataclass(frozen=True)
-class WatchedSlot:
-    """A slot, as far as it has come."""
-
-    consortium: str
-    slot: int
-    phase: Phase
-    stage: Stage
-    begun: str
-    """When, in UTC, by the server's clock."""
-    latest: str
-    """The time of the latest entry about it."""
-    entries: int
-    head: str
-    """The digest of the latest entry about it."""
-    asks: str
-    """What is asked at the moment, in words; empty if nothing is."""
-    waiting: list[str]
-    """Who is asked it."""
-    reports: bool
-    """Whether members report numbers, or only that they are there."""
-    expected: int
-    """Members that are not suspended."""
-    here: int
-    offered: int
-    answered: int
-    refused: int
-    basis: BasisName | None
-    total_asked: int
-    rounds_in_all: int
-    rounds: list[RoundInSlot]
-    members: list[MemberInSlot]
-    suspended: list[SuspendedMember]
-    """In this slot."""
-    suspended_next: list[SuspendedMember]
-    """From the next slot on, once this one is settled."""
-    settled: bool
-    void: str | None
-    """Why nothing was trained, if the slot is over and nothing was."""
-    total: int | None
-    """Samples that the slot was trained on, when it is settled."""
-    next_phase: Phase | None
-    timeline: list[Moment]
-    """The latest first."""
-    problem: str | None = None
-    """Why the rest cannot be read, if somebody changed the ledger."""
+from fedaccord.summaries.slots import ASKS, SlotStory
 
 
 class SlotReader:
@@ -334,77 +231,3 @@ def follow(reader: SlotReader, entries: Iterable[Entry]) -> None:
     for entry in entries:
         if entry.slot == reader.number:
             reader.take(entry)
-
-
-# --- How long a slot is --------------------------------------------------------------------
-
-
-def days_of(slot_length: str) -> float | None:
-    """How many days a slot has, if somebody said how long one is.
-
-    >>> days_of("1 year"), days_of("")
-    (365.0, None)
-    """
-    try:
-        return 365.0 / slots_per_year(slot_length) if slot_length else None
-    except InvalidInput:
-        return None
-
-
-def pace(ledger: Ledger) -> float | None:
-    """Days from the beginning of a slot to that of the next one, on average of the latest.
-
-    None if there were too few, or they follow one another within hours, as in a rehearsal.
-    """
-    begun = [entry.at for entry in ledger.some(_PACED, kind="slot")]
-    try:
-        last, first = datetime.fromisoformat(begun[0]), datetime.fromisoformat(begun[-1])
-        days = (last - first) / timedelta(1) / (len(begun) - 1)
-    except (LookupError, ValueError, TypeError, ZeroDivisionError):
-        return None
-    return days if days >= _SHORTEST else None
-
-
-_PACED = 10
-_SHORTEST = 0.2
-
-
-# --- Many slots ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PastSlot:
-    """A slot that is settled, in a line."""
-
-    slot: int
-    at: str
-    void: bool
-    basis: BasisName | None
-    total: int
-    slipped: list[str] = field(default_factory=list)
-    """Who slipped in it, where slips suspend."""
-
-
-def past_slots(ledger: Ledger, before: int | None = None) -> list[PastSlot]:
-    """The latest settled slots, before the slot `before` if it is given; the last first."""
-    limit = None
-    if before is not None:
-        begin = next(iter(ledger.some(1, slot=before, kind="slot")), None)
-        limit = begin.number if begin is not None else None
-    found = []
-    for entry in ledger.some(EARLIER, before=limit, kind="settlement"):
-        try:
-            fact = facts.read_fact(entry.fact)
-        except NONSENSE:
-            continue
-        assert isinstance(fact, facts.Settlement)
-        slipped = [escaped(n) for n, one in fact.suspended.items() if one.slipped_in == fact.slot]
-        void = fact.void or fact.total == 0
-        found.append(PastSlot(fact.slot, entry.at, void, fact.basis, fact.total, slipped))
-    return found
-
-
-def latest_slot(ledger: Ledger) -> int:
-    """The number of the latest slot that was begun; 0: none was."""
-    last = ledger.last("slot")
-    return 0 if last is None else last.slot
