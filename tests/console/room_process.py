@@ -103,9 +103,10 @@ class ForkedRoom(RoomProcess):
 def serve_room(directory: str, port: int) -> None:
     """What the command does."""
     path = Path(directory)
-    with lock_room(path):
-        at = listen("127.0.0.1", port)
-        serve(create_room(path, address=f"http://127.0.0.1:{port}"), at)
+    with lock_room(path) as keep, listen("127.0.0.1", port) as at:
+        app = create_room(path, address=f"http://127.0.0.1:{port}")
+        keep()
+        serve(app, at)
 
 
 @contextmanager

@@ -10,16 +10,20 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import Result
+from fastapi import FastAPI
 from playwright.sync_api import Browser, expect
+from typer.testing import CliRunner
 
+from fedaccord.cli import app as command_line
 from fedaccord.console.room.app import create_room
-from fedaccord.console.room.serving import reached_at
-from fedaccord.console.web.serving import check_certificate
+from fedaccord.console.room.serving import lock_room, reached_at
+from fedaccord.console.web.serving import check_certificate, listen
 from fedaccord.deployment.app_directory import write_app
 from fedaccord.deployment.certificates import make_certificates
 from fedaccord.deployment.processes import free_ports, listens
 from fedaccord.deployment.server import find_nginx
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.protocol.terms_text import terms_text
 from tests.console.members import NAMES, enter, home_of, join, terms_of
 from tests.console.room_process import RoomProcess
@@ -115,6 +119,95 @@ def test_a_certificate_that_cannot_be_shown_is_refused(
     )
     with pytest.raises(InvalidInput, match="which must have no password"):
         check_certificate(keys / "server.pem", wrong)
+
+
+# --- What is refused -----------------------------------------------------------------------
+
+
+def serve(folder: Path, *options: str) -> Result:
+    """What `fedaccord room serve` does in this process; a room that is not refused is served."""
+    words = ["room", "serve", str(folder), "--no-browser", *options]
+    return CliRunner().invoke(command_line, words, catch_exceptions=False)
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port at which somebody else listens."""
+    with listen("127.0.0.1", 0) as other:
+        other.listen()
+        yield other.getsockname()[1]
+
+
+@pytest.fixture
+def refusals(tmp_path: Path, taken: int) -> dict[str, tuple[str, ...]]:
+    """Options that are refused, each with what is said."""
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear Sir, this is neither a certificate nor a database")
+    return {
+        "could read everything": ("--listen", "0.0.0.0"),
+        "is not a name": ("--host", "a b"),
+        "one is of no use without the other": ("--certificate", str(letter)),
+        "is not a certificate": ("--certificate", str(letter), "--key", str(letter)),
+        "nothing can listen": ("--port", str(taken)),
+        "is not the URL of a database": ("--port", "0", "--database", "postgresql://host:x/room"),
+        "a room is kept in a SQLite file": ("--port", "0", "--database", "mysql://host/room"),
+        "file is not a database": ("--port", "0", "--database", str(letter)),
+    }
+
+
+def test_a_room_that_is_refused_leaves_nothing_behind(
+    tmp_path: Path, refusals: dict[str, tuple[str, ...]]
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    for problem, options in refusals.items():
+        done = serve(tmp_path / "new" / "room", *options)
+        assert done.exit_code != 0
+        assert problem in done.stderr
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_new_database_that_cannot_be_made_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise FedaccordError("the disk is full")
+
+    monkeypatch.setattr("fedaccord.console.room.database.upgrade", full)
+    assert "the disk is full" in serve(tmp_path / "room", "--port", "0").stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_before_a_refusal_stays(
+    tmp_path: Path, refusals: dict[str, tuple[str, ...]]
+) -> None:
+    room, other = tmp_path / "room", tmp_path / "other"
+    prepared(room)
+    other.mkdir()
+    (other / "notes.txt").write_text("ours")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for options in refusals.values():
+        for folder in (room, other):
+            assert serve(folder, *options).exit_code != 0
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_room_that_was_served_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(app: FastAPI, *_: object, **__: object) -> None:
+        app.state.room.close()
+        raise FedaccordError("something went wrong later")
+
+    monkeypatch.setattr("fedaccord.console.web.serving.serve", fail)
+    assert "something went wrong later" in serve(tmp_path / "room", "--port", "0").stderr
+    assert (tmp_path / "room" / "room.db").is_file()
+
+
+def test_two_processes_cannot_serve_the_same_room(tmp_path: Path) -> None:
+    folder = tmp_path / "room"
+    with lock_room(folder):
+        before = sorted(tmp_path.rglob("*"))
+        assert "another process serves this room" in serve(folder, "--port", "0").stderr
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 # --- Real processes ------------------------------------------------------------------------

@@ -104,9 +104,8 @@ def serve(
     files = (certificate, key) if certificate is not None and key is not None else None
     if files is not None:
         check_certificate(*files)
-    with lock_room(directory):
-        reached_at(host or [], listen, port, tls=files is not None, proxy=behind_proxy)
-        at = listen_at(listen, port)
+    reached_at(host or [], listen, port, tls=files is not None, proxy=behind_proxy)
+    with lock_room(directory) as keep, listen_at(listen, port) as at:
         found = reached_at(
             host or [], listen, at.getsockname()[1], tls=files is not None, proxy=behind_proxy
         )
@@ -117,6 +116,7 @@ def serve(
             hosts=found.hosts,
             secure=found.secure,
         )
+        keep()
         typer.echo(f"The room is at {found.address}/ (Ctrl-C ends it)")
         opened = None
         if sys.stdout.isatty() and not no_browser:

@@ -3,12 +3,14 @@
 import ipaddress
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from fedaccord.atomic import create_private
+from fedaccord.console.room.room import DATABASE
 from fedaccord.console.web.guards import host_name
 from fedaccord.console.web.serving import LOOPBACK
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -101,23 +103,55 @@ def _has_port(host: str) -> bool:
     return ":" in host.rpartition("]")[2]
 
 
-def lock_room(directory: Path) -> IO[bytes]:
-    """Let no other process serve the same room, as long as the file is open."""
+@contextmanager
+def lock_room(directory: Path) -> Iterator[Callable[[], None]]:
+    """Let no other process serve the same room meanwhile; a directory that is new is made.
+
+    If the block fails, everything that was made for it is removed again, unless it had called the
+    function that it is given: from then on the room is there to stay.
+    """
     if directory.exists() and not directory.is_dir():
         raise InvalidInput("is a file; a room needs a directory", str(directory))
-    path = directory / "room.lock"
+    lock, database = directory / "room.lock", directory / DATABASE
+    folders = [each for each in (directory, *directory.parents) if not each.exists()]
+    new = [] if lock.exists() else [lock]
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(lock) as file:
+            if not database.exists():
+                new += [database.with_name(database.name + end) for end in ("", "-wal", "-shm")]
+            try:
+                yield new.clear
+            except BaseException:
+                if os.name != "posix":
+                    file.close()  # or it could not be removed
+                for each in new:
+                    with suppress(OSError):
+                        each.unlink()
+                raise
+    except BaseException:
+        with suppress(OSError):  # the first that is not empty, and so all around it, stay
+            for each in folders:
+                each.rmdir()
+        raise
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_private(path)
         file = path.open("ab")
     except OSError as error:
         raise FedaccordError(f"{path}: cannot be opened: {error.strerror or error}") from None
-    if os.name == "posix":
-        import fcntl
+    with file:
+        if os.name == "posix":
+            import fcntl
 
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise FedaccordError(f"{directory}: another process serves this room") from None
-    return file
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = os.path.samestat(os.fstat(file.fileno()), path.stat())
+            except OSError:
+                held = False
+            if not held:  # or its last holder, which was refused, has removed it
+                raise FedaccordError(f"{path.parent}: another process serves this room")
+        yield file
