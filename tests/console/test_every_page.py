@@ -76,7 +76,6 @@ class Seen(HTMLParser):
             if tag in ("a", "link") or name == "hx-get":
                 self.links.add(given.get(name) or "")
 
-
     def handle_endtag(self, tag: str) -> None:
         """Leave an element."""
         if self.inside and tag == self.inside[-1]:
