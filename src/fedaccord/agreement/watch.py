@@ -19,6 +19,7 @@ g <= r v (delta^(J-1) D - (delta + ... + delta^(J-1)) g*).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Watch:
     rates: Rates
     height: int = 1
 
-    @property
+    @cached_property
     def _others_quiet(self) -> FloatArray:
         """The probability that no other client's false alarm starts the punishment anyway."""
         false = self.rates.false_alarm
@@ -60,13 +61,13 @@ class Watch:
         own = np.where(sure, 1.0, 1.0 - false)
         return np.tile(alone * product / own, self.height)
 
-    @property
+    @cached_property
     def before(self) -> FloatArray:
         """Q: the probability that a punishment begins although the client did not slip."""
         false = np.tile(self.rates.false_alarm, self.height)
         return np.asarray(1.0 - self._others_quiet * (1.0 - false))
 
-    @property
+    @cached_property
     def rise(self) -> FloatArray:
         """r: how much more likely it is if it leaves out everything."""
         more = np.tile(self.rates.audit - self.rates.false_alarm, self.height)
