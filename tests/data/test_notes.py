@@ -41,7 +41,7 @@ def test_few_records() -> None:
     few = classes(*[0, 1] * 4, 1)
     assert partition_notes(partition({"a": EVEN, "b": few}, {"a": few, "b": few})) == [
         "fewer than 10 records to train on: b (9)",
-        "fewer than 10 records in the own test: a (9), b (9)",
+        "fewer than 10 records in a client's own test: a (9), b (9)",
     ]
 
 
@@ -50,7 +50,7 @@ def test_one_class() -> None:
     nearly = classes(*[1] * 19, 0)
     assert partition_notes(partition({"a": EVEN, "b": ill}, {"a": EVEN, "b": nearly})) == [
         "only one class to train on: b (20 records of label 1)",
-        "hardly more than one class in the own test: b (19 of 20 with label 1)",
+        "hardly more than one class in a client's own test: b (19 of 20 with label 1)",
     ]
 
 
@@ -58,7 +58,7 @@ def test_few_events() -> None:
     many, few, none = survival(20, 30), survival(4, 30), survival(0, 30)
     assert partition_notes(partition({"a": many, "b": none}, {"a": few, "b": many})) == [
         "no events to train on: b (30 records)",
-        "fewer than 5 events in the own test, so few pairs to compare: a (4 in 30 records)",
+        "fewer than 5 events in a client's own test, so few pairs to compare: a (4 in 30 records)",
     ]
 
 
@@ -75,9 +75,9 @@ def test_the_four_hospitals_and_the_six_regions() -> None:
     assert regions is not None
     assert partition_notes(hospitals) == [
         "only one class to train on: Switzerland (30 records of label 1)",
-        "hardly more than one class in the own test: Switzerland (15 of 16 with label 1)",
+        "hardly more than one class in a client's own test: Switzerland (15 of 16 with label 1)",
     ]
     assert partition_notes(regions) == [
-        "fewer than 5 events in the own test, so few pairs to compare: South (4 in 40 records), "
-        "Midwest (3 in 33 records), Europe (2 in 33 records), Canada (1 in 11 records)"
+        "fewer than 5 events in a client's own test, so few pairs to compare: South (4 in 40 "
+        "records), Midwest (3 in 33 records), Europe (2 in 33 records), Canada (1 in 11 records)"
     ]

@@ -138,6 +138,7 @@ def test_without_own_tests_the_common_one_is_everyones() -> None:
     assert found.mean[7] == pytest.approx([-common.by_seed(COMMON)[7].mean()] * 3)
 
 
+@pytest.mark.slow
 def test_ten_clients_are_quick_and_more_are_refused() -> None:
     rng = np.random.default_rng(0)
     payoffs = Payoffs.of_errors(rng.normal(size=(1024, 10)), 0.1)

@@ -49,7 +49,7 @@ def test_the_largest_help_comes_first_and_harm_is_named() -> None:
     assert "South's helps North (+15.0 ± 0" in helped
     assert "East's" not in helped
     assert hurt.startswith("Everyone's model would be better without East for North (4.0 ± 0")
-    assert noise.startswith("Within noise, so that not even the sign is sure: 2 of 12 Shapley")
+    assert noise.startswith("Within noise, so that even the sign is uncertain: 2 of 12 Shapley")
     assert better.startswith("Better with everyone's model than alone, on its own test: North (")
     assert rest == []
 
@@ -67,10 +67,10 @@ def test_all_within_noise() -> None:
     assert value_sentences(found) == [
         "Nobody's data surely helps anyone else: all of it is within noise.",
         "Nobody's data surely hurts anyone: no model would surely be better without it.",
-        "Within noise, so that not even the sign is sure: 12 of 12 Shapley values, 12 of 12 of "
-        "leave-one-out.",
-        "Whether everyone's model is better than one's own, on its own test, is within noise for "
-        "all.",
+        "Within noise, so that even the sign is uncertain: 12 of 12 Shapley values and 12 of 12 "
+        "leave-one-out values.",
+        "For every client the difference between everyone's model and its own, on its own test, is "
+        "within noise.",
     ]
 
 

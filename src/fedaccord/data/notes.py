@@ -37,14 +37,15 @@ def partition_notes(partition: Partition) -> list[str]:
     held = [labels[rows] for rows in partition.draw(1)]
     tests = [test_labels[rows] for rows in partition.tests]
     told = {f"fewer than {_FEW} records to train on": _where(partition, held, _few)}
-    told |= {f"fewer than {_FEW} records in the own test": _where(partition, tests, _few)}
+    told |= {f"fewer than {_FEW} records in a client's own test": _where(partition, tests, _few)}
     if partition.dataset.survival:
         told |= {"no events to train on": _where(partition, held, _no_events)}
-        few = f"fewer than {_FEW_EVENTS} events in the own test, so few pairs to compare"
+        few = f"fewer than {_FEW_EVENTS} events in a client's own test, so few pairs to compare"
         told |= {few: _where(partition, tests, _few_events)}
     else:
         told |= {"only one class to train on": _where(partition, held, _one_class)}
-        told |= {"hardly more than one class in the own test": _where(partition, tests, _one_sided)}
+        one = "hardly more than one class in a client's own test"
+        told |= {one: _where(partition, tests, _one_sided)}
     return [f"{note}: {clients}" for note, clients in told.items() if clients]
 
 

@@ -187,7 +187,7 @@ def run_study(
     return replace(
         result,
         agreed=agreed,
-        ranges=range_costs(agreement.consortium, **_TERMS),
+        ranges=range_costs(agreement.consortium, whole_samples=True, **_TERMS),
         year=play_year(agreement),
         trial=_trial(joining, agreement, seeds, progress),
         worths=tuple(_worth(agreement, times) for times in MULTIPLES),
@@ -222,6 +222,7 @@ def play_year(agreement: Agreement) -> Year:
         solve_agreement(
             agreement.consortium,
             monitoring=Monitoring(audit=min(1.0, _AUDITED * least)),
+            whole_samples=agreement.whole_samples,
             **_TERMS,
         )
     ).agreement

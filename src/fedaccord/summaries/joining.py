@@ -50,7 +50,8 @@ def _others(joining: Joining) -> Iterator[str]:
     unclear = [one for one in joining.prospects if one.verdict == "unclear"]
     if unclear:
         said = [f"{one.name} ({gain(joining, one.gain)})" for one in unclear]
-        yield f"Whether everyone's model is better than its own cannot be told for {listed(said)}."
+        own = "its" if len(unclear) == 1 else "their"
+        yield f"For {listed(said)} it is unclear whether everyone's model is better than {own} own."
 
 
 def recommendation(joining: Joining) -> str:
@@ -67,10 +68,14 @@ def recommendation(joining: Joining) -> str:
         for name in members
     ]
     who = "All of them" if len(members) == len(joining.names) else listed(members)
-    sure = "should" if joining.surely_recommended else "may well"
+    sure = (
+        "should train together"
+        if joining.surely_recommended
+        else "could train together, since nobody clearly loses"
+    )
     return (
-        f"{who} {sure} train together: {listed(gains, 10)} against training alone. No part of the "
-        "group is better for all of its members, beyond noise."
+        f"{who} {sure}: {listed(gains, 10)} against training alone. No smaller group of them is "
+        "better for all of its members, beyond noise."
     )
 
 
@@ -82,22 +87,25 @@ def _doubts(joining: Joining) -> Iterator[str]:
     unsure = joining.unsure_of(group)
     tests = [one for one in joining.prospects if one.name in unsure]
     smallest = min(tests, key=lambda one: one.tested)
+    one = len(unsure) == 1
+    test = "its test" if one else f"the smallest of their tests, {smallest.name}'s,"
     yield (
-        f"Whether {listed(unsure, 10)} then {'gains' if len(unsure) == 1 else 'gain'} cannot be "
-        f"told: {smallest.name} is judged by {count(smallest.tested, 'test record')}."
+        f"It is unclear whether {listed(unsure, 10)} then {'gains' if one else 'gain'}: {test} has "
+        f"{count(smallest.tested, 'record')}."
     )
 
 
 def way_sentence(joining: Joining) -> str:
     """How they train, and how that was chosen."""
-    ways = joining.ways
-    alone = "" if ways.alone == ways.together else f"; alone, {ways.alone.name}"
+    ways, seeds = joining.ways, count(len(joining.scores.seeds), "seed")
     if len(ways.tried) == 1:
-        return f"Trained by {ways.together.name}, {count(len(joining.scores.seeds), 'seed')}."
+        return f"Trained by {ways.together.name}, {seeds}."
+    same = ways.alone == ways.together
+    alone = "" if same else f", and alone by {ways.alone.name}"
     return (
-        f"Trained by {ways.together.name}{alone}: the best of {len(ways.tried)} ways by the loss "
-        "in cross-validation on training records, so that the tests had no part in the choice; "
-        f"{count(len(joining.scores.seeds), 'seed')}."
+        f"Trained by {ways.together.name}{alone}, {seeds}. {'This is' if same else 'These are'} "
+        f"the best of {len(ways.tried)} ways by the loss in cross-validation on training records; "
+        "the tests had no part in the choice."
     )
 
 
@@ -110,10 +118,10 @@ def agreement_sentences(found: GroupAgreement) -> list[str]:
     if not found.for_the_fit:
         return [said]
     under = found.certificate.under_laws
-    held = "" if under is None else f", and holds for {under.held:,} of {under.laws:,} of them"
+    held = "" if under is None else f", and holds for {under.held:,} of {under.laws:,} that fit"
     return [
-        "No agreement holds for every law that fits the measurements, so that this one is for the "
-        f"best fit alone{held}: measure more before you rely on it.",
+        "No agreement holds for every law that fits the measurements. This one is for the best fit "
+        f"alone{held}: measure more before you rely on it.",
         said,
     ]
 
@@ -146,10 +154,10 @@ def _give_or_take(width: float, decimals: int) -> str:
 
 
 NOTES = (
-    "±: a 95 % interval, since other seeds and other test records would give other numbers; that "
-    "clients could have had other records to train with is not in it.",
-    "A group holds together if no part of it, a single client included, is better for all of its "
-    "members; yes and no are said only where it is beyond noise.",
+    "±: a 95 % interval that covers other seeds and other test records. It does not cover other "
+    "records to train with.",
+    "A group holds together if no smaller group of its members, and none of them alone, would be "
+    "better off without the rest. Yes and no mean beyond noise.",
 )
 
 
@@ -224,7 +232,7 @@ def _holds(joining: Joining, group: int) -> str:
     if found.surely_stable[group]:
         return "yes"
     if not found.surely_unstable[group]:
-        return "cannot be told"
+        return "unclear"
     leaving = [joining.members_of(int(one)) for one in found.blocking(group, surely=True)]
     most = max(leaving, key=lambda names: (len(names), names))
     alone = "would rather train alone" if len(most) == 1 else "would rather be by themselves"

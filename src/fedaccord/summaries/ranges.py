@@ -136,7 +136,7 @@ def range_cost_sentences(costs: RangeCosts) -> list[str]:
         said.append(f"With ratios known only to {first} there is no agreement at all.")
     first_client = costs.find_out_first
     if not costs.here.exists and first_client is None:
-        return [*said, "No single client's numbers would make an agreement possible."]
+        return [*said, "Finding out one client's numbers would not make an agreement possible."]
     if first_client is None:
         return [*said, "Nobody needs to find out more: exact numbers would bring no more data."]
     total = write([costs.total_if_known[first_client]])[0]

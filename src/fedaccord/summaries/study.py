@@ -40,21 +40,21 @@ _LEADS = {
 _SOURCES = {
     "four-hospitals": (
         "The records are those of the UCI Heart Disease data (Janosi, Steinbrunn, Pfisterer, "
-        "Detrano, 1988; CC BY 4.0), prepared as in the benchmark FLamby, but for one thing: "
+        "Detrano, 1988; CC BY 4.0), prepared as in the benchmark FLamby with one difference: "
         "features are normalised by the means and standard deviations of everyone's training "
-        "records. Four hospitals can add these up without showing a record."
+        "records. The hospitals can compute these together without showing anyone a record."
     ),
     "six-regions": (
         "The records are clinical data of TCGA-BRCA (open access at the GDC), prepared and split "
         "as in the benchmark FLamby; the age is normalised by everyone's training records. What is "
         "predicted is which of two patients dies first; the measure is the concordance, the share "
-        "of pairs that are ranked rightly."
+        "of pairs that are ranked correctly."
     ),
 }
 JOINING_CAPTION = (
     "What each member reaches alone and with everyone, on its own test.",
-    "Whiskers are 95 % intervals. Those of the gain are narrower, since both models are judged by "
-    "the same records.",
+    "Whiskers are 95 % intervals. The gain has an interval of its own, since both models are "
+    "judged by the same records.",
 )
 LAW_CAPTION = (
     "What the models get wrong, by the records that all members together train on.",
@@ -82,9 +82,9 @@ CLIENT_HEADINGS = (
     "Role",
 )
 RANGE_HEADINGS = ("Ratios of valuation to cost known to", "Records agreed", "Saved by all per slot")
-SLIDER_LABEL = "If an error costs everyone so many times what is assumed"
+SLIDER_LABEL = "If an error costs everyone this many times what is assumed"
 MONEY_NOTE = (
-    "Everything is worked out again for each row, by the best fit of the law taken for certain."
+    "Each row is a calculation of its own, in which the best fit of the law is taken for certain."
 )
 
 
@@ -125,7 +125,7 @@ def record_rows(result: StudyResult) -> Iterator[tuple[str, ...]]:
 def record_notes(result: StudyResult) -> list[str]:
     """What to know before numbers are believed."""
     found = partition_notes(result.partition)
-    return [f"Mind: {note}." for note in found]
+    return [f"Note: {note}." for note in found]
 
 
 # --- Joining and the law -------------------------------------------------------------------
@@ -135,22 +135,26 @@ def plain_sentence(result: StudyResult) -> str:
     """What FedAvg by itself would have led to."""
     plain = result.plain
     gains = [f"{one.name} {gain(plain, one.gain)}" for one in plain.prospects]
-    return (
-        "By FedAvg alone, without fine-tuning, everyone's model would have meant "
-        f"{listed(gains, 10)} against training alone. {recommendation(plain)}"
+    said = (
+        "With plain FedAvg, without fine-tuning, everyone's model would have meant "
+        f"{listed(gains, 10)} against training alone."
     )
+    return said if plain.recommended == plain.everyone else f"{said} {recommendation(plain)}"
 
 
 def warning_sentences(warning: Joining) -> Iterator[str]:
     """What goes wrong if each normalises by its own records."""
-    worse = [one.name for one in warning.prospects if one.gain.mean < 0]
+    worse = [one for one in warning.prospects if one.gain.mean < 0]
+    names = listed([one.name for one in worse]) if worse else "nobody"
+    verb = "do" if len(worse) > 1 else "does"
+    within = worse and all(one.verdict == "unclear" for one in worse)
     yield (
-        "How records are prepared matters more than the optimiser. If each member normalises by "
-        "its own training records, as in FLamby, everyone's mean becomes 0, and with it goes what "
-        "tells the members apart: how many of their patients are ill. One model then has one "
-        f"intercept for all. By {warning.ways.together.name}, the best way for that, "
-        f"{listed(worse) if worse else 'nobody'} {'does' if len(worse) == 1 else 'do'} worse with "
-        "everyone than alone:"
+        "How records are prepared matters, too. If each member normalises by its own training "
+        "records, as in FLamby, everyone's mean becomes 0. That hides how the members differ, "
+        "above all how many of their patients are ill, and a shared model has only one intercept "
+        f"for all of them. With {warning.ways.together.name}, the best way for such records, "
+        f"{names} {verb} worse with everyone than alone"
+        f"{', although within noise' if within else ''}:"
     )
 
 
@@ -164,8 +168,8 @@ def curve_sentence(result: StudyResult) -> str:
     return (
         f"{listed(result.agreed.members, 10)} trained by {result.joining.ways.together.name} on "
         f"more and more of their records, {count(len(curve.seeds), 'time')} at each of "
-        f"{curve.sizes.size} sizes: {first} with {curve.sizes[0]:,.0f} records, {last} with "
-        f"{curve.sizes[-1]:,.0f}."
+        f"{curve.sizes.size} sizes. The mean {result.joining.setting.task.measure.name} is {first} "
+        f"with {curve.sizes[0]:,.0f} records and {last} with {curve.sizes[-1]:,.0f}."
     )
 
 
@@ -194,18 +198,17 @@ def range_rows(costs: RangeCosts) -> Iterator[tuple[str, ...]]:
 
 
 def audit_sentence(year: Year) -> str:
-    """How often members are audited."""
+    """How often members are audited, and who is made to slip."""
     agreement = year.match.agreement
     audits = agreement.monitoring.audits(agreement.consortium)
-    often = (
-        "everyone is audited in every slot"
-        if audits.min() == 1
-        else f"everyone is audited with probability {audits.max():.2g}"
-    )
+    always = audits.min() == 1
+    often = "in every slot" if always else f"with probability {audits.max():.2g}"
+    drawn = "" if always else " (the random audits were drawn such that one does)"
     return (
-        f"Whoever is audited with probability {year.least_audit:.2g} in each slot keeps to the "
-        f"agreement; in this year {often}. In slot {_slip(year)} {_slipper(year)} trains on less "
-        "than agreed, and an audit finds it."
+        f"This year is simulated. Whoever is audited with probability {year.least_audit:.2g} in "
+        f"each slot keeps to the agreement; here everyone is audited {often}. In slot "
+        f"{_slip(year)} {_slipper(year)} is made to train on less than agreed, and an audit "
+        f"finds it{drawn}."
     )
 
 
@@ -232,12 +235,13 @@ def money_sentence(result: StudyResult) -> str:
     """What is assumed, and what follows."""
     consortium = result.consortium
     low, high = consortium.valuation.min(), consortium.valuation.max()
-    point = [money(write([value / 100])[0], consortium.currency) for value in (low, high)]
+    point = [money(f"{value / 100:,.2f}", consortium.currency) for value in (low, high)]
+    record = money(f"{consortium.cost_per_sample.mean():,.2f}", consortium.currency)
     what = "a point of accuracy" if result.study.task != "cox" else "0.01 of concordance"
     return (
-        f"Assumed: {what} is worth {point[0]} to {point[1]} in a slot of {consortium.slot}, and a "
-        f"record costs {money(write([consortium.cost_per_sample.mean()])[0], consortium.currency)} "
-        "in each. The first of these is the least certain, so that it varies here."
+        f"Assumed: {what} is worth {point[0]} to {point[1]} to a member in a slot of "
+        f"{consortium.slot}, and a record costs {record} in each. The first of these is the least "
+        "certain, so it is varied here."
     )
 
 
@@ -288,12 +292,13 @@ def as_assumed() -> int:
 def assumed_sentences(result: StudyResult) -> Iterator[str]:
     """What is real, what is assumed, and how to make the page again."""
     yield (
-        "Records, tests, trainings, the law and the proofs are real: this page was written by the "
-        "command below, which trains everything again. Patients, costs and patience are assumed; "
-        f"they are in {result.study.file.name}, with the calculation behind each number. Nobody "
-        "asked these hospitals."
+        "The records, the tests and all trainings are real, and so is the law measured with them: "
+        "the command below trains everything again and writes this page. How many patients members "
+        "see, what errors and records cost them, and how patient they are is assumed; "
+        f"{result.study.file.name} has the calculation behind each number. Nobody asked these "
+        "hospitals."
     )
     yield (
         "Intervals cover other seeds and other test records, not other records to train with. "
-        "Gains that are within noise may be none at all."
+        "A gain within noise may be no gain at all."
     )

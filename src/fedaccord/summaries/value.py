@@ -86,8 +86,8 @@ def _within_noise(values: "DataValues") -> str:
     shown = values.shapley.mean.size
     shapley, left = (int(noisy(each).sum()) for each in (values.shapley, values.leave_one_out))
     return (
-        f"Within noise, so that not even the sign is sure: {shapley} of {shown} Shapley values, "
-        f"{left} of {shown} of leave-one-out."
+        f"Within noise, so that even the sign is uncertain: {shapley} of {shown} Shapley values "
+        f"and {left} of {shown} leave-one-out values."
     )
 
 
@@ -106,7 +106,10 @@ def _against_alone(values: "DataValues") -> Iterator[str]:
         yield f"Better with everyone's model than alone, {test}: {listed(told)}."
     unsure = [values.names[n] for n in np.flatnonzero(~sure).tolist()]
     if len(unsure) == len(values.names):
-        yield f"Whether everyone's model is better than one's own, {test}, is within noise for all."
+        yield (
+            f"For every client the difference between everyone's model and its own, {test}, is "
+            "within noise."
+        )
     elif unsure:
         yield f"For {listed(unsure)} the difference is within noise."
 
@@ -158,7 +161,7 @@ def tables_note(values: "DataValues") -> str:
     return (
         f"Percentage points of {values.measure}; ± is half of a 95 % interval over seeds, test "
         f"examples{'' if values.worth.exact else ' and sampled permutations'}; brackets: within "
-        "noise. Shapley: each client's part of what everyone's model has more than an untrained "
+        "noise. Shapley: each client's share of what everyone's model gains over an untrained "
         "one. Leave-one-out: what is lost if only that client leaves."
     )
 
