@@ -46,6 +46,7 @@ def strings_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@pytest.mark.slow
 def test_only_the_command_line_mentions_flags() -> None:
     found = {
         f"{place}:{line}"
@@ -56,6 +57,7 @@ def test_only_the_command_line_mentions_flags() -> None:
     assert found == set()
 
 
+@pytest.mark.slow
 def test_only_the_command_line_prints() -> None:
     found = {
         f"{place}:{node.lineno}"

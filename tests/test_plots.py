@@ -260,6 +260,7 @@ def test_several_panels_take_several_axes() -> None:
         plots.plot_slip(DEVIATOR, ax=[above])
 
 
+@pytest.mark.slow
 def test_where_nobody_trains_there_is_still_a_picture() -> None:
     for discount_factor in (0.8, 0.01):  # with an agreement, and without
         agreement = fa.solve_agreement(nobody_trains(discount_factor))

@@ -60,6 +60,7 @@ def test_the_kept_gains_lie_in_their_bands_as_often_as_promised() -> None:
     assert sum(one.covered_same for one in cases) >= 0.8 * len(cases)
 
 
+@pytest.mark.slow
 def test_an_agreement_for_all_laws_holds_under_the_truth_more_often() -> None:
     simulation = simulated_calibrations.simulate("two bends", curves=3)
     made = {one.made_for: one for one in simulated_calibrations.outcomes_of(simulation)}

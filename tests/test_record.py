@@ -162,6 +162,7 @@ def test_infinity_is_kept_in_a_frame_and_is_none_in_a_dict() -> None:
     assert None in [row["threshold"] for row in certificate.to_dict()["clients"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("certify",), ("play", "--slots", "4"), ("compare",)])
 def test_json_on_the_command_line_is_the_dict(words: tuple[str, ...], tmp_path: Path) -> None:
     consortium = fa.paper_consortium(clients=60)

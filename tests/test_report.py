@@ -101,6 +101,7 @@ def test_the_report_stands_alone() -> None:
     assert text.count("name, date, signature") == 6
 
 
+@pytest.mark.slow
 def test_only_what_is_worth_it_for_everybody_is_green() -> None:
     hospitals = example_consortium()
     kind = {"punishment": "suspension", "margin": 0.01}
@@ -156,6 +157,7 @@ def test_the_pictures_do_not_share_identifiers() -> None:
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 def test_names_are_escaped_and_shown_in_full() -> None:
     consortium = fa.Consortium(
         valuation=np.linspace(1, 3, len(NASTY)),
@@ -194,6 +196,7 @@ def test_no_agreement() -> None:
     assert "Proved" not in text
 
 
+@pytest.mark.slow
 def test_without_an_agreement_the_page_does_not_mention_one() -> None:
     consortium = fa.paper_consortium(discount_factor=0.5)
     assert fa.solve_agreement(consortium, "individual").exists  # so one exists
@@ -270,6 +273,7 @@ def match_page(
     return render_account(account_of(match, best))
 
 
+@pytest.mark.slow
 def test_the_story_of_a_slip() -> None:
     agreement = fa.solve_agreement(example_consortium(), punishment=fa.Reversion(5), margin=0.02)
     page = match_page(agreement, {"Lakeside Clinic": DeviateOnce(5)}, noise=1e-3, tolerance=0.1)
@@ -292,6 +296,7 @@ def test_the_story_of_a_slip() -> None:
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 def test_a_match_of_nasty_names() -> None:
     consortium = fa.Consortium(
         valuation=np.linspace(1, 3, len(NASTY)),
@@ -311,6 +316,7 @@ def test_a_match_of_nasty_names() -> None:
         assert name in tags.text
 
 
+@pytest.mark.slow
 def test_titles_of_matches() -> None:
     consortium = example_consortium()
     agreement = fa.solve_agreement(consortium)

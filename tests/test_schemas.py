@@ -176,6 +176,7 @@ def quick_join(*words: str) -> Any:
     return printed("join", *words, "--data", folder(Path("data")), "--seeds", "2")
 
 
+@pytest.mark.slow
 def test_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = quick_join("--rounds", "3")

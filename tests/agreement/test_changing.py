@@ -114,6 +114,7 @@ def test_the_published_examples(name: str) -> None:
     assert not solved.largest
 
 
+@pytest.mark.slow
 def test_the_published_growth_and_decline() -> None:
     growing, shrinking = passing_through(PAPER, GROWING), passing_through(PAPER, SHRINKING)
     up, down = solve_changing(growing), solve_changing(shrinking)
@@ -159,6 +160,7 @@ def test_leaving_is_a_smaller_discount_factor() -> None:
     assert later[0] == pytest.approx(counts / (1 - counts) * saving, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_growth_is_a_larger_discount_factor() -> None:
     """With data and satiation points growing, what a slip loses adds up to delta (1 + g)."""
     growth = 0.1

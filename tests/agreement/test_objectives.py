@@ -160,6 +160,7 @@ def test_amounts_below_one_sample_round_down_to_nothing(
     assert not agreement.exists
 
 
+@pytest.mark.slow
 def test_totals_without_a_profile_do_not_break_the_search() -> None:
     """The client with a discount factor of 0 causes gaps between the feasible totals."""
     consortium = with_satiation(

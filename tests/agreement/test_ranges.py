@@ -135,6 +135,7 @@ def test_how_far_all_ranges_could_be_widened(name: str, edges: tuple[float, ...]
     assert over.widened.min() == pytest.approx(over.widened_all, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_whole_samples_and_objectives() -> None:
     consortium = HOSPITALS.within(0.1)
     for objective in ("most data", "least total cost", "fairest"):

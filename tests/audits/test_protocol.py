@@ -77,6 +77,7 @@ def audit(run: Run, consortium: Consortium, name: str, auditor: str = "Notary") 
     )
 
 
+@pytest.mark.slow
 def test_honest_members_pass_and_a_cheat_is_suspended(played: Consortium, run: Run) -> None:
     drawn = json.loads(run("audit", "draw", str(played.ledger), "--format", "json").stdout)
     assert [one["client"] for one in drawn["slots"][0]["audits"]] == ["North", "South", "West"]
@@ -105,6 +106,7 @@ def refuse(run: Run, consortium: Consortium, name: str, auditor: str) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_an_auditors_error_is_appealed(played: Consortium, run: Run) -> None:
     assert refuse(run, played, "North", "Inspector").exit_code == 0
     assert "What stands: failed" in submit(run, played, "North", "Inspector").stdout
@@ -116,6 +118,7 @@ def test_an_auditors_error_is_appealed(played: Consortium, run: Run) -> None:
     assert run("ledger", "verify", str(played.ledger)).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_verdict_comes_after_a_suspension_began(tmp_path: Path, run: Run) -> None:
     consortium = Consortium(tmp_path / "three", due=3)
     consortium.play(1)

@@ -48,6 +48,7 @@ def exported(run: Run, keys: list[str], *options: str) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_from_a_consortium_to_a_file_that_all_have_signed(run: Run, keys: list[str]) -> None:
     out = exported(run, keys)
     result = run("agreement", "verify", str(out))
@@ -88,6 +89,7 @@ def test_json(run: Run, keys: list[str]) -> None:
     assert found["missing"] == ["Northgate", "Lakeside", "the server"]
 
 
+@pytest.mark.slow
 def test_the_amounts_are_those_of_solve(run: Run, keys: list[str]) -> None:
     content = exported(run, keys).read_text("utf-8")
     answer = run("solve", "three.toml", "--whole-samples", "--format", "json").stdout
@@ -96,6 +98,7 @@ def test_the_amounts_are_those_of_solve(run: Run, keys: list[str]) -> None:
         assert f'"contribution":{amount},"name":"{client["name"]}","saving"' in content
 
 
+@pytest.mark.slow
 def test_reversion_and_an_agreement_without_numbers(run: Run, keys: list[str]) -> None:
     for options in (
         ("--punishment", "reversion", "--nobody-worse"),
@@ -159,6 +162,7 @@ def terms_file(keys: list[str], *, with_keys: bool = True) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_terms_of_an_app(run: Run, keys: list[str]) -> None:
     terms = str(terms_file(keys))
     for number, words in enumerate(

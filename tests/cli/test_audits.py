@@ -30,6 +30,7 @@ def test_a_rate_for_all_and_for_one(run: Run) -> None:
     assert solved["agreement"]["monitoring"]["audit"] == [0.5, 0.25, 0.5]
 
 
+@pytest.mark.slow
 def test_a_budget_of_audits(run: Run, file: str) -> None:
     options = ("--punishment", "reversion", "--margin", "0", "--audits-per-slot", "1")
     solved = json.loads(run("solve", file, *options, "--format", "json").stdout)
@@ -76,6 +77,7 @@ def test_play_draws_audits(run: Run, file: str) -> None:
     assert first == json.loads(run("play", file, *options).stdout)
 
 
+@pytest.mark.slow
 def test_audit_rates_of_the_example(run: Run, file: str) -> None:
     found = json.loads(run("audit-rates", file, "--margin", "0", "--format", "json").stdout)
     assert found["per_slot"] == pytest.approx(1.29, abs=0.005)

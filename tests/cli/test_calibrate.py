@@ -96,6 +96,7 @@ def test_a_curve_elsewhere(run: Run) -> None:
     assert load_curve("data/ours.csv", "loss").examples == 359
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fedaccord.training.curve_store._SECONDS_BETWEEN", 0.0)
     trained, left = learning_curve._train, iter(range(7))

@@ -189,6 +189,7 @@ def test_one_client(run: Run) -> None:
     assert all(m["contributors"] == 1 for m in answer["mechanisms"])
 
 
+@pytest.mark.slow
 def test_the_files_it_writes(run: Run) -> None:
     result = run("compare", "--paper", "--csv", "m.csv", "--report", "m.html")
     assert result.exit_code == 0
@@ -264,6 +265,7 @@ def test_seeds_count_from_the_first(run: Run) -> None:
     assert accuracy(4, 2) == pytest.approx((alone[1] + alone[2]) / 2, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["40", "80", "94"])
 def test_a_narrow_terminal_shows_every_column_beside_the_names(
     run: Run, monkeypatch: pytest.MonkeyPatch, columns: str

@@ -18,6 +18,7 @@ SMALL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "several",
     [

@@ -233,6 +233,7 @@ def test_an_app_of_any_name_can_be_imported(three: Run, tmp_path: Path) -> None:
     tomllib.loads(Path("app/pyproject.toml").read_text())
 
 
+@pytest.mark.slow
 def test_nothing_private_is_in_the_app_or_its_bundle(three: Run) -> None:
     """Numbers in a consortium's file are used for nothing, and written nowhere."""
     three("flower", "new", "app", "three.toml", "--dataset", "digits")

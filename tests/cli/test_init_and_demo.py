@@ -35,6 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fedaccord.trials.demonstration.FRESH_SEEDS", 6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_demo_tells_one_story_on_the_terminal_on_its_page_and_in_its_files(run: Run) -> None:
     result = run("demo", "--report", "page.html", "--files", "kept")

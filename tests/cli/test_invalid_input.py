@@ -362,6 +362,7 @@ def test_a_bug_does_not_exit_with_the_code_for_refuted() -> None:
     assert done.stderr.endswith(b"please report it with the lines above\n")
 
 
+@pytest.mark.slow
 def test_characters_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text(HEAD + CLIENT.replace('"A"', '"Zürich 医院"'), encoding="utf-8")

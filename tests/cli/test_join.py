@@ -58,6 +58,7 @@ def test_json_with_an_agreement_and_a_picture(run: Run) -> None:
     assert Path("w.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_several_ways_are_tried_unless_one_is_named(run: Run) -> None:
     data = folder(Path("data"))
     tried = json.loads(run("join", "--data", data, *QUICK, "--format", "json").stdout)

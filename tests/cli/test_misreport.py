@@ -41,6 +41,7 @@ def test_everyone_and_the_seed(run: Run) -> None:
     assert [one["seed"] for one in entry["everyone"]] == [None] * 4 + [7]
 
 
+@pytest.mark.slow
 def test_the_tables_and_the_sentences(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "lies.svg"
     words = ("--mechanism", "individual", "--mechanism", "serial-clock", "--picture", str(picture))

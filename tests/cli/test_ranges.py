@@ -18,6 +18,7 @@ def ranged(run: Run) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_solve_uses_the_ranges_of_the_file(run: Run, ranged: Path) -> None:
     result = run("solve", str(ranged))
     assert result.exit_code == 0
@@ -62,6 +63,7 @@ def test_wrong_widths(run: Run, words: tuple[str, ...], message: str) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_ranges_of_the_file_and_of_the_command_line_are_not_mixed(run: Run, ranged: Path) -> None:
     result = run("solve", str(ranged), "--within", "10%")
     assert result.exit_code == 2

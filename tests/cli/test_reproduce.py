@@ -54,6 +54,7 @@ def made(result: object) -> list[tuple[str, bool]]:
     return [(figure["figure"], figure["kept"]) for figure in record["figures"]]
 
 
+@pytest.mark.slow
 def test_existing_figures_are_kept_and_changed_ones_are_made(run: Run, tmp_path: Path) -> None:
     words = ("reproduce", "fig16", "fig15", "--out", "out", "--format", "json")
     assert made(run(*words)) == [("fig15", False), ("fig16", False)]
@@ -66,6 +67,7 @@ def test_existing_figures_are_kept_and_changed_ones_are_made(run: Run, tmp_path:
     assert made(run(*words, "--width", "two-columns")) == [("fig15", False), ("fig16", False)]
 
 
+@pytest.mark.slow
 def test_a_figure_with_unreadable_settings_is_made_again(run: Run, tmp_path: Path) -> None:
     words = ("reproduce", "fig15", "--out", "out", "--format", "json")
     run(*words)
@@ -138,6 +140,7 @@ def test_training_without_mnist_fails_with_one_sentence(run: Run, tmp_path: Path
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_mnist")
 def test_a_plot_of_another_width_needs_no_training(run: Run, tmp_path: Path) -> None:
     """The results in the docs are available, and MNIST is not."""

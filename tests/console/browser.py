@@ -11,7 +11,7 @@ from typing import Any
 import axe_playwright_python
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from fedaccord.console.web.serving import listen
 
@@ -19,6 +19,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NO_CHROMIUM = "chromium is not installed (on Debian: apt-get install chromium)"
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 375, "height": 780}
+PATIENCE = 60_000
+"""Milliseconds to wait for something to appear; long, since test machines can be busy."""
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 
 
@@ -26,6 +28,7 @@ AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("ut
 def chromium() -> Iterator[Browser]:
     """The browser."""
     assert CHROMIUM is not None
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
@@ -67,6 +70,7 @@ def visitor(browser: Browser, *, phone: bool = False, scripts: bool = True) -> I
         java_script_enabled=scripts,
         accept_downloads=True,
     )
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -544,6 +544,7 @@ NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
 AMOUNTS = st.floats(1e-6, 1e12).map(lambda value: float(f"{value:.12g}"))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
@@ -612,6 +613,7 @@ STRANGE = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(COLUMNS), CELLS),
@@ -630,6 +632,7 @@ def test_no_cell_breaks_the_page(cells: dict[str, str], shared: dict[str, str]) 
         assert {question.key for question in again.questions} <= {"sums"}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(CELLS, max_size=6), max_size=6), st.sampled_from("\t;,|"))
 def test_no_paste_breaks_the_page(rows: list[list[str]], separator: str) -> None:

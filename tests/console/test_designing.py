@@ -182,6 +182,7 @@ def test_the_api_is_described(client: TestClient) -> None:
 # --- What is said ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_agreement_says_why_and_what_would_help(client: TestClient) -> None:
     shown = page(client, example(), "?discount_factor=0.005")
     assert "No individual agreement exists" in shown
@@ -271,6 +272,7 @@ def test_hostile_names_are_only_names(client: TestClient, path: str) -> None:
     assert "49" not in re.findall(r"'so' (\S+)", unescape(shown.text))
 
 
+@pytest.mark.slow
 def test_nothing_inline(client: TestClient) -> None:
     for path in PAGES[:-1]:
         shown = page(client, example(), "", path)

@@ -217,6 +217,7 @@ def workshop() -> Iterator[tuple[TestClient, Rows]]:
         yield client, workshop_rows(started.rpartition("/")[2].partition("?")[0])
 
 
+@pytest.mark.slow
 def test_the_workshop() -> None:
     with workshop() as (client, rows):
         check_rows(client.app, rows)  # type: ignore[arg-type]
@@ -338,6 +339,7 @@ def test_every_route_of_the_room_has_a_row(room: Story) -> None:
     check_rows(room.app, ROOM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["coordinator", "member", "observer"])
 def test_the_room(room: Story, role: str) -> None:
     client = coordinator_of(room.app)
@@ -418,11 +420,13 @@ def member_page(folder: Path) -> Iterator[TestClient]:
         yield page
 
 
+@pytest.mark.slow
 def test_a_members_page(tmp_path: Path) -> None:
     with member_page(tmp_path) as page:
         walk_all(Walk(page), MEMBER)
 
 
+@pytest.mark.slow
 def test_an_invitation(tmp_path: Path) -> None:
     with open_room(tmp_path, posted_terms(INSIDE)) as room:
         page = enter(tmp_path / "new")

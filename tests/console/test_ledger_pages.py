@@ -198,6 +198,7 @@ def test_copies_agree(told: Told, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_ledger_that_was_rewritten_contradicts_copies_and_exports(told: Told) -> None:
     app, ledger, clients = told
     client = logged_in(app)
@@ -299,6 +300,7 @@ def test_evidence_in_words(tmp_path: Path) -> None:
     assert '<strong><bdi>b</bdi></strong> in <a href="/watch/1">slot 1</a>' in page
 
 
+@pytest.mark.slow
 def test_audits_are_shown(tmp_path: Path) -> None:
     audited = Audited(tmp_path / "consortium", per_slot=2)
     audited.play(3)

@@ -147,6 +147,7 @@ def test_links_on_this_machine_need_no_tls() -> None:
         assert read_link(f"http://{host}:80/a/join#abcdefghijkl").address == f"http://{host}:80/a"
 
 
+@pytest.mark.slow
 def test_a_link_that_was_withdrawn_or_expired(room: OpenRoom, tmp_path: Path) -> None:
     page = enter(tmp_path / "mary")
     old = room.invite("St Mary")

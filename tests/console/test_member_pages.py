@@ -90,6 +90,7 @@ def test_wrong_numbers_change_nothing(everyone: Everyone) -> None:
 # --- Terms ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_everyone_reads_and_signs(everyone: Everyone) -> None:
     everyone.join_all()
     page = everyone.pages["St Mary"]
@@ -113,6 +114,7 @@ def test_everyone_reads_and_signs(everyone: Everyone) -> None:
     assert "So has everyone." in page.get("/").text
 
 
+@pytest.mark.slow
 def test_a_change_is_shown_in_words_and_signed_anew(everyone: Everyone) -> None:
     everyone.join_all()
     everyone.sign("St Mary")
@@ -126,6 +128,7 @@ def test_a_change_is_shown_in_words_and_signed_anew(everyone: Everyone) -> None:
     assert home_of(page).terms.punishment_slots == 3
 
 
+@pytest.mark.slow
 def test_what_was_not_shown_is_not_signed(everyone: Everyone) -> None:
     everyone.join_all()
     page = everyone.pages["St Mary"]
@@ -140,6 +143,7 @@ def test_what_was_not_shown_is_not_signed(everyone: Everyone) -> None:
     assert page.post("/terms/sign").status_code == 409
 
 
+@pytest.mark.slow
 def test_a_signature_that_was_not_sent_is_sent_again(everyone: Everyone) -> None:
     everyone.join_all()
     page, home = everyone.pages["St Mary"], home_of(everyone.pages["St Mary"])
@@ -152,6 +156,7 @@ def test_a_signature_that_was_not_sent_is_sent_again(everyone: Everyone) -> None
     assert everyone.room.room.store.snapshot().signed == ["St Mary"]
 
 
+@pytest.mark.slow
 def test_a_key_that_was_changed_is_pointed_out(everyone: Everyone, tmp_path: Path) -> None:
     everyone.join_all()
     everyone.sign("St Mary")
@@ -206,6 +211,7 @@ def test_posted_amounts_are_calculated_exactly(posted: Everyone) -> None:
     assert "it asks for more samples than this client has" in page.get("/numbers").text
 
 
+@pytest.mark.slow
 def test_the_agreement_file_is_verified_and_signed_here(posted: Everyone) -> None:
     posted.join_all()
     page = posted.pages["St Mary"]
@@ -330,6 +336,7 @@ def test_checks_say_what_to_do_on_the_page(everyone: Everyone) -> None:
     assert "fedaccord member sign" not in shown
 
 
+@pytest.mark.slow
 def test_others_signatures_are_kept_and_seen(everyone: Everyone) -> None:
     everyone.join_all()
     everyone.sign("St Mary")
@@ -348,6 +355,7 @@ def test_others_signatures_are_kept_and_seen(everyone: Everyone) -> None:
     assert last.signed.others == {"St Mary", "Northgate"}
 
 
+@pytest.mark.slow
 def test_signatures_stay_and_wrong_ones_are_not_kept(everyone: Everyone) -> None:
     everyone.join_all()
     for name in NAMES:
@@ -369,6 +377,7 @@ def test_signatures_stay_and_wrong_ones_are_not_kept(everyone: Everyone) -> None
     assert home.signed.others == frozenset()
 
 
+@pytest.mark.slow
 def test_a_check_without_the_room_says_so(tmp_path: Path) -> None:
     with open_room(tmp_path, terms_of()) as room:
         everyone = Everyone(room, tmp_path)
@@ -415,6 +424,7 @@ def test_the_copy_is_verified_and_compared(everyone: Everyone) -> None:
     assert "tell the same story" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["posted", "clock"])
 def test_a_ledger_without_reports_is_verified_whole(everyone: Everyone, kind: str) -> None:
     page = everyone.join("St Mary")

@@ -21,6 +21,7 @@ def client() -> TestClient:
     return TestClient(create_workshop(), base_url=HERE)
 
 
+@pytest.mark.slow
 def test_the_report_is_the_one_of_solve(client: TestClient, run: Run) -> None:  # noqa: F811
     draft = example()
     Path("consortium.toml").write_text(draft.text, "utf-8")

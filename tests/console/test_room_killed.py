@@ -47,7 +47,7 @@ class Signing:
             thread.join()
 
     def _sign(self, member: Someone) -> None:
-        with httpx.Client(base_url=self.address, timeout=10) as http:
+        with httpx.Client(base_url=self.address, timeout=60) as http:
             try:
                 while not self._stop.is_set():
                     self._sign_once(member, http)
@@ -67,7 +67,7 @@ class Signing:
             self.wrong.append(f"{answer.status_code}: {answer.text}")
 
     def _propose(self) -> None:
-        with httpx.Client(base_url=self.address, cookies=self.cookies, timeout=10) as http:
+        with httpx.Client(base_url=self.address, cookies=self.cookies, timeout=60) as http:
             try:
                 while not self._stop.is_set():
                     self._propose_once(http)

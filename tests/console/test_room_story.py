@@ -374,6 +374,7 @@ def test_files_follow_the_database_at_every_start(tmp_path: Path) -> None:
     assert load_signed(app, load_invitation(app / TO_SIGN).terms).own is None
 
 
+@pytest.mark.slow
 def test_a_changed_app_must_be_signed_again(tmp_path: Path) -> None:
     story = signed(tmp_path)
     path = story.room.app / "fedaccord_app" / "client_app.py"
@@ -395,6 +396,7 @@ def test_nothing_runs_before_everyone_signed(tmp_path: Path) -> None:
         assert "Nothing runs before everyone has signed" in answer.text
 
 
+@pytest.mark.slow
 def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
     story = joined(tmp_path)
     now = story.room.store.snapshot()
@@ -454,6 +456,7 @@ def test_no_secret_in_a_log_or_an_address(
         assert secret.encode() not in stored
 
 
+@pytest.mark.slow
 def test_unauthenticated_attempts_are_limited(tmp_path: Path) -> None:
 
     app = new_room(tmp_path / "room", rates=Rates())

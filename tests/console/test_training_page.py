@@ -140,6 +140,7 @@ def test_a_draft_with_mistakes_leads_to_its_members(client: TestClient) -> None:
     assert answer.headers["location"].endswith("/members")
 
 
+@pytest.mark.slow
 def test_a_training_from_start_to_end(client: TestClient) -> None:
     where = place(example_text().replace('name = "', f'name = "{HOSTILE}', 2))
     training = started(client, where + "?margin=0.02", data=SHORT)
@@ -200,6 +201,7 @@ def test_trainings_end_with_the_server() -> None:
     wait_for(lambda: not alive(training.pid))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes as Linux lists them")
 def test_trainings_end_even_if_the_server_is_killed(tmp_path: Path) -> None:
     program = (
@@ -291,6 +293,7 @@ def test_a_file_is_kept_inside_its_folder(tmp_path: Path, name: str) -> None:
     assert path.read_bytes() == b"1"
 
 
+@pytest.mark.slow
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.npz"
     with (

@@ -112,6 +112,7 @@ def test_every_slot_is_as_the_state_says(tmp_path: Path) -> None:
                 agrees(read_slot(ledger, number).record(), state)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -142,6 +143,7 @@ def test_any_slots_are_as_the_state_says(
                 agrees(read_slot(ledger, number).record(), state)
 
 
+@pytest.mark.slow
 def test_audited_slots_are_as_the_state_says(tmp_path: Path) -> None:
     audited = Audited(tmp_path, due=2)
     audited.play(4)

@@ -61,6 +61,7 @@ def answers(path: str, **query: str) -> None:
     assert "not your fault" not in answer.text
 
 
+@pytest.mark.slow
 @given(page=st.sampled_from(ALL), query=st.dictionaries(NAMES, VALUES, max_size=4))
 @case(page="design", query={"discount_factor": "0.9999999999999999"})
 @case(page="design", query={"joins": "1", "joins_samples": "1e308", "doubles": "1"})
@@ -129,6 +130,7 @@ def test_any_number_of_a_member(field: str, value: str, page: str) -> None:
     answers(f"/w/{Draft(chr(10).join(lines)).packed}/{page}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [LARGEST // MEGABYTE + 1, 800])
 def test_a_bomb_does_not_go_off(megabytes: int) -> None:
     making = zlib.compressobj(9)

@@ -85,6 +85,7 @@ def test_a_consortium_rehearses_its_own_model_at_scale(tmp_path: Path) -> None:
     assert reported == {"North": 42_000, "St Mary": 9_000, "West": 150}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_rehearsed(tmp_path: Path) -> None:
     done = fedaccord(tmp_path, "flower", "rehearse", "nowhere")
     assert done.returncode == 2

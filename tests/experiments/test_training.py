@@ -124,6 +124,7 @@ def test_the_law_is_drawn_next_to_the_measurements() -> None:
         assert not outside.overlaps(title)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [ACCURACY, LAW], ids=["accuracy", "law"])
 def test_plots_and_claims_are_made_from_the_csv(preset: TrainingPreset) -> None:
     kind = training_kind(preset)

@@ -71,6 +71,7 @@ KEYS = ("name", "samples", "valuation", "communication_cost", "discount_factor",
 CHANGES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), CHANGES), min_size=6, max_size=6),

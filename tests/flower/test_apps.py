@@ -133,6 +133,7 @@ def test_a_node_that_does_not_say_its_name_is_ignored(tmp_path: Path) -> None:
     assert slots_on(grid, tmp_path / "ledger.db")["b"] == "absence"
 
 
+@pytest.mark.slow
 def test_a_client_that_joins_between_two_slots_takes_part_in_the_second(tmp_path: Path) -> None:
     grid = grid_of()
     late = grid.contexts.pop(1_001)

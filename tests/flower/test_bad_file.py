@@ -325,6 +325,7 @@ def on_a_full_disk(room: int, folder: Path, *words: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")
 @pytest.mark.parametrize("room", [0, 100, 2_000])
 def test_a_full_disk_leaves_no_member(room: int, tmp_path: Path) -> None:
@@ -339,6 +340,7 @@ def test_a_full_disk_leaves_no_member(room: int, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["app"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")
 def test_a_full_disk_leaves_matching_certificates(tmp_path: Path) -> None:
     app, words = tmp_path / "app", ("flower", "keys", ".", "--host", "127.0.0.1")

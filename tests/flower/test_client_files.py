@@ -42,6 +42,7 @@ from tests.protocol.postings import public_of, unreported
 TRAINING = {"shape": [30], "classes": 2}
 
 
+@pytest.mark.slow
 def test_clients_by_their_files(tmp_path: Path) -> None:
     """As in a deployment, where each message may start a new process: all state is in the files."""
     terms = read_terms(
@@ -134,6 +135,7 @@ def test_a_client_names_the_number_in_which_another_law_differs(tmp_path: Path) 
         client.answer({"stage": "report", "slot": 1}, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -183,6 +185,7 @@ def test_a_client_that_signed_nothing_takes_no_part(
     assert "clients/b/terms.toml: there is no such file" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_copy_records_which_terms_were_in_force(tmp_path: Path) -> None:
     """So that nobody can claim afterwards that the slot was under other terms."""
     home = tmp_path / "app"

@@ -296,6 +296,7 @@ def test_nobody_learns_the_members_names(fence: Fence) -> None:
     assert "été".encode() not in said
 
 
+@pytest.mark.slow
 @needs_nginx
 def test_a_member_that_was_taken_off_the_list_gets_nothing(tmp_path: Path) -> None:
     """After nginx has read its files again; without a restart, and the others notice nothing."""
@@ -361,6 +362,7 @@ def test_the_log_says_who_asked_for_what(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @needs_nginx
 def test_a_superlink_that_is_gone_or_not_ours_is_a_502(tmp_path: Path) -> None:
     """Which a node takes for a reason to try again. No certificate, no passing on."""

@@ -92,6 +92,7 @@ def test_the_server_offers_what_is_shown(tmp_path: Path) -> None:
     assert offers == offered.profile.tolist()
 
 
+@pytest.mark.slow
 def test_clients_by_their_files(tmp_path: Path) -> None:
     """The terms are files, at the server and at each client; everyone reads the same law."""
     given, home = consortium(MIXTURE), tmp_path / "app"

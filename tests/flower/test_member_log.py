@@ -49,6 +49,7 @@ def played(home: Path) -> list[Event]:
     return said
 
 
+@pytest.mark.slow
 def test_what_members_say_in_a_slot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = prepared(tmp_path / "app", answer_seconds=0.01)
     file = home / "clients" / "b" / "client.toml"
@@ -74,6 +75,7 @@ def test_what_members_say_in_a_slot(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "stored as" not in server
 
 
+@pytest.mark.slow
 def test_the_same_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def read(path: Path) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.slow
 def test_the_metrics_of_a_slot(tmp_path: Path) -> None:
     listener = MetricsFile(tmp_path / "metrics.prom")
     for event in played(tmp_path, "ac", evaluate=lambda _: Scored(0.5, 0.75)):

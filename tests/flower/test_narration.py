@@ -188,6 +188,7 @@ def test_a_clock(tmp_path: Path) -> None:
 # --- Who is missing, and why ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_a_node(tmp_path: Path) -> None:
     events = played(tmp_path, "ac")
     assert "slot 1: b did not report: no node of it is connected" in words(events)
@@ -243,6 +244,7 @@ def test_no_answer_in_time(tmp_path: Path) -> None:
     assert why(said)["b"].because == "no answer in 0.01 s"
 
 
+@pytest.mark.slow
 def test_it_says_for_whom_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narration, "_PAUSES", (0.02, 60.0))
     terms = terms_of(NAMES, answer_seconds=0.3)
@@ -276,6 +278,7 @@ def test_hostile_text_cannot_change_the_terminal() -> None:
 # --- Void slots ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_too_few_clients(tmp_path: Path) -> None:
     events = played(tmp_path, "a")
     over = end_of(events)
@@ -317,6 +320,7 @@ def test_nobody_is_to_train(tmp_path: Path) -> None:
     assert over.event == "void"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_started_again_goes_on(tmp_path: Path) -> None:
     class Stopped(Exception):
         pass

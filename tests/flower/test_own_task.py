@@ -86,6 +86,7 @@ def slot_of(home: Path) -> dict[str, str]:
 # --- A task of one's own -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_everyone_trains_what_was_agreed(app: Path) -> None:
     write_files(app, own_terms(), privates_of(NAMES))
     assert set(slot_of(app).values()) == {"kept"}
@@ -177,6 +178,7 @@ def large(factor: int = 100) -> list[Private]:
     ]
 
 
+@pytest.mark.slow
 def test_a_consortium_rehearses_with_fewer_examples_than_samples(app: Path) -> None:
     scale = fitting_scale(DIGITS, [one.samples for one in large()])
     terms = own_terms(scale=scale)

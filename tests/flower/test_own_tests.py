@@ -125,6 +125,7 @@ def accuracy_of(model: Model, arrays: Arrays, inputs: Any, labels: Any) -> float
     return model.evaluate(given, inputs, labels)[1]
 
 
+@pytest.mark.slow
 def test_a_members_own_test_stays_at_home(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,6 +194,7 @@ def tuned_by_hand(home: Home, shared: Arrays, samples: int) -> Arrays:
     return {name: value.numpy() for name, value in after.items()}
 
 
+@pytest.mark.slow
 def test_who_contributes_nothing_has_nothing_to_fine_tune_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,6 +220,7 @@ def test_who_contributes_nothing_has_nothing_to_fine_tune_on(
         assert (home.member(name) / "personal.npz").is_file() == (name != "a")
 
 
+@pytest.mark.slow
 def test_survival_times_from_the_file_to_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -241,6 +244,7 @@ def test_survival_times_from_the_file_to_the_log(
     assert found.accuracy == pytest.approx(event["accuracy"])
 
 
+@pytest.mark.slow
 def test_a_server_with_test_examples_writes_what_it_measures(tmp_path: Path) -> None:
     data = load_dataset("breast-cancer")
     home = Home(tmp_path / "app", data, training=DIGITS)
@@ -267,6 +271,7 @@ def test_a_server_with_test_examples_writes_what_it_measures(tmp_path: Path) -> 
     assert found.accuracy > 0.5
 
 
+@pytest.mark.slow
 def test_an_audited_member_with_survival_times(tmp_path: Path) -> None:
     home = Home(tmp_path / "app", survival_data(), training=SURVIVAL, audits=AUDITS)
     home.play()

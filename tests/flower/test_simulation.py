@@ -95,6 +95,7 @@ RULES: list[tuple[LocalRule, ServerOptimiser]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("local", "server"), RULES, ids=str)
 def test_the_same_as_training_in_one_process(
     local: LocalRule, server: ServerOptimiser, tmp_path: Path
@@ -146,6 +147,7 @@ def test_survival_times_as_in_one_process(tmp_path: Path) -> None:
     assert wrong_in(load_entries(str(ledger))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [GradientStep(0.5), LocalSteps(0.05, 16, 7)], ids=str)
 def test_own_tests_and_fine_tuning_as_in_one_process(local: LocalRule, tmp_path: Path) -> None:
     """The first client slips, is suspended, and trains alone meanwhile."""
@@ -228,6 +230,7 @@ def test_contributions_become_as_many_examples_as_in_one_process(tmp_path: Path)
     assert [slot.total for slot in run.slots] == [slot.total for slot in expected.slots]
 
 
+@pytest.mark.slow
 def test_a_simulation_resumes_where_its_ledger_ends(tmp_path: Path) -> None:
     consortium, course = setting()
     terms = terms_for(consortium, course, punishment_slots=1, margin=0.05)
@@ -380,6 +383,7 @@ def test_a_hundred_clients_on_ray(tmp_path: Path) -> None:
     assert deviated == ["client-40"]
 
 
+@pytest.mark.slow
 def test_the_phases_are_the_same_as_in_the_repeated_game(tmp_path: Path) -> None:
     """The repeated game implements the same rules independently."""
     consortium, course = setting()

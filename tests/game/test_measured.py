@@ -55,6 +55,7 @@ def test_the_band_of_a_fall_covers_the_truth_about_as_often_as_it_says(truth: La
     assert covered >= 31  # 36 are expected; fewer than 31 would be one case in a hundred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS)
 def test_the_band_of_new_runs_covers_what_they_measure(truth: Law) -> None:
     """Ten other runs at both sizes, whose mean has noise of its own."""

@@ -83,6 +83,7 @@ def test_complete_information_against_a_numerical_optimiser(capped: bool) -> Non
         assert menu.expected_cost >= found * (1 - 1e-5)
 
 
+@pytest.mark.slow
 def test_the_closed_form_without_limits() -> None:
     """Only one type serves: i* = argmin 3 (gamma^2 theta / 4G)^(1/3) + alpha t (Ding et al.)."""
     rng = np.random.default_rng(5)

@@ -40,6 +40,7 @@ def expected_cost(model: ContractModel, amounts: FloatArray, rewards: FloatArray
     return float(chance @ (model.valuation * loss + counts @ rewards))
 
 
+@pytest.mark.slow
 def test_the_expected_cost_is_exact() -> None:
     """Against the sum over all outcomes; the menu itself computes it as an integral."""
     rng = np.random.default_rng(3)

@@ -113,6 +113,7 @@ def test_a_comparison_in_the_papers_setting() -> None:
         comparison["auction"]
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(consortia(extreme=False))
 def test_the_price_of_anarchy_is_that_of_the_costs(consortium: fa.Consortium) -> None:
@@ -123,6 +124,7 @@ def test_the_price_of_anarchy_is_that_of_the_costs(consortium: fa.Consortium) ->
     assert compare(consortium, [Everything()]).price_of_anarchy == comparison.price_of_anarchy
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(consortia(extreme=False))
 def test_the_certificate_is_about_the_contributions(consortium: fa.Consortium) -> None:

@@ -443,6 +443,7 @@ def test_too_many_clients_are_refused() -> None:
         fa.best_misreport(fa.paper_consortium(clients=20_000))
 
 
+@pytest.mark.slow
 def test_compare_and_misreport_agree() -> None:
     hospitals = example_consortium()
     comparison = fa.compare(hospitals)

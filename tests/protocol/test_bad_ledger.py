@@ -440,6 +440,7 @@ def content(path: Path) -> Any:
         return None
 
 
+@pytest.mark.slow
 @lie(
     "whoever has the file",
     "flip a byte anywhere in a database (including its indexes) or an exported file",

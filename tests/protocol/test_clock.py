@@ -105,6 +105,7 @@ def consortia(draw: st.DrawFn, steps: int) -> Consortium:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(consortium=consortia(steps=8), kind=st.sampled_from(CLOCKS))
 def test_no_other_answer_costs_a_client_less(consortium: Consortium, kind: str) -> None:
@@ -272,6 +273,7 @@ LOW = {"value": 1e-9, "shift": 1e6, "exponent": 1.0}
 """A law that is almost 0 without any data: nobody's first sample pays."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLOCKS)
 def test_a_server_that_is_started_again_goes_on(kind: str, path: Path) -> None:
     """After every question there is another server, with the same ledger."""

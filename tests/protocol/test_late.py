@@ -187,6 +187,7 @@ def test_a_client_without_its_copy_does_not_vouch_for_anything(tmp_path: Path) -
             clients.reply("b", ask)
 
 
+@pytest.mark.slow
 def test_an_answer_given_twice_is_no_dispute(tmp_path: Path) -> None:
     """The server was stopped after it asked, and asks again: the first answer got lost."""
     clients = Clients(SIGNED, privates_of(NAMES))

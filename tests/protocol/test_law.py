@@ -295,6 +295,7 @@ wild_clients = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     parts=st.lists(wild_parts, min_size=1, max_size=4),

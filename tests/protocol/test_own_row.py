@@ -55,6 +55,7 @@ def test_own_rows_are_the_certificate_s(
     )
 
 
+@pytest.mark.slow
 def test_own_rows_of_the_paper_s_clients() -> None:
     rows_agree(fa.solve_agreement(fa.paper_consortium(), "uniform", whole_samples=True))
 
@@ -73,6 +74,7 @@ def test_rounding_does_not_cause_a_refusal() -> None:
     rows_agree(agreement)
 
 
+@pytest.mark.slow
 def test_a_client_that_would_slip_refuses() -> None:
     consortium = fa.paper_consortium(clients=100)
     agreement = fa.agreement_on(consortium, np.full(100, 10_000.0))

@@ -62,6 +62,7 @@ def healthy(ledger: Ledger, clients: Clients) -> bool:
     return not any(contradictions(entries, clients.copies[name].written) for name in NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("consent", "consenting", "accepted"),
     [

@@ -153,6 +153,7 @@ def test_moments_begin_anew_in_each_tier(path: Path) -> None:
     assert not np.allclose(gone_on[-1]["w"], served.model["w"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("agreement", ["individual", "serial clock"])
 def test_a_server_that_is_started_again_goes_on_with_the_same_numbers(

@@ -105,6 +105,7 @@ def test_without_keys_nothing_is_signed(tmp_path: Path) -> None:
     assert found.signatures.missing == sum(entry.kind in facts.SAID for entry in entries)
 
 
+@pytest.mark.slow
 def test_a_server_that_was_stopped_continues(tmp_path: Path) -> None:
     """After each write another process goes on, with the same key."""
     clients = Clients(SIGNED, privates_of(NAMES))

@@ -37,6 +37,7 @@ from tests.protocol.suspensions import (
 # --- A slip, and what follows --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_slip_one_slot_out_and_back(path: Path) -> None:
     rules = terms()
     sent = Sent(rules, {"c": {2: 0}})
@@ -74,6 +75,7 @@ def test_its_own_copy_shows_from_when_until_when_and_why(path: Path) -> None:
     assert all(told[slot]["model"] is None for slot in (2, 3, 4, 5))
 
 
+@pytest.mark.slow
 def test_two_out_at_once_with_overlap(path: Path) -> None:
     rules = terms(punishment_slots=2)
     sent = Sent(rules, {"b": {1: 0}, "d": {1: 0}, "e": {2: 0}})
@@ -88,6 +90,7 @@ def test_two_out_at_once_with_overlap(path: Path) -> None:
         check(ledger, sent)
 
 
+@pytest.mark.slow
 def test_whoever_slips_again_is_out_again(path: Path) -> None:
     rules = terms()
     sent = Sent(rules, {"c": {1: 0, 2: 0, 3: 0, 5: 0}})  # it is out in slots 2 and 4
@@ -153,6 +156,7 @@ def test_if_too_few_are_willing_the_slot_is_void(path: Path) -> None:
 # --- Quorum --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_quorum_is_of_those_who_are_not_out(path: Path) -> None:
     """Three of five are out, and the two that are left go on, with an explicit quorum too."""
     for quorum in (0, 3):

@@ -247,6 +247,7 @@ def test_an_honest_server_is_never_accused(
     assert agreement["reason"] != "the certificate does not hold"
 
 
+@pytest.mark.slow
 def test_a_cut_within_what_is_written_at_once_is_found(tmp_path: Path) -> None:
     """A ledger may end where a server may be ended, and nowhere else."""
     whole: set[int] = set()

@@ -250,6 +250,7 @@ def test_a_made_up_consent_shows_in_the_copy(path: Path) -> None:
     assert any("the server wrote down something else" in problem for problem in found)
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "end a suspension by terms that it replaces before a slot is played under them",

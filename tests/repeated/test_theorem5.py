@@ -139,6 +139,7 @@ def test_above_the_threshold_a_slip_does_not_pay(consortium: str, kind: str) -> 
                 assert min(played(other, n, amount) for amount in amounts) >= kept[n]
 
 
+@pytest.mark.slow
 @given(
     consortium=consortia(st.integers(2, 6), st.floats(0.0, 0.95), extreme=False),
     slots=st.none() | st.integers(1, 9),

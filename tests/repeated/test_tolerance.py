@@ -74,6 +74,7 @@ def test_what_a_client_that_shades_pays() -> None:
     assert (abs(mean - watch.value(paid, alarm)) < 5 * error + 1e-4 * paid).all()
 
 
+@pytest.mark.slow
 def test_absent_clients_are_not_observed() -> None:
     agreement = small_agreement(3)
     watch = _watch(agreement, 0.05, 0.6)

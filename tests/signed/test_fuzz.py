@@ -36,6 +36,7 @@ def judged(content: bytes) -> None:
     verify_agreement(file)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200), st.data())
 def test_bytes_in_place_of_a_part(junk: bytes, data: st.DataObject) -> None:
     content = signed(data.draw(st.sampled_from(KINDS))).content

@@ -177,6 +177,7 @@ def test_code_that_was_changed_is_run_anew(place: Path) -> None:
     assert (first.__globals__["WIDTH"], second.__globals__["WIDTH"]) == (8, 9)
 
 
+@pytest.mark.slow
 def test_a_directory_comes_before_the_python_path(place: Path, tmp_path: Path) -> None:
     (place / "own_model.py").write_text("build = 1\n")
     (tmp_path / "own_model.py").write_text(BUILD)

@@ -97,6 +97,7 @@ def test_accuracies_are_in_their_intervals(accuracy: float, size: int, seeds: in
     assert gain >= 0.92 * 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "events"), [(20, 3), (60, 8), (104, 60)])
 def test_concordances_are_in_their_intervals(size: int, events: int) -> None:
     """Also where only few had the event: without its weight, six of ten would be outside."""

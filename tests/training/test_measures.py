@@ -85,6 +85,7 @@ def test_many_examples_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     assert errors(scores, labels) == pytest.approx(whole, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "seed"), [(40, 3), (150, 4), (400, 5)])
 def test_the_spread_of_errors_is_that_of_drawing_patients_again(size: int, seed: int) -> None:
     """The standard error from the pseudo-values against the bootstrap, which is its meaning."""
@@ -98,6 +99,7 @@ def test_the_spread_of_errors_is_that_of_drawing_patients_again(size: int, seed:
     assert np.corrcoef([each[one].mean() for one in drawn], again)[0, 1] > 0.9
 
 
+@pytest.mark.slow
 def test_two_models_are_compared_patient_by_patient() -> None:
     """The difference of errors has the spread of the difference of concordances."""
     scores, labels = patients(200, seed=6)

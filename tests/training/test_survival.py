@@ -71,6 +71,7 @@ def test_it_learns_whose_risk_is_higher(local: Any) -> None:
     assert first[1] < known - 0.1 < concordance <= known + 0.02
 
 
+@pytest.mark.slow
 def test_loss_and_concordance_are_of_all_examples_at_once() -> None:
     """More than one part of the evaluation: everyone is at risk together."""
     data = survival_data(tested=8_200)

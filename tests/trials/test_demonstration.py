@@ -76,6 +76,7 @@ def test_what_is_trained_on_is_what_was_agreed(story: Story) -> None:
     assert equilibrium.total == pytest.approx(agreed.equilibrium.total, abs=3)
 
 
+@pytest.mark.slow
 def test_a_measurement_is_the_same_every_time() -> None:
     first, again = measure_demo(2), measure_demo(2)
     assert np.array_equal(first.curve.values, again.curve.values)

@@ -249,6 +249,7 @@ def test_an_own_test_without_pairs_is_left_open() -> None:
     plots.plot_own_tests(trial)
 
 
+@pytest.mark.slow
 def test_calibrate_on_survival_times(tmp_path: Path) -> None:
     given: dict[str, Any] = {"data": survivors, "consortium": CONSORTIUM, "smallest": 30}
     given |= {"seeds": 3, "local": LocalEpochs(0.1, 16), "checkpoint": tmp_path / "part"}

@@ -251,6 +251,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
 def test_what_is_trained_on_flower_is_what_is_shown(tmp_path: Path) -> None:
     """A server knows no prices, so it offers other amounts of least total cost than we solve."""
@@ -299,6 +300,7 @@ def test_the_protocol_runs_on_flower(tmp_path: Path) -> None:
     assert (tmp_path / "ledger.db").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
 def test_own_tests_survival_times_and_optimisers_on_flower_as_in_one_process() -> None:
     """One agreement that all keep to: the same contributions, and so the same scores."""

@@ -49,6 +49,7 @@ def test_seeds_differ() -> None:
     assert not np.allclose(one, other)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss() -> None:
     rows = honest(40)
     seen = span_of(rows).see(rows)

@@ -60,6 +60,7 @@ def test_the_moments_match_numpy(shape: tuple[int, int, int, int]) -> None:
     assert mixture.narrowness().item() == pytest.approx((1 / np.array(diagonals)).sum(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_gradient_against_finite_differences() -> None:
     """Of energy and narrowness, through the fit, with respect to points and memberships."""
     points, memberships = draw(9, 3, 4, seed=5)
