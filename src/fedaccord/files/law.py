@@ -95,6 +95,12 @@ def read_laws(data: dict[str, Any], path: Path, mistakes: Mistakes) -> Law | lis
     return laws
 
 
+def law_of(data: dict[str, Any]) -> Law | None:
+    """The law that all clients share in the data of a file; None if it is the paper's, or wrong."""
+    found = read_laws(data | {"clients": []}, Path("consortium.toml"), Mistakes("consortium.toml"))
+    return found if isinstance(found, Law) and found.kind != "paper" else None
+
+
 def load_law(path: str | Path, rounds: int = 1) -> Law:
     """The law of the loss in a file by itself.
 

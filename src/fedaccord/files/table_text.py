@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import AoT, Item
+from tomlkit.items import AoT, Item, Table
 
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import parse_toml
 
-Value = float | str | Range | Mapping[str, float] | None
-"""A number, text, a range or the figures of a machine; None removes what was there."""
+Value = float | str | Range | Mapping[str, float | str] | None
+"""A number, text, a range, a law or the figures of a machine; None removes what was there."""
 _LONGEST = 1_000_000
 """Characters of a file that is rewritten: tomlkit is thorough, and slow."""
 _FROM_INTERVIEW = re.compile(r"#\s*interview")
@@ -104,6 +104,8 @@ def _put(table: Any, key: str, value: Value) -> None:
         return
     item = tomlkit.value(as_toml(value))
     old = table.get(key)
+    if isinstance(old, Table):  # what follows a header stays behind it
+        table.remove(key)
     if isinstance(old, Item) and _FROM_INTERVIEW.match(old.trivia.comment):
         old.trivia.comment = old.trivia.comment_ws = ""
     table[key] = item

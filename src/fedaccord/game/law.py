@@ -136,6 +136,29 @@ class Law(Record):
         return replace(law, kind="power")
 
     @classmethod
+    def through(
+        cls,
+        few: tuple[float, float],
+        many: tuple[float, float],
+        floor: float = 0.0,
+        *,
+        measure: str = "loss",
+    ) -> Law:
+        """The power law through two results, each a number of samples and the loss with them.
+
+        >>> law = Law.through((1_000, 0.12), (4_000, 0.06), measure="error")
+        >>> law.exponent.tolist(), law.loss([4_000, 16_000]).round(3).tolist()
+        ([0.5], [0.06, 0.03])
+        """
+        (size, loss), (larger, lower) = few, many
+        if not (0 < size < larger and lower < loss):
+            raise InvalidInput("more samples must mean a lower loss", field="law")
+        if not lower > floor >= 0:
+            raise InvalidInput("no result can be as good as what is never reached", field="law")
+        exponent = np.log((loss - floor) / (lower - floor)) / np.log(larger / size)
+        return cls.power((loss - floor) * size**exponent, exponent, 0.0, floor, measure=measure)
+
+    @classmethod
     def of_weights(
         cls,
         weight: npt.ArrayLike,

@@ -15,6 +15,7 @@ from fedaccord.console.workshop import clients_api
 from fedaccord.console.workshop.answered_form import answered
 from fedaccord.console.workshop.draft import Draft, unpack
 from fedaccord.console.workshop.filled_form import FormRead, read_form, review
+from fedaccord.console.workshop.law_fields import LAW_FIELDS, REACHED, law_now
 from fedaccord.console.workshop.members_form import (
     BASIC,
     COLUMNS,
@@ -287,7 +288,7 @@ def _form(sent: Sent, size: int) -> Form:
         was = cells.pop("was", "")
         form.append(FormRow(int(was) if was in left else None, cells))
         left.discard(was)
-    return Form({each: sent.text(each) for each in SHARED}, form)
+    return Form({each: sent.text(each) for each in (*SHARED, *LAW_FIELDS)}, form)
 
 
 def _members(
@@ -324,6 +325,9 @@ def _members(
             if row.was is not None
             for each in COLUMNS
         },
+        law_now=law_now(draft),
+        reached=REACHED,
+        asks_law=any(map(read.form.shared.get, LAW_FIELDS[1:])),
         missing=missing,
         still=_still(missing, rows),
         changing=bool({"states", "transitions"} & data.keys()),

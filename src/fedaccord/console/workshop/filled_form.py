@@ -14,6 +14,7 @@ from typing import Any
 
 from fedaccord.checks import in_brief, is_number
 from fedaccord.console.workshop.draft import Draft
+from fedaccord.console.workshop.law_fields import read_law
 from fedaccord.console.workshop.members_form import (
     COLUMNS,
     SHARED,
@@ -61,6 +62,9 @@ def read_form(draft: Draft, form: Form, *, may_be_empty: bool = False) -> FormRe
     form = without_blanks(form)
     before = form_of(draft)
     shared, shared_doubts, problems, percent = read_shared(form, before)
+    law, wrong = read_law(form)
+    shared |= law
+    problems |= wrong
     read = ClientsRead(None, (), ())
     others: list[str] = []
     if form.rows:

@@ -7,6 +7,7 @@ from typing import Any
 from fedaccord.checks import normalised
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.law import law_of
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import parse_toml
 from fedaccord.interviews.answers import missing_in, wrong_in
@@ -218,6 +219,22 @@ class Questionnaire:
             estimate_in_words(each, str(usual["currency"]).upper(), str(usual["slot"]), measure)
             for each in estimates_so_far(self.given).values()
         ]
+
+    @property
+    def doubts(self) -> list[str]:
+        """What should be looked at again."""
+        if self.result is None:
+            return []
+        law = law_of(self._file)
+        measures = self.result.measure, "loss" if law is None else law.measure
+        if measures[0] == measures[1]:
+            return self.result.doubts
+        other = (
+            f"The valuation is in units of the {measures[0]}, and the law of this consortium is in "
+            f"units of the {measures[1]}. Under Members you can say how the model gets better with "
+            "data in the same measure."
+        )
+        return [*self.result.doubts, other]
 
     @property
     def assumed(self) -> list[str]:
