@@ -10,8 +10,9 @@ docs/reference/json.md; a test validates real output, in which no other field is
 import ast
 import inspect
 import json
+import sys
+from functools import cache
 from pathlib import Path
-from textwrap import dedent
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -42,6 +43,7 @@ NEWEST = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 
+@cache
 def schemas() -> dict[str, Schema]:
     """Every schema, by the name of its file."""
     return {
@@ -1221,14 +1223,20 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
     found = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, BaseModel) and cls is not BaseModel:
-            (tree,) = ast.parse(dedent(inspect.getsource(cls))).body
-            assert isinstance(tree, ast.ClassDef)
-            for line, after in zip(tree.body, tree.body[1:], strict=False):
+            body = _classes_in(cls.__module__)[cls.__name__].body
+            for line, after in zip(body, body[1:], strict=False):
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
                     match after:
                         case ast.Expr(ast.Constant(str(text))):
                             found[line.target.id] = " ".join(text.split())
     return found
+
+
+@cache
+def _classes_in(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module; `inspect` would parse it again for each of them."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {each.name: each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
 
 
 def schema_of(form: Any) -> Schema:
