@@ -32,8 +32,10 @@ _GRID = 65
 _HUGE = 1e150
 """More than any total cost that is compared with it."""
 
-_HALVINGS = 60
-"""Bisection steps that determine a saving to the last bit."""
+_PARTS = np.arange(1, 16) / 16.0
+"""Where an interval of savings is cut at once."""
+_CUTS = 15
+"""Cuts into 16 parts that determine a saving to the last bit."""
 
 NEXT_TO_IT = 100
 """Whole totals evaluated on either side of the best real-valued one."""
@@ -66,7 +68,8 @@ class _Choice:
 
     def foresee(self, totals: FloatArray) -> None:
         """Compute the bounds at many totals at once, which is quicker than one after another."""
-        self._known = dict(zip(totals.tolist(), bounds_at_all(self.game, totals), strict=True))
+        if totals.size:
+            self._known = dict(zip(totals.tolist(), bounds_at_all(self.game, totals), strict=True))
 
     def at(self, total: float, whole: bool) -> tuple[BoolArray, FloatArray]:
         """Who contributes all it has anyway, and u_n(T), rounded down if `whole`."""
@@ -93,7 +96,9 @@ class _Choice:
         if not whole:
             profile = share_out(total, False)
             return self.largest if profile is None else profile
-        shared = [share_out(near, True) for near in self._whole_totals_next_to(total)]
+        totals = self._whole_totals_next_to(total)
+        self.foresee(np.array(totals))
+        shared = [share_out(near, True) for near in totals]
         found = [profile for profile in shared if profile is not None]
         return min(found, key=loss_of, default=self.equilibrium.profile)
 
@@ -200,25 +205,29 @@ def fairest_profile(
             + consortium.server_fee
         )
 
-        def affordable(saving: float) -> FloatArray:
+        def affordable(saving: FloatArray | float) -> FloatArray:
             left = ((1.0 - saving) * before - fixed) / consortium.cost_per_sample
             amounts = np.where(eager, most, np.clip(left, 0.0, most))
             return round_down(amounts) if whole else amounts
 
-        given = np.where(eager, most, 0.0)
-        high = float(np.min((before - fixed - consortium.cost_per_sample * given) / before))
+        always = np.where(eager, most, 0.0)
+        high = float(np.min((before - fixed - consortium.cost_per_sample * always) / before))
         low = 0.0
         if most.sum() < total * (1.0 - SUMS_DIFFER) or most[eager].sum() > total or high < 0.0:
             return None
         if affordable(high).sum() >= total:
             low = high
         elif whole:
-            for _ in range(_HALVINGS):
-                middle = 0.5 * (low + high)
-                enough = affordable(middle).sum() >= total
-                low, high = (middle, high) if enough else (low, middle)
+            for _ in range(_CUTS):
+                tried = low + _PARTS * (high - low)
+                given = affordable(tried[:, np.newaxis]).sum(axis=-1)
+                n = int((given >= total).sum())
+                low, high = [low, *tried.tolist(), high][n : n + 2]
+                if n > 0 and given[n - 1] == total:
+                    break  # with a larger saving the amounts are the same, or too little
         else:
-            ends = 1.0 - (fixed + consortium.cost_per_sample * np.stack([0.0 * most, most])) / before
+            amounts = np.stack([np.zeros_like(most), most])
+            ends = 1.0 - (fixed + consortium.cost_per_sample * amounts) / before
             low = _last_enough(lambda saving: float(affordable(saving).sum()), ends, high, total)
         amounts = affordable(low)
         if whole:

@@ -63,10 +63,15 @@ def saving_of(
     return np.asarray(consortium.valuation * better - dearer)
 
 
-def lost_by(consortium: Consortium, low: FloatArray, high: Numbers) -> FloatArray:
-    """What a total of `low` instead of `high` costs each client."""
-    better = loss_difference(terms_of(consortium.law), low, high, high - low)
-    return np.asarray(consortium.valuation * better)
+def lost_by(
+    consortium: Consortium, low: FloatArray, high: Numbers, terms: list[Term] | None = None
+) -> FloatArray:
+    """What a total of `low` instead of `high` costs each client.
+
+    The terms of the law need not be looked up again if they are given.
+    """
+    given = terms_of(consortium.law) if terms is None else terms
+    return np.asarray(consortium.valuation * loss_difference(given, low, high, high - low))
 
 
 def best_deviation(
