@@ -32,10 +32,8 @@ _GRID = 65
 _HUGE = 1e150
 """More than any total cost that is compared with it."""
 
-_PARTS = np.arange(1, 16) / 16.0
-"""Where an interval of savings is cut at once."""
-_CUTS = 15
-"""Cuts into 16 parts that determine a saving to the last bit."""
+_HALVINGS = 60
+"""Bisection steps that determine a saving to the last bit."""
 
 NEXT_TO_IT = 100
 """Whole totals evaluated on either side of the best real-valued one."""
@@ -205,7 +203,7 @@ def fairest_profile(
             + consortium.server_fee
         )
 
-        def affordable(saving: FloatArray | float) -> FloatArray:
+        def affordable(saving: float) -> FloatArray:
             left = ((1.0 - saving) * before - fixed) / consortium.cost_per_sample
             amounts = np.where(eager, most, np.clip(left, 0.0, most))
             return round_down(amounts) if whole else amounts
@@ -218,12 +216,11 @@ def fairest_profile(
         if affordable(high).sum() >= total:
             low = high
         elif whole:
-            for _ in range(_CUTS):
-                tried = low + _PARTS * (high - low)
-                given = affordable(tried[:, np.newaxis]).sum(axis=-1)
-                n = int((given >= total).sum())
-                low, high = [low, *tried.tolist(), high][n : n + 2]
-                if n > 0 and given[n - 1] == total:
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (low + high)
+                given = float(affordable(middle).sum())
+                low, high = (middle, high) if given >= total else (low, middle)
+                if given == total:
                     break  # with a larger saving the amounts are the same, or too little
         else:
             amounts = np.stack([np.zeros_like(most), most])
