@@ -208,24 +208,22 @@ def fairest_profile(
             amounts = np.where(eager, most, np.clip(left, 0.0, most))
             return round_down(amounts) if whole else amounts
 
+        def sum_of(saving: float) -> float:
+            return float(affordable(saving).sum())
+
         always = np.where(eager, most, 0.0)
         high = float(np.min((before - fixed - consortium.cost_per_sample * always) / before))
-        low = 0.0
         if most.sum() < total * (1.0 - SUMS_DIFFER) or most[eager].sum() > total or high < 0.0:
             return None
-        if affordable(high).sum() >= total:
+        at_high = sum_of(high)
+        if at_high >= total:
             low = high
         elif whole:
-            for _ in range(_HALVINGS):
-                middle = 0.5 * (low + high)
-                given = float(affordable(middle).sum())
-                low, high = (middle, high) if given >= total else (low, middle)
-                if given == total:
-                    break  # with a larger saving the amounts are the same, or too little
+            low = _last_whole_enough(sum_of, (high, at_high), total)
         else:
             amounts = np.stack([np.zeros_like(most), most])
             ends = 1.0 - (fixed + consortium.cost_per_sample * amounts) / before
-            low = _last_enough(lambda saving: float(affordable(saving).sum()), ends, high, total)
+            low = _last_enough(sum_of, ends, high, total)
         amounts = affordable(low)
         if whole:
             surplus = float(amounts.sum()) - total
@@ -256,6 +254,29 @@ def _last_enough(
         return points[left]
     share = (at_left - wanted) / (at_left - at_right)
     return points[left] + min(share, 1.0) * (points[right] - points[left])
+
+
+def _last_whole_enough(
+    sum_of: Callable[[float], float], end: tuple[float, float], wanted: float
+) -> float:
+    """The same for a sum of whole numbers, which falls in steps; `end` is the sum's last point.
+
+    Cuts where a straight line is `wanted` take turns with halvings, until the sum is just that:
+    further up the numbers are the same, or they are too few.
+    """
+    low, (high, at_high) = 0.0, end
+    at_low = sum_of(low)
+    for cut in range(2 * _HALVINGS):
+        if at_low <= wanted:
+            break
+        share = 0.5 if cut % 2 else (at_low - wanted) / (at_low - at_high)
+        middle = low + share * (high - low)
+        at_middle = sum_of(middle)
+        if at_middle >= wanted:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+    return low
 
 
 def best_between(
