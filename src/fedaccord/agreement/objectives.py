@@ -244,7 +244,7 @@ def _last_enough(
     which two of those it is, then where between them.
     """
     bends = np.unique(np.clip(ends, 0.0, high))
-    points = [0.0, *bends.tolist(), high]
+    points: list[float] = [0.0, *bends.tolist(), high]
     left, right = 0, len(points) - 1
     while right - left > 1:
         middle = (left + right) // 2

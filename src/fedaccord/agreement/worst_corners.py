@@ -87,7 +87,12 @@ class _Corners:
             selfish = Selfish(*(np.tile(numbers, len(ends)) for numbers in one))
         found = examine(self.agreement, types, ratio.shape, selfish)
         keeps, slack, more, audit = (each.reshape(-1, height, size) for each in found)
-        return Examined(keeps.all(axis=0), slack.min(axis=0), more.any(axis=0), audit.max(axis=0))
+        return Examined(
+            np.asarray(keeps.all(axis=0)),
+            slack.min(axis=0),
+            np.asarray(more.any(axis=0)),
+            audit.max(axis=0),
+        )
 
     def under_reversion(self) -> Examined:
         """Everyone at its lowest, the others at their highest."""
