@@ -5,7 +5,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement import individual
-from fedaccord.agreement.bounds import Bounds
+from fedaccord.agreement.bounds import Bounds, bounds_at_all, least_bounds
 from fedaccord.agreement.enforcement import scale_one
 from fedaccord.agreement.intervals import by_halving
 from tests.consortia import with_patience, with_satiation
@@ -131,3 +131,14 @@ def test_a_million_clients() -> None:
     game = scale_one(equilibrium)
     bounds = Bounds(game).at(np.array([[agreement.total * (1 + 1e-9)]]))
     assert bounds.sum() < agreement.total * (1 + 1e-9)
+
+
+def test_bounds_at_many_totals_are_those_at_each() -> None:
+    """Also with several rows, of which the least counts, and more numbers than fit at once."""
+    game = scale_one(fa.solve_equilibrium(fa.paper_consortium(1_000)))
+    twice = game.rows(np.array([0, 0]))
+    patience = np.array([[0.8], [0.3]]) * np.ones_like(twice.pull)
+    totals = np.linspace(1.1, 3.0, 40) * game.start.item()
+    for rows in (game, twice.with_patience(patience)):
+        one_by_one = [least_bounds(rows, total).min(axis=0) for total in totals.tolist()]
+        np.testing.assert_allclose(bounds_at_all(rows, totals), one_by_one, rtol=1e-13)

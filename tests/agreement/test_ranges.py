@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.agreement.levels import Ladder, kept_by_all, largest_level_for_all
 from fedaccord.agreement.over_ranges import held_over
+from fedaccord.agreement.solve import Terms
+from fedaccord.agreement.uniform import solve_uniform_rows
 from tests.agreement.law_settings import MEASURED_LIKE, scaled
 from tests.agreement.settings import HOSPITALS, SETTINGS
 
@@ -145,6 +148,21 @@ def test_whole_samples_and_objectives() -> None:
             assert agreement.exists
             assert fa.certify(agreement).holds
             assert not whole or (agreement.profile == np.floor(agreement.profile)).all()
+
+
+@pytest.mark.parametrize("width", [0.005, 0.02, 0.3])
+def test_the_uniform_level_is_the_highest_of_all_that_are_kept(width: float) -> None:
+    """Levels are tried from the top, a few at once: the first found must be the highest of all."""
+    equilibrium = fa.solve_equilibrium(fa.paper_consortium().within(width))
+    terms = Terms(equilibrium, 0.0, fa.Reversion(), False, True, fa.Monitoring())
+    rows = solve_uniform_rows(terms.stated)
+    ladder = Ladder.build(terms.stated, rows.converted, terms.stated.equilibrium)
+    levels = np.linspace(0.0, rows.level.item(), 1_025)[1:]
+    found = largest_level_for_all(ladder, terms.fitted, rows.level, whole=False).item()
+    kept = levels[kept_by_all(ladder, terms.fitted, levels)]
+    highest = kept[-1] if kept.size else 0.0
+    assert highest <= found <= highest + levels[0]
+    assert found < levels[-1]
 
 
 def test_uniform_agreements_hold_over_ranges_too() -> None:

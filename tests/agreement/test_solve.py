@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
+from tests.agreement.settings import HOSPITALS
 from tests.consortia import with_satiation
 
 WRONG = [
@@ -93,6 +94,25 @@ REASONS = [
         "converting only client-3 and above works (first converted: feasible)",
     ),
     (fa.paper_consortium(181, discount_factor=0.0), {}, "not patient enough"),
+    (
+        fa.paper_consortium(discount_factor=0.5),
+        {"margin": 0.5},
+        "above 0, and theirs count as 0 after the margin of 0.5",
+    ),
+    (
+        HOSPITALS,
+        {"kind": "uniform", "margin": 0.8},
+        "takes more patience than they have after the margin of 0.8",
+    ),
+    *(
+        (
+            fa.paper_consortium(discount_factor=0.8),
+            {"kind": kind, "punishment": punishment, "monitoring": fa.Monitoring(audit=0.0)},
+            "no slip would ever be seen, so nothing keeps anybody to more than at the equilibrium",
+        )
+        for kind in ("individual", "uniform")
+        for punishment in ("reversion", "suspension")
+    ),
 ]
 
 

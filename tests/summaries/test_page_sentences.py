@@ -51,6 +51,21 @@ def test_the_end_of_an_agreement() -> None:
     assert difference_sentences(Difference(none, none))[0] == "There would still be no agreement."
 
 
+def test_of_those_equally_close_the_first_in_the_file_comes_first() -> None:
+    """As in the verdict, which is on the same page."""
+    agreement = fa.solve_agreement(
+        example_consortium(),
+        margin=0.01,
+        punishment=fa.Suspension(),
+        monitoring=fa.Monitoring(audit=0.1),
+    )
+    certificate = fa.certify(agreement)
+    found = closest_to_slipping(certificate, 5)
+    assert {one.room for one in found} == {"0.010"}
+    assert [one.position for one in found] == [1, 2, 3, 4, 5]
+    assert certificate.worst_client == found[0].name == "Northern General"
+
+
 def test_the_closest_come_first() -> None:
     certificate = fa.certify(example())
     found = closest_to_slipping(certificate, 6)

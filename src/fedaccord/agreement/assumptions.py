@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.loss import terms_of
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import lost_by, saving_of, total_of
 from fedaccord.agreement.slips import Slips
@@ -90,9 +91,10 @@ def _worth_old(consortium: Consortium, total: np.float64, least: FloatArray) -> 
     It must cost a client at least `least` more than the agreement's model does.
     """
     low, high = np.full_like(least, np.log(1.0 / _LARGEST)), np.zeros_like(least)
+    terms = terms_of(consortium.law)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        enough = lost_by(consortium, total * np.exp(middle), total) >= least
+        enough = lost_by(consortium, total * np.exp(middle), total, terms) >= least
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return np.exp(low)
 
@@ -104,13 +106,15 @@ def _worth_alone(consortium: Consortium, total: np.float64, least: FloatArray) -
     """
     low, high = np.zeros_like(least), np.full_like(least, np.log(_LARGEST))
     ratio, price = consortium.quality * consortium.ratio, consortium.cost_per_sample
+    terms = terms_of(consortium.law)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         worth = np.exp(middle)
         reached = consortium.law.stop(ratio * worth)
         each = worth * consortium.quality
         amount = np.minimum(reached / each, consortium.samples)
-        enough = lost_by(consortium, each * amount, total) + price * amount >= least
+        lost = lost_by(consortium, each * amount, total, terms)
+        enough = lost + price * amount >= least
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return np.exp(low)
 

@@ -137,7 +137,10 @@ class _Search:
         """Why there is no agreement."""
         if self.game.worthwhile(self._everything):
             return TOO_FEW_AUDITS
-        return why_no_individual(self.terms.equilibrium, self.game)
+        terms = self.terms
+        return why_no_individual(
+            terms.equilibrium, self.game, margin=terms.margin, monitoring=terms.monitoring
+        )
 
     def largest(self, budget: float) -> tuple[FloatArray, FloatArray] | None:
         """The profile of the largest total, and how often each client is audited."""

@@ -171,6 +171,16 @@ def least_bounds(game: ScaledGame, total: FloatArray | float) -> FloatArray:
     return np.concatenate([Bounds(game.clients(part)).at(at) for part in parts], axis=-1)
 
 
+def bounds_at_all(game: ScaledGame, totals: FloatArray) -> FloatArray:
+    """The least u_n(T) of all rows at each of many totals, which become the rows of the result."""
+    at_once = max(1, _TOGETHER // game.pull.shape[-1])
+    columns = [totals[n : n + at_once, np.newaxis] for n in range(0, totals.size, at_once)]
+    each = [Bounds(game.rows(np.array([row]))) for row in range(len(game.pull))]
+    return np.concatenate(
+        [np.min([bounds.at(column) for bounds in each], axis=0) for column in columns]
+    )
+
+
 def steepest(
     bounds: Bounds,
     low: FloatArray,

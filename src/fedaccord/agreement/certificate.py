@@ -220,12 +220,20 @@ class Certificate(Record):
 
     @cached_property
     def worst(self) -> int:
-        """Position of the client with the least slack, among those that deviate if any do.
+        """Position of the client with the least slack, among those that deviate if any do."""
+        everyone = np.ones_like(self.keeps)
+        return self.closest(everyone if self.keeps.all() else ~self.keeps, 1)[0]
 
-        Of several that differ only by rounding it is the first.
+    def closest(self, among: BoolArray, most: int) -> list[int]:
+        """Positions of those among some clients with the least slack, the least first.
+
+        Of several that differ only by rounding the first in the consortium comes first.
         """
-        slack = self.slack if self.keeps.all() else np.where(self.keeps, np.inf, self.slack)
-        return int(np.argmax(slack <= slack.min() + TOLERANCE))
+        slack, found = np.where(among, self.slack, np.inf), list[int]()
+        for _ in range(min(most, int(among.sum()))):
+            found.append(int(np.argmax(slack <= slack.min() + TOLERANCE)))
+            slack[found[-1]] = np.inf
+        return found
 
     @property
     def worst_client(self) -> str:

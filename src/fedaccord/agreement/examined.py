@@ -21,6 +21,9 @@ from fedaccord.agreement.watch import Watch, watch_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
 
+_STEPS = 100
+"""Bisection steps that determine a total to the last bit, even one far below all samples."""
+
 
 class Examined(NamedTuple):
     """For each row and client: whether it keeps to the agreement, and with what slack."""
@@ -167,15 +170,18 @@ def selfish_play(types: Consortium, shape: tuple[int, int]) -> Selfish:
     would be more than X: the largest X that they can reach together is the equilibrium's total.
     """
     most = (types.samples * types.quality).reshape(shape)
+    valuation, price = (types.valuation * types.quality).reshape(shape), types.cost_per_sample
+    price = price.reshape(shape)
 
     def willing(total: FloatArray) -> BoolArray:
-        return is_willing(types, np.broadcast_to(total, shape).ravel()).reshape(shape)
+        if types.law.is_personal:
+            return is_willing(types, np.broadcast_to(total, shape).ravel()).reshape(shape)
+        return np.asarray(valuation * slope_of(types.law, total) > price)
 
-    low, high = np.zeros((shape[0], 1)), most.sum(axis=1, keepdims=True)
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        reached = (most * willing(middle)).sum(axis=1, keepdims=True) >= middle
-        low, high = np.where(reached, middle, low), np.where(reached, high, middle)
+    def reached(total: FloatArray) -> BoolArray:
+        return np.asarray((most * willing(total)).sum(axis=1, keepdims=True) >= total)
+
+    low, high = halved(reached, np.zeros((shape[0], 1)), most.sum(axis=1, keepdims=True))
     surely = willing(high)
     given = most * surely
     undecided = most * (willing(low) & ~surely)
@@ -184,6 +190,19 @@ def selfish_play(types: Consortium, shape: tuple[int, int]) -> Selfish:
     given = given + undecided * (left / np.where(room > 0, room, np.inf))
     total = np.broadcast_to(given.sum(axis=1, keepdims=True), shape)
     return Selfish(given.ravel(), total.ravel())
+
+
+def halved(
+    reached: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Between which two neighbours from `low` to `high` a total is no longer reached."""
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        if ((middle <= low) | (middle >= high)).all():
+            break
+        still = reached(middle)
+        low, high = np.where(still, middle, low), np.where(still, high, middle)
+    return low, high
 
 
 def is_willing(types: Consortium, total: FloatArray) -> BoolArray:
@@ -202,7 +221,3 @@ def _saving(
     """What the agreement saves in a slot against `before` in another total."""
     better = lost_by(types, total_before, total)
     return np.asarray(better - types.cost_per_sample * (profile - before))
-
-
-STEPS = 100
-"""Bisection steps that determine a total to the last bit, even one far below all samples."""

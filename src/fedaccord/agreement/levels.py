@@ -304,13 +304,29 @@ def largest_level_for_all(
     grid = np.linspace(0.0, most, _TRIED + 1)[1:]
     if whole:
         grid = np.unique(np.floor(grid[grid >= 1.0]))
-    found = np.flatnonzero(kept_by_all(ladder, game, grid))
-    if not found.size:
+    last = _last_kept(ladder, game, grid)
+    if last < 0:
         return np.zeros((1, 1))
-    low, high = float(grid[found[-1]]), float(grid[min(found[-1] + 1, grid.size - 1)])
+    low, high = float(grid[last]), float(grid[min(last + 1, grid.size - 1)])
     while high - low > (1.0 if whole else _NARROW * high):
         middle = 0.5 * (low + high)
         middle = float(np.floor(middle)) if whole else middle
         good = bool(kept_by_all(ladder, game, np.array([middle])).all())
         low, high = (middle, high) if good else (low, middle)
     return np.array([[low]])
+
+
+def _last_kept(ladder: Ladder, game: ScaledGame, grid: FloatArray) -> int:
+    """Position of the highest level of the grid that nobody slips from; -1 if there is none.
+
+    One is tried at first, from the top, then twice as many at once, and so on: very often it is the
+    first, and each objective that is searched for asks many times.
+    """
+    end, few = grid.size, 1
+    while end > 0:
+        start = max(0, end - few)
+        found = np.flatnonzero(kept_by_all(ladder, game, grid[start:end]))
+        if found.size:
+            return start + int(found[-1])
+        end, few = start, 2 * few
+    return -1

@@ -38,13 +38,15 @@ class Term(NamedTuple):
             return np.asarray(self.value * np.exp(-self.exponent * np.log1p(beyond)))
         return np.asarray(self.value * (self.unit / (total + self.shift)) ** self.exponent)
 
-    def fall(self, before: Numbers, after: Numbers, low: Numbers, gap: Numbers) -> FloatArray:
+    def root_fall(self, before: Numbers, after: Numbers, change: Numbers) -> FloatArray:
+        """What it falls by from one total to another, if it is a number over the root."""
+        roots = np.sqrt(before), np.sqrt(after)
+        part = change / (roots[0] * roots[1] * (roots[0] + roots[1]))
+        return np.asarray(self.value * np.sqrt(self.unit) * part)
+
+    def fall(self, low: Numbers, gap: Numbers) -> FloatArray:
         """What it falls by from the smaller of two totals, `low`, to the larger, `gap` away."""
         start = low + self.shift
-        if self.is_root:
-            roots = np.sqrt(before), np.sqrt(after)
-            part = gap / (roots[0] * roots[1] * (roots[0] + roots[1]))
-            return np.asarray(self.value * np.sqrt(self.unit) * part)
         if self.is_square:
             better, step = self.unit / (start + gap), gap / start
             return np.asarray(self.value * better**2 * step * (2.0 + step))
@@ -100,9 +102,13 @@ def loss_difference(
 ) -> FloatArray:
     """A(before) - A(after) for after = before + change.
 
-    Each term is compared from the smaller of both totals on, so that nothing cancels.
+    Each term is compared from the smaller of both totals on, so that nothing cancels. For a number
+    over the root there is a formula that needs no such care, and most of the time is spent here.
     """
-    low, gap = np.minimum(before, after), np.abs(change)
     with np.errstate(divide="ignore", invalid="ignore"):
-        fall = sum(term.fall(before, after, low, gap) for term in terms)
-        return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, np.sign(change) * fall))
+        if len(terms) == 1 and terms[0].is_root:
+            fall = terms[0].root_fall(before, after, change)
+        else:
+            low, gap = np.minimum(before, after), np.abs(change)
+            fall = np.sign(change) * sum(term.fall(low, gap) for term in terms)
+        return np.asarray(np.where(np.asarray(change) == 0.0, 0.0, fall))

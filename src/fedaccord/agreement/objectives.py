@@ -18,7 +18,7 @@ from itertools import islice
 
 import numpy as np
 
-from fedaccord.agreement.bounds import Bounds, is_concave, least_bounds
+from fedaccord.agreement.bounds import Bounds, bounds_at_all, is_concave, least_bounds
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
 from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
 from fedaccord.game.cost import cost
@@ -62,10 +62,18 @@ class _Choice:
         self.consortium = equilibrium.consortium
         self.game = game
         self.largest = largest
+        self._known: dict[float, FloatArray] = {}
+
+    def foresee(self, totals: FloatArray) -> None:
+        """Compute the bounds at many totals at once, which is quicker than one after another."""
+        if totals.size:
+            self._known = dict(zip(totals.tolist(), bounds_at_all(self.game, totals), strict=True))
 
     def at(self, total: float, whole: bool) -> tuple[BoolArray, FloatArray]:
         """Who contributes all it has anyway, and u_n(T), rounded down if `whole`."""
-        most = least_bounds(self.game, total).min(axis=0)
+        most = self._known.get(total)
+        if most is None:
+            most = least_bounds(self.game, total).min(axis=0)
         return self.consortium.satiation >= total, round_down(most) if whole else most
 
     def best(
@@ -81,11 +89,14 @@ class _Choice:
             return np.inf if profile is None else loss_of(profile)
 
         start, end = float(self.game.start.max()), float(self.largest.sum())
-        total = best_between(loss, start, end, convex=bool(is_concave(self.game).all()))
+        convex = bool(is_concave(self.game).all())
+        total = best_between(loss, start, end, convex=convex, foresee=self.foresee)
         if not whole:
             profile = share_out(total, False)
             return self.largest if profile is None else profile
-        shared = [share_out(near, True) for near in self._whole_totals_next_to(total)]
+        totals = self._whole_totals_next_to(total)
+        self.foresee(np.array(totals))
+        shared = [share_out(near, True) for near in totals]
         found = [profile for profile in shared if profile is not None]
         return min(found, key=loss_of, default=self.equilibrium.profile)
 
@@ -197,18 +208,22 @@ def fairest_profile(
             amounts = np.where(eager, most, np.clip(left, 0.0, most))
             return round_down(amounts) if whole else amounts
 
-        given = np.where(eager, most, 0.0)
-        high = float(np.min((before - fixed - consortium.cost_per_sample * given) / before))
-        low = 0.0
+        def sum_of(saving: float) -> float:
+            return float(affordable(saving).sum())
+
+        always = np.where(eager, most, 0.0)
+        high = float(np.min((before - fixed - consortium.cost_per_sample * always) / before))
         if most.sum() < total * (1.0 - SUMS_DIFFER) or most[eager].sum() > total or high < 0.0:
             return None
-        if affordable(high).sum() < total:
-            for _ in range(_HALVINGS):
-                middle = 0.5 * (low + high)
-                enough = affordable(middle).sum() >= total
-                low, high = (middle, high) if enough else (low, middle)
-        else:
+        at_high = sum_of(high)
+        if at_high >= total:
             low = high
+        elif whole:
+            low = _last_whole_enough(sum_of, (high, at_high), total)
+        else:
+            amounts = np.stack([np.zeros_like(most), most])
+            ends = 1.0 - (fixed + consortium.cost_per_sample * amounts) / before
+            low = _last_enough(sum_of, ends, high, total)
         amounts = affordable(low)
         if whole:
             surplus = float(amounts.sum()) - total
@@ -220,16 +235,68 @@ def fairest_profile(
     return choice.best(share_out, unfairness(equilibrium), whole)
 
 
+def _last_enough(
+    sum_of: Callable[[float], float], ends: FloatArray, high: float, wanted: float
+) -> float:
+    """Where a sum that falls from 0 to `high` falls below `wanted`.
+
+    It is straight between the points where one of its parts begins or ends to fall: first between
+    which two of those it is, then where between them.
+    """
+    bends = np.unique(np.clip(ends, 0.0, high))
+    points: list[float] = [0.0, *bends.tolist(), high]
+    left, right = 0, len(points) - 1
+    while right - left > 1:
+        middle = (left + right) // 2
+        left, right = (middle, right) if sum_of(points[middle]) >= wanted else (left, middle)
+    at_left, at_right = sum_of(points[left]), sum_of(points[right])
+    if at_left <= wanted or at_left <= at_right:
+        return points[left]
+    share = (at_left - wanted) / (at_left - at_right)
+    return points[left] + min(share, 1.0) * (points[right] - points[left])
+
+
+def _last_whole_enough(
+    sum_of: Callable[[float], float], end: tuple[float, float], wanted: float
+) -> float:
+    """The same for a sum of whole numbers, which falls in steps; `end` is the sum's last point.
+
+    Cuts where a straight line is `wanted` take turns with halvings, until the sum is just that:
+    further up the numbers are the same, or they are too few.
+    """
+    low, (high, at_high) = 0.0, end
+    at_low = sum_of(low)
+    for cut in range(2 * _HALVINGS):
+        if at_low <= wanted:
+            break
+        share = 0.5 if cut % 2 else (at_low - wanted) / (at_low - at_high)
+        middle = low + share * (high - low)
+        at_middle = sum_of(middle)
+        if at_middle >= wanted:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+    return low
+
+
 def best_between(
-    loss: Callable[[float], float], low: float, high: float, *, convex: bool = False
+    loss: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    convex: bool = False,
+    foresee: Callable[[FloatArray], None] | None = None,
 ) -> float:
     """Where the loss is least above `low` and up to `high`.
 
     Unless it is known to be convex, a grid is evaluated first, and then searched around its best.
+    `foresee` is told the grid before.
     """
     from scipy.optimize import minimize_scalar  # takes half a second to import, rarely needed
 
     grid = np.array([high]) if convex else np.linspace(low, high, _GRID)[1:]
+    if foresee is not None:
+        foresee(grid)
     losses = [loss(float(total)) for total in grid]
     n = int(np.argmin(losses))
     start, end = low, high

@@ -5,6 +5,7 @@ import numpy as np
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import FirstConverted
 from fedaccord.agreement.enforcement import ScaledGame
+from fedaccord.agreement.monitoring import Monitoring
 from fedaccord.agreement.patience import smallest_discount_factor
 from fedaccord.game.equilibrium import Equilibrium
 
@@ -15,6 +16,7 @@ NO_USE = {
     "fairest": "none leaves every client at least as well off as at the equilibrium",
 }
 TOO_FEW_AUDITS = "so few audits keep nobody to more than at the equilibrium"
+_NEVER_SEEN = "no slip would ever be seen, so nothing keeps anybody to more than at the equilibrium"
 NOT_IN_BOX = (
     "none holds for every combination of numbers within the ranges, though one would if the "
     "numbers were exactly as stated: narrower ranges are needed, or a harsher punishment"
@@ -29,10 +31,13 @@ _TOO_MILD = (
 )
 
 
-def why_no_individual(equilibrium: Equilibrium, game: ScaledGame) -> str:
+def why_no_individual(
+    equilibrium: Equilibrium, game: ScaledGame, *, margin: float, monitoring: Monitoring
+) -> str:
     """Why no individual agreement asks for more than the equilibrium.
 
-    With several rows there is one for the first of them: a reason is asked for only after that.
+    With several rows there is one for the first of them: a reason is asked for only after that. The
+    margin and the monitoring are those that the game was made with.
     """
     if len(game.pull) > 1:
         return _NOT_FOR_ALL
@@ -41,15 +46,24 @@ def why_no_individual(equilibrium: Equilibrium, game: ScaledGame) -> str:
         return "everyone already contributes all it has at the equilibrium"
     if np.isnan(least):
         return "however patient the clients are, nobody could gain from contributing more"
+    if not monitoring.audits(equilibrium.consortium).any():
+        return _NEVER_SEEN
     if not game.steady:
         harsh = individual.largest_profiles(game.at_its_harshest())
         if game.worthwhile(harsh):
             return _TOO_MILD
-    return f"the clients are not patient enough: it takes {_patience(least, game)}"
+    return f"the clients are not patient enough: it takes {_patience(least, game, margin)}"
 
 
 def why_no_uniform(
-    equilibrium: Equilibrium, game: ScaledGame, first: int, chosen: FirstConverted, whole: bool
+    equilibrium: Equilibrium,
+    game: ScaledGame,
+    first: int,
+    chosen: FirstConverted,
+    *,
+    whole: bool,
+    margin: float,
+    monitoring: Monitoring,
 ) -> str:
     """The same for uniform agreements, from client `first` on, or from any free rider (-1)."""
     if len(game.pull) > 1:
@@ -58,6 +72,8 @@ def why_no_uniform(
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":
         return "however patient the free riders are, none could gain from contributing more"
+    if not monitoring.audits(equilibrium.consortium).any():
+        return _NEVER_SEEN
     real = uniform.solve_uniform_rows(game, feasible_first=chosen == "feasible")
     if whole and game.worthwhile(real.profile):
         return NOTHING_WHOLE
@@ -77,7 +93,7 @@ def why_no_uniform(
         )
     names = equilibrium.consortium.names
     who = f"converting {names[first]} and above" if first >= 0 else "converting any free rider"
-    needed = "more patience" if least is None else _patience(least, game)
+    needed = _patience(least, game, margin)
     reason = f"the clients are not patient enough: {who} takes {needed}"
     other = uniform.solve_uniform_rows(game, feasible_first=True, whole=whole)
     if chosen == "paper" and game.worthwhile(other.profile):
@@ -87,8 +103,11 @@ def why_no_uniform(
     return reason
 
 
-def _patience(least: float, game: ScaledGame) -> str:
-    """The discount factor required, and the clients' effective ones."""
+def _patience(least: float | None, game: ScaledGame, margin: float) -> str:
+    """The discount factor required, if it is known, and the clients' effective ones."""
+    after = f" after the margin of {margin:g}" if margin > 0 else ""
+    if least is None:
+        return f"more patience than they have{after}"
     low, high = game.patience.min(), game.patience.max()
     theirs = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-    return f"discount factors above {least:.4g}, and theirs count as {theirs}"
+    return f"discount factors above {least:.4g}, and theirs count as {theirs}{after}"

@@ -15,14 +15,13 @@ import numpy as np
 
 from fedaccord.agreement.loss import Numbers
 from fedaccord.agreement.monitoring import Monitoring
-from fedaccord.agreement.search import best_deviation, gain_of_less
+from fedaccord.agreement.search import best_deviation, gain_of_less, golden_section
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import BoolArray, FloatArray
 
 _HALVINGS = 30
 """Shortfalls down to 2^-30, 1e-9, of what was agreed are tried."""
 
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN_STEPS = 50
 """Each step leaves 0.62 of the bracket, all of them 4e-11; the error at a maximum is its square."""
 
@@ -90,11 +89,7 @@ def _most_tempting(
         better = here > best_worth
         best, best_worth = np.where(better, tried, best), np.where(better, here, best_worth)
     low, high = np.maximum(best - 1.0, 0.0), np.minimum(best + 1.0, float(_HALVINGS))
-    for _ in range(_GOLDEN_STEPS):
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        leftwards = worth(left) >= worth(right)
-        low, high = np.where(leftwards, low, left), np.where(leftwards, right, high)
-    middle = 0.5 * (low + high)
-    best = np.where(worth(middle) > best_worth, middle, best)
+    last = golden_section(worth, low, high, _GOLDEN_STEPS)
+    best = np.where(worth(last) > best_worth, last, best)
     part = 0.5**best
     return np.asarray(part), monitoring.seen(part)

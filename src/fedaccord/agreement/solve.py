@@ -108,14 +108,13 @@ def solve_agreement(
     def solve(game: ScaledGame) -> Agreement:
         if kind == "uniform":
             return _uniform(
-                effective,
+                terms,
                 game,
-                terms.stated,
                 whole_samples=whole_samples,
                 objective=objective,
                 first_converted=first_converted,
             )
-        return _individual(effective, game, whole_samples, objective)
+        return _individual(terms, game, whole_samples, objective)
 
     law = equilibrium.consortium.law
     others = _other_laws(law, laws, robust=robust in (True, "law"))
@@ -216,12 +215,15 @@ def default_objective(punishment: Punishment) -> Objective:
 
 
 def _individual(
-    equilibrium: Equilibrium, game: ScaledGame, whole_samples: bool, objective: Objective
+    terms: Terms, game: ScaledGame, whole_samples: bool, objective: Objective
 ) -> Agreement:
+    equilibrium = terms.equilibrium
     largest, reason = individual.largest_profile_for_all(game), None
     profile = game.equilibrium[0]
     if not game.worthwhile(largest):
-        reason = why_no_individual(equilibrium, game)
+        reason = why_no_individual(
+            equilibrium, game, margin=terms.margin, monitoring=terms.monitoring
+        )
     else:
         profile = _best(equilibrium, game, largest, objective, whole=whole_samples)
         if whole_samples and not game.worthwhile(profile):
@@ -257,14 +259,14 @@ def _best(
 
 
 def _uniform(
-    equilibrium: Equilibrium,
+    terms: Terms,
     game: ScaledGame,
-    stated: ScaledGame,
     *,
     whole_samples: bool,
     objective: Objective,
     first_converted: FirstConverted,
 ) -> Agreement:
+    equilibrium, stated = terms.equilibrium, terms.stated
     rows = uniform.solve_uniform_for_all(
         game, stated, feasible_first=first_converted == "feasible", whole=whole_samples
     )
@@ -273,7 +275,15 @@ def _uniform(
         rows = uniform.at_best_level(game, stated, rows, loss_of, whole=whole_samples)
     first, reason = int(rows.first.item()), None
     if not game.worthwhile(rows.profile):
-        reason = why_no_uniform(equilibrium, game, first, first_converted, whole_samples)
+        reason = why_no_uniform(
+            equilibrium,
+            game,
+            first,
+            first_converted,
+            whole=whole_samples,
+            margin=terms.margin,
+            monitoring=terms.monitoring,
+        )
     elif _is_useless(equilibrium, game, rows.profile[0], objective):
         reason = NO_USE[objective]
     return Agreement(

@@ -92,6 +92,8 @@ class Watch:
 
     def gained(self, delta: FloatArray, slips: Slips) -> FloatArray:
         """What counts against the weight: the tempting slip, and those while it waits."""
+        if self.monitoring.seen_late == 1:
+            return slips.tempting
         waiting = self.rise * self.waiting(delta)
         with np.errstate(invalid="ignore"):  # infinite gains, if nobody contributes
             return slips.tempting + np.where(waiting > 0, waiting * slips.largest, 0.0)
@@ -116,9 +118,11 @@ class Watch:
             for_ever = np.divide(slips.gain, stake, out=out, where=stake > 0)
             return np.where(tempted, for_ever, 0.0)
         low, high = np.zeros_like(saving), np.full_like(saving, np.nextafter(1.0, 0.0))
+        at_once = slips.tempting if self.monitoring.seen_late == 1 else None
 
         def enough(delta: FloatArray) -> FloatArray:
-            return np.asarray(self.weight(delta) * saving >= self.gained(delta, slips))
+            gained = self.gained(delta, slips) if at_once is None else at_once
+            return np.asarray(self.weight(delta) * saving >= gained)
 
         ever = enough(high)
         for _ in range(_HALVINGS):

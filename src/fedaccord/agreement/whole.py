@@ -21,7 +21,7 @@ from fedaccord.agreement.bounds import Bounds, is_rising, least_bounds, steepest
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
 from fedaccord.numbers import BoolArray, FloatArray
 
-_BLOCK = 65_536
+_BLOCK = 16_384
 """How many clients are processed at once: as many as stay in a core's cache."""
 
 _PIECES = 16
@@ -171,6 +171,8 @@ def round_down(bounds: FloatArray) -> FloatArray:
 
 def without(profile: FloatArray, surplus: float, willing: BoolArray) -> FloatArray:
     """Take a surplus off the `willing` clients, the largest first, if possible down to 1 each."""
+    if surplus == 0.0:
+        return profile
     for spared in (1.0, 0.0):
         room = np.where(willing, np.maximum(profile - spared, 0.0), 0.0)
         order = np.argsort(-room, axis=-1, kind="stable")

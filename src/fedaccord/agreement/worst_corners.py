@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.examined import STEPS, Examined, Selfish, examine, is_willing
+from fedaccord.agreement.examined import Examined, Selfish, examine, halved, is_willing
 from fedaccord.agreement.loss import slope_of
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import cost_of, total_of
@@ -24,7 +24,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import ARRAYS, Law
 from fedaccord.game.law_rows import rows_of, stacked
 from fedaccord.game.ranges import Ranges
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import BoolArray, FloatArray
 
 _SIZES = 33
 """Data sizes that are tried between the lowest and highest of a client."""
@@ -42,13 +42,7 @@ def at_corners(
     box = _Corners(agreement, ranges, law, below, above)
     if isinstance(agreement.punishment, Reversion):
         return box.under_reversion()
-    found = [box.examined(*end) for end in box.ends()]
-    return Examined(
-        np.all([each.keeps for each in found], axis=0),
-        np.min([each.slack for each in found], axis=0),
-        np.any([each.gives_more for each in found], axis=0),
-        np.max([each.least_audit for each in found], axis=0),
-    )
+    return box.under_suspension()
 
 
 class _Corners:
@@ -80,14 +74,25 @@ class _Corners:
             ends += [(self.low * apart, cheap), (self.high / apart, dear)]
         return ends
 
-    def examined(self, ratio: FloatArray, price: FloatArray) -> Examined:
-        """Everyone with these ratios and costs, and all the data that it may have."""
+    def under_suspension(self) -> Examined:
+        """Everyone at each of the ends, all at once, with all the data that it may have."""
+        ends, (height, size) = self.ends(), self.shape
+        ratio = np.concatenate([ratio for ratio, _ in ends])
+        price = np.concatenate([np.broadcast_to(price, self.shape) for _, price in ends])
         types = self.types(ratio, price, self.ranges.samples[1])
         mild = self.agreement.punishment
         selfish = None
         if isinstance(mild, Suspension) and mild.or_reversion:
-            selfish = self.selfish(self.ranges.samples[1])
-        return examine(self.agreement, types, self.shape, selfish)
+            one = self.selfish(self.ranges.samples[1])
+            selfish = Selfish(*(np.tile(numbers, len(ends)) for numbers in one))
+        found = examine(self.agreement, types, ratio.shape, selfish)
+        keeps, slack, more, audit = (each.reshape(-1, height, size) for each in found)
+        return Examined(
+            np.asarray(keeps.all(axis=0)),
+            slack.min(axis=0),
+            np.asarray(more.any(axis=0)),
+            audit.max(axis=0),
+        )
 
     def under_reversion(self) -> Examined:
         """Everyone at its lowest, the others at their highest."""
@@ -114,18 +119,18 @@ class _Corners:
         return [low + part * (high - low) for part in np.linspace(0.0, 1.0, _SIZES)]
 
     def types(self, ratio: FloatArray, price: FloatArray, samples: FloatArray) -> Consortium:
-        """One long consortium with these ratios, each as impatient as may be."""
-        consortium, height = self.agreement.consortium, self.shape[0]
+        """One long consortium with these ratios (rows), each as impatient as may be."""
+        consortium, height = self.agreement.consortium, len(ratio)
         return Consortium(
             valuation=(ratio * price).ravel(),
-            cost_per_sample=np.tile(price, height),
+            cost_per_sample=np.broadcast_to(price, ratio.shape).ravel(),
             samples=np.tile(samples, height),
             discount_factor=np.tile(self.ranges.discount_factor[0], height),
             communication_cost=np.tile(consortium.communication_cost, height),
             quality=np.tile(consortium.quality, height),
             rounds=consortium.rounds,
             server_fee=consortium.server_fee,
-            law=self.law,
+            law=repeated(self.law, 1, (height // self.shape[0], self.shape[1])),
         )
 
     def selfish(self, samples: FloatArray) -> Selfish:
@@ -197,11 +202,8 @@ def repeated(law: Law, laws: int, shape: tuple[int, int]) -> Law:
 def _limit(types: Consortium, shape: tuple[int, int]) -> FloatArray:
     """The total up to which each wants one more sample, by bisection up to all there is."""
     most = (types.samples * types.quality).reshape(shape).sum(axis=1)
-    low, high = np.zeros(types.size), np.repeat(2.0 * most, shape[1])
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        more = is_willing(types, middle)
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    highest = np.repeat(2.0 * most, shape[1])
+    _, high = halved(lambda total: is_willing(types, total), np.zeros(types.size), highest)
     return high.reshape(shape)
 
 
@@ -221,11 +223,10 @@ def _own_equilibrium(
         supplied = left[np.searchsorted(ascending, total, side="right")]
         return np.asarray(supplied - np.where(limit > total, supply, 0.0))
 
-    low, high = np.zeros_like(own), np.full_like(own, left[0] + own.max())
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        reached = others(middle) + np.where(wanted > middle, own, 0.0) >= middle
-        low, high = np.where(reached, middle, low), np.where(reached, high, middle)
+    def reached(total: FloatArray) -> BoolArray:
+        return np.asarray(others(total) + np.where(wanted > total, own, 0.0) >= total)
+
+    low, high = halved(reached, np.zeros_like(own), np.full_like(own, left[0] + own.max()))
     rest = np.clip(low - others(low), 0.0, own)
     apart = TOLERANCE * high
     given = np.where(wanted > high + apart, own, np.where(wanted < low - apart, 0.0, rest))

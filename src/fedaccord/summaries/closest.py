@@ -27,8 +27,7 @@ def closest_to_slipping(certificate: Certificate, most: int = 3) -> list[Close]:
     if not agreement.exists:
         return []
     consortium, slack = agreement.consortium, certificate.slack
-    asked = np.flatnonzero((agreement.profile > 0) & (certificate.threshold > 0))
-    order = asked[np.argsort(slack[asked], kind="stable")][:most]
+    asked = (agreement.profile > 0) & (certificate.threshold > 0)
     return [
         Close(
             n,
@@ -37,5 +36,5 @@ def closest_to_slipping(certificate: Certificate, most: int = 3) -> list[Close]:
             patience(consortium.discount_factor[n]),
             f"{slack[n]:.3f}" if np.isfinite(slack[n]) else "none",
         )
-        for n in order.tolist()
+        for n in certificate.closest(asked, most)
     ]
