@@ -240,10 +240,35 @@ def test_currencies() -> None:
     assert read.table is not None
     assert read.table.currency == "EUR"
     assert problems(sheet("A;5;3 $;1 €;", "B;5 €;3;1;")) == [
-        "has amounts in $ (line 2, valuation) and EUR (line 2, cost_per_sample); "
-        "give all in one currency",
+        "line 2, cost_per_sample: is in EUR, and line 2, valuation in $; "
+        "give all amounts in one currency (A)",
         "line 3, samples: must be a number, not an amount of money in EUR, got '5 €' (B)",
     ]
+
+
+def test_headings_in_two_currencies() -> None:
+    head = HEAD.replace("valuation", "valuation (EUR)").replace("sample", "sample (USD)")
+    head = head.replace("sample (USD)s", "samples")
+    assert problems(sheet("A;5;3;1;", head=head)) == [
+        "line 1: column 'cost_per_sample (USD)' is in USD, and column "
+        "'valuation (EUR)' in EUR; give all amounts in one currency"
+    ]
+
+
+@pytest.mark.parametrize(("unit", "counted"), [("€", "EUR"), ("$", "CAD"), ("USD", "$")])
+def test_a_currency_that_is_the_consortium_s(unit: str, counted: str) -> None:
+    read = read_clients(f"{HEAD}\nA;5;3 {unit};1;\n", counted=counted)
+    assert problems(read) == []
+
+
+@pytest.mark.parametrize("head", [HEAD, HEAD.replace("valuation", "valuation (USD)")])
+def test_a_currency_that_is_not_the_consortium_s(tmp_path: Path, head: str) -> None:
+    cell = "3" if "(USD)" in head else "3 $"
+    (tmp_path / "c.csv").write_text(f"{head}\nA;5;{cell};1;\n", encoding="utf-8")
+    toml = 'rounds = 5\ndiscount_factor = 0.5\ncurrency = "EUR"\nclients = "c.csv"\n'
+    (tmp_path / "c.toml").write_text(toml, encoding="utf-8")
+    with pytest.raises(fa.InvalidInput, match=r"and this consortium counts in EUR"):
+        fa.load_consortium(tmp_path / "c.toml")
 
 
 def test_a_row_of_sums_is_not_a_client() -> None:

@@ -65,8 +65,8 @@ def test_formats_carry_units() -> None:
     assert read.table is not None
     assert read.table.numbers["discount_factor"].tolist() == [0.9]
     assert problems(workbook(HEAD, NORTH, formats={"C2": "[$£-809]#,##0"})) == [
-        "c.xlsx: has amounts in EUR (the heading of cost_per_sample) and GBP (cell C2, valuation); "
-        "give all in one currency"
+        "c.xlsx cell C2, valuation: is in GBP, and the heading of cost_per_sample in EUR; "
+        "give all amounts in one currency (North)"
     ]
     assert problems(workbook(HEAD, NORTH, formats={"B2": "0%"})) == [
         "c.xlsx cell B2, samples: must be a number, not a percentage, got '42000' (North)"

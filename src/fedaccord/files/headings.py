@@ -12,7 +12,7 @@ from itertools import chain, islice
 from fedaccord.checks import closest, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Sheet, as_written
-from fedaccord.files.numerals import currency
+from fedaccord.files.numerals import currency, may_be
 from fedaccord.numbers import count
 
 OTHER_WORDS = {
@@ -127,11 +127,31 @@ def wrong_unit(field: str, unit: str) -> str | None:
     return None
 
 
+def wrong_currency(unit: str, counted: str, shown_by: str = "") -> str | None:
+    """What is wrong with an amount in this unit among others, which are in the currency `counted`.
+
+    That is the consortium's, or what a part of the same table shows.
+
+    >>> wrong_currency("USD", "EUR"), wrong_currency("EUR", "€"), wrong_currency("%", "EUR")
+    ('is in USD, and this consortium counts in EUR', None, None)
+    """
+    if unit in ("", "%") or not counted or may_be(unit, counted):
+        return None
+    if not shown_by:
+        return f"is in {unit}, and this consortium counts in {counted}"
+    return f"is in {unit}, and {shown_by} in {counted}; give all amounts in one currency"
+
+
 def heading_problems(
-    texts: Sequence[str], headings: Sequence[Heading], required: Sequence[str], known: Sequence[str]
+    texts: Sequence[str],
+    headings: Sequence[Heading],
+    required: Sequence[str],
+    known: Sequence[str],
+    counted: str = "",
 ) -> Iterator[tuple[int | None, Problem]]:
     """What is wrong with the headings of a table, each with its column if it is about one."""
     fields = [heading.field for heading in headings]
+    shown_by = ""
     for k, (text, heading) in enumerate(zip(texts, headings, strict=True)):
         field = heading.field
         if field and field in fields[:k]:
@@ -148,8 +168,13 @@ def heading_problems(
                     f"write its numbers in full under the heading {field!r}",
                 ),
             )
-        elif field and (wrong := wrong_unit(field, heading.unit)):
+        elif field and (
+            wrong := wrong_unit(field, heading.unit)
+            or wrong_currency(heading.unit, counted, shown_by)
+        ):
             yield k, Problem(field, f"column {shown(text)} {wrong}")
+        elif field and heading.unit not in ("", "%") and not counted:
+            counted, shown_by = heading.unit, f"column {shown(text)}"
         elif not field and (meant := _meant(text, [each for each in known if each not in fields])):
             yield k, Problem(text, f"unknown column {shown(text)}; {meant}")
     for field in required:
@@ -204,8 +229,13 @@ def below_titles(sheet: Sheet, known: Sequence[str], searched: int) -> Sheet:
     return replace(sheet, rows=chain(first[start:], sheet.rows))
 
 
-def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> Layout:
-    """The columns by the headings in the first row; whatever is wrong with these is raised."""
+def read_layout(
+    sheet: Sheet, required: Sequence[str], known: Sequence[str], counted: str = ""
+) -> Layout:
+    """The columns by the headings in the first row; whatever is wrong with these is raised.
+
+    `counted` is the currency that the amounts must be in, if that is known.
+    """
     number, cells = next(sheet.rows, (0, []))
     texts = [as_written(cell).strip() for cell in cells]
     if not any(texts):
@@ -214,7 +244,7 @@ def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> 
     if not any(heading.field for heading in headings):
         wrong = f"names no known column; the first line must have headings: {', '.join(required)}"
         raise InvalidInput(Problem("", wrong, sheet.place(number, None)))
-    if wrongs := list(heading_problems(texts, headings, required, known)):
+    if wrongs := list(heading_problems(texts, headings, required, known, counted)):
         raise InvalidInput(
             Problem(problem.field, problem.message, sheet.place(number, column))
             for column, problem in wrongs

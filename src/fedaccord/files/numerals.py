@@ -19,6 +19,12 @@ _CURRENCIES = {"€": "EUR", "£": "GBP", "₹": "INR", "fr.": "CHF", "sfr.": "C
     )
 }
 """Signs and codes; a sign that several currencies have stands for itself."""
+_SHARED_SIGNS = {
+    "$": ("AUD", "CAD", "HKD", "MXN", "NZD", "SGD", "USD"),
+    "¥": ("CNY", "JPY"),
+    "kr": ("DKK", "ISK", "NOK", "SEK"),
+    "zł": ("PLN",),
+}
 
 PLAIN = str.maketrans(
     dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
@@ -101,6 +107,20 @@ def currency(word: str) -> str | None:
     ('EUR', 'CHF', None)
     """
     return _CURRENCIES.get(word.casefold())
+
+
+def may_be(unit: str, counted: str) -> bool:
+    """Whether an amount in this currency may be one in the currency that others are counted in.
+
+    >>> may_be("EUR", "€"), may_be("$", "USD"), may_be("$", "EUR")
+    (True, True, False)
+    """
+    known = currency(counted.strip()) or counted.strip()
+    return (
+        unit == known
+        or known in _SHARED_SIGNS.get(unit, ())
+        or unit in _SHARED_SIGNS.get(known, ())
+    )
 
 
 def _numeral(sign: str, digits: str, power: str | None, unit: str) -> Numeral | None:
