@@ -419,8 +419,55 @@ def test_a_table_pasted_below_is_merged_by_name(client: TestClient) -> None:
 def test_amounts_in_another_currency_are_refused(client: TestClient) -> None:
     page = client.post("/new", data={"way": "example"})
     wrong = edit(client, page, r0__valuation="900 000 USD")
-    assert "amounts in USD, and this consortium counts in EUR" in wrong.text
+    assert "is in USD, and this consortium counts in EUR" in wrong.text
+    assert "is in $, and this consortium" in edit(client, page, server_fee="5 $").text
     assert edit(client, page, r0__valuation="900 000 €").status_code == 200
+
+
+@pytest.mark.parametrize("other", ["6 $", "6.000,50 USD", "4 to 6 $"])
+def test_an_amount_in_a_second_currency_stays_one(client: TestClient, other: str) -> None:
+    page = paste(client, f"name\tvalue\nA\t5 €\nB\t{other}\n")
+    assert page.status_code == 422
+    assert fields(page.text)["r0-valuation"] == "5"
+    assert fields(page.text)["r1-valuation"] == other
+    assert "and row 1, valuation in EUR; give all amounts in one currency" in page.text
+    again = edit(client, page)
+    assert again.status_code == 422
+    assert fields(again.text)["r1-valuation"] == other
+    fixed = edit(client, again, r1__valuation="5,50")
+    assert [row["valuation"] for row in draft_of(fixed).data["clients"]] == [5, 5.5]
+    assert draft_of(fixed).data["currency"] == "EUR"
+
+
+@pytest.mark.parametrize("table", ["name\tvalue\nNew\t6 $\n", "name\tvalue (USD)\nNew\t6\n"])
+def test_a_pasted_table_in_another_currency(client: TestClient, table: str) -> None:
+    page = client.post("/new", data={"way": "example"})
+    wrong = edit(client, page, text=table, action="paste")
+    assert wrong.status_code == 422
+    assert "and this consortium counts in EUR" in wrong.text
+    assert 6 not in [
+        row.get("valuation") for row in draft_of(edit(client, wrong)).data["clients"]
+    ]
+
+
+def test_headings_in_two_currencies(client: TestClient) -> None:
+    page = paste(client, "name\tvalue (EUR)\tcost per sample ($)\nA\t5\t6\n")
+    assert page.status_code == 422
+    assert "column 'cost per sample ($)' is in $, and column 'value (EUR)' in EUR" in unescape(
+        page.text
+    )
+
+
+def test_the_currency_of_a_number_that_was_asked_about(client: TestClient) -> None:
+    page = paste(client, "name\tvalue\nA\t5.000 €\n")
+    settled = edit(client, page, **{"answer-dot": "thousands"})
+    assert draft_of(settled).data["clients"] == [{"name": "A", "valuation": 5_000}]
+    assert draft_of(settled).data["currency"] == "EUR"
+
+
+def test_two_decimal_marks(client: TestClient) -> None:
+    page = paste(client, "name\tvalue\nA\t5.5\nB\t6,5\n")
+    assert "The table has decimal points (&#39;5.5&#39;, row 1, valuation) and" in page.text
 
 
 def test_a_consortium_that_changes(client: TestClient) -> None:

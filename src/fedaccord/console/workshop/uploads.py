@@ -131,7 +131,7 @@ def _written(sheet: Sheet) -> Written | Unclear:
         layout = read_layout(Sheet(iter(kept), sheet.place), ["name"], _KNOWN)
     except InvalidInput as error:
         wrong = [each.message for each in error.problems]
-        if any("unknown unit" in message for message in wrong):
+        if any("unknown unit" in each or "one currency" in each for each in wrong):
             raise
         return Unclear([cells for _, cells in rows], wrong if len(rows) > 1 else [])
     if layout.extra:
