@@ -242,6 +242,27 @@ def test_columns_without_headings_are_asked_about(client: TestClient) -> None:
     assert "Choose the column" in refused.text
 
 
+def test_columns_with_numbers_that_no_heading_explains_are_asked_about(client: TestClient) -> None:
+    page = paste(client, "Hospital\tVolume\tValue\tAufwand\tCity\nA\t500\t6\t0,5\tUlm\n")
+    assert "Which column is which?" in page.text
+    assert "No heading means samples." in page.text
+    assert "No heading means cost per sample." in page.text
+    sent = {"way": "columns", "table": fields(page.text)["table"], "headings": "yes"}
+    chosen = {"name": 0, "samples": 1, "valuation": 2, "cost_per_sample": 3}
+    columns = {f"column-{k}": name for name, k in chosen.items()}
+    [row] = draft_of(client.post("/new", data=sent | columns)).data["clients"]
+    assert row == {"name": "A", "samples": 500, "valuation": 6, "cost_per_sample": 0.5}
+    for text in ("Hospital\tCases\tCity\nA\t500\tUlm\n", "Hospital\tCases\nA\t500\n"):
+        assert draft_of(paste(client, text)).data["clients"] == [{"name": "A", "samples": 500}]
+
+
+def test_a_discount_that_may_be_a_rate_is_asked_about(client: TestClient) -> None:
+    head = "Hospital\tCases\tValue\tCost per case\tDiscount"
+    page = paste(client, f"{head}\nA\t500\t6\t0,5\t3 %\n")
+    assert "Which column is which?" in page.text
+    assert "that of a rate is 1 / (1 + rate)" in page.text
+
+
 def test_unknown_units_are_refused_not_scaled(client: TestClient) -> None:
     page = paste(client, "name;samples;value (kEUR);cost per sample\nA;7;8;9\n")
     assert page.status_code == 422
@@ -445,9 +466,7 @@ def test_a_pasted_table_in_another_currency(client: TestClient, table: str) -> N
     wrong = edit(client, page, text=table, action="paste")
     assert wrong.status_code == 422
     assert "and this consortium counts in EUR" in wrong.text
-    assert 6 not in [
-        row.get("valuation") for row in draft_of(edit(client, wrong)).data["clients"]
-    ]
+    assert 6 not in [row.get("valuation") for row in draft_of(edit(client, wrong)).data["clients"]]
 
 
 def test_headings_in_two_currencies(client: TestClient) -> None:

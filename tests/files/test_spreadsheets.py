@@ -99,7 +99,11 @@ def test_what_is_not_text(data: bytes, problem: str) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        "Hospital;Cases;Value;Cost per case;Discount",
+        "Hospital;Cases;Value;Cost per case;Discount factor",
+        "Hôpital;Échantillons;Valeur;Coût par échantillon;Facteur d'actualisation",
+        "Nombre;Muestras;Valor;Coste por muestra;Factor de descuento",
+        "Ospedale;Numero di campioni;Valore;Costo per campione;Fattore di sconto",
+        "Klinik;Anzahl Proben;Wert;Kosten pro Probe;Diskontfaktor",
         "CLIENT NAME;Number of Samples;rho;Cost-per-Sample;delta",
         "Member; samples ;Valuation (EUR);Cost per sample [EUR per slot];Discount factor (δ)",
         "organisation;Examples;ρ;cost_per_sample in EUR;δ",
@@ -133,6 +137,18 @@ HEADINGS = {
     "name;samples;valuation;cost_per_sample;discount rate": [
         "line 1: unknown column 'discount rate'; give the discount factor instead, "
         "which is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;Discount rate (%)": [
+        "line 1: unknown column 'Discount rate (%)'; give the discount factor instead, "
+        "which is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;Discount": [
+        "line 1: unknown column 'Discount'; call it 'discount_factor' if it is one; "
+        "that of a rate is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;Discount in %": [
+        "line 1: unknown column 'Discount in %'; call it 'discount_factor' if it is one; "
+        "that of a rate is 1 / (1 + rate)"
     ],
     "name;samples;valuation;cost_per_sample;discuont factor": [
         "line 1: unknown column 'discuont factor'; did you mean 'discount_factor'?"
@@ -225,7 +241,7 @@ def test_percentages_and_factors() -> None:
 
 
 def test_a_heading_with_a_percent_sign() -> None:
-    head = HEAD.replace("discount_factor", "discount (%)")
+    head = HEAD.replace("discount_factor", "discount factor (%)")
     read = sheet("A;5;3;1;97", "B;5;3;1;97,3 %", "C;5;3;1;", "D;5;3;1;97,3", head=head)
     np.testing.assert_array_equal(numbers(read, "discount_factor"), [0.97, 0.973, np.nan, 0.973])
     assert problems(sheet("A;5;3;1;0,97", head=head)) == [

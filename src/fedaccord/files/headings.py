@@ -28,6 +28,8 @@ OTHER_WORDS = {
         *("kosten pro fall", "kosten pro beispiel", "kosten pro datensatz", "kosten pro bild"),
         *("coût par cas", "coût par exemple", "coût par image", "costo por caso", "coste por caso"),
         *("costo per caso", "kosten per geval"),
+        *("kosten pro probe", "kosten pro stichprobe", "coût par échantillon", "coste por muestra"),
+        *("costo por muestra", "costo per campione", "kosten per monster"),
     ),
     "samples": (
         *("number of samples", "no of samples", "sample count", "cases", "number of cases"),
@@ -35,10 +37,15 @@ OTHER_WORDS = {
         *("images", "number of images", "patients", "number of patients"),
         *("fälle", "anzahl fälle", "beispiele", "datensätze", "bilder", "patienten"),
         *("cas", "nombre de cas", "exemples", "casos", "número de casos", "casi", "gevallen"),
+        *("proben", "anzahl proben", "stichproben", "échantillon", "échantillons"),
+        *("nombre d'échantillons", "nombre d’échantillons", "nombre d'exemples"),
+        *("muestras", "número de muestras", "ejemplos", "pacientes", "campioni"),
+        *("numero di campioni", "numero di casi", "esempi", "pazienti", "monsters"),
+        *("aantal monsters", "aantal gevallen", "patiënten"),
     ),
     "communication_cost": ("communication", "cost of communication"),
     "discount_factor": (
-        *("discount", "delta", "δ", "diskontfaktor", "diskontierungsfaktor", "abzinsungsfaktor"),
+        *("delta", "δ", "diskontfaktor", "diskontierungsfaktor", "abzinsungsfaktor"),
         *("facteur d'actualisation", "facteur d’actualisation", "factor de descuento"),
         *("fattore di sconto", "disconteringsfactor"),
     ),
@@ -58,6 +65,7 @@ _LISTED = 5
 _SIMILAR = 0.8
 """How similar to a column's name a heading must be to be taken for a typing error."""
 _NOT_A_FACTOR = ("discount rate", "interest rate", "interest")
+_PERHAPS_A_FACTOR = "discount"
 _BRACKETS = re.compile(r"(.*?)[(\[]([^()\[\]]*)[)\]]\s*")
 _IN_UNIT = re.compile(r"(.*?\S)(?:\s+in)?\s+(\S+)", re.IGNORECASE)
 _BESIDE_A_UNIT = {"in", "per", "slot", "sample", "client"}
@@ -185,8 +193,11 @@ def heading_problems(
 def _meant(text: str, absent: Sequence[str]) -> str | None:
     """What to say of a heading that resembles a column that is not there."""
     words = _words(text)
-    if words in _NOT_A_FACTOR and "discount_factor" in absent:
+    bare = " ".join(word for word in words.split() if word not in ("in", "%", "percent"))
+    if bare in _NOT_A_FACTOR and "discount_factor" in absent:
         return "give the discount factor instead, which is 1 / (1 + rate)"
+    if bare == _PERHAPS_A_FACTOR and "discount_factor" in absent:
+        return "call it 'discount_factor' if it is one; that of a rate is 1 / (1 + rate)"
     spellings = {_words(field): field for field in absent}
     close = closest(words, spellings, _SIMILAR)
     return f"did you mean {spellings[close]!r}?" if close is not None else None

@@ -260,7 +260,7 @@ def _is_complete(draft: Draft) -> bool:
 def _pasted(request: Request, draft: Draft, text: str, sent: Sent) -> Response:
     """The draft with a table that was pasted below it."""
     try:
-        given = read_upload(text)
+        given = read_upload(text, complete=False)
         if not isinstance(given, Written):
             raise InvalidInput("its first row must name the columns, as the table above does")
         return _taken(request, draft, given)
