@@ -283,6 +283,13 @@ def test_ranges(client: TestClient) -> None:
     assert ranges.samples[:, 0].tolist() == [10, 20]
 
 
+def test_a_computed_range_is_shown_without_noise(client: TestClient) -> None:
+    page = paste(client, "name\tcost per sample\nA\t~0.004\nB\t5\n")
+    assert fields(page.text)["r0-cost_per_sample"] == "0.0032 to 0.0048"
+    stated = '[[clients]]\nname = "A"\ncost_per_sample = { about = 0.004, within = "20 %" }\n'
+    assert form_of(Draft(stated)).rows[0].text("cost_per_sample") == "0.0032 to 0.0048"
+
+
 def test_a_workbook(client: TestClient) -> None:
     book = openpyxl.Workbook()
     for row in (["Site", "Cases", "Value", "Cost per case"], ["North", 20_000, "700.000", 0.0042]):

@@ -82,6 +82,11 @@ def test_what_is_unclear_is_refused(text: str, words: str) -> None:
     assert len(str(refused.value)) < 200
 
 
+def test_computed_ends_have_no_noise() -> None:
+    assert read_range("~0.004") == (0.0032, 0.004, 0.0048)
+    assert read_range("0.004 to 0.005") == (0.004, 0.0045, 0.005)
+
+
 @pytest.mark.parametrize(
     ("text", "units"),
     [

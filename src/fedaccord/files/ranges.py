@@ -242,9 +242,10 @@ def _range(parts: dict[str, Any]) -> Range:
     ends = [_part(parts, name) for name in ("low", "likely", "high") if parts.get(name)]
     if len(ends) == 1:
         gap = ABOUT * ends[0] if parts["about"] else 0.0
-        return _ordered(ends[0] - gap, ends[0], ends[0] + gap)
+        return _give_or_take(ends[0], gap)
     if len(ends) == 2:
-        return _ordered(ends[0], sum(ends) / 2, ends[1])
+        low, middle, high = _ordered(ends[0], sum(ends) / 2, ends[1])
+        return Range(low, min(max(low, _tidy(middle)), high), high)
     return _ordered(*ends)
 
 
@@ -257,7 +258,19 @@ def _around(parts: dict[str, Any]) -> Range:
         )
     if parts["gap_percent"]:
         gap *= likely
-    return _ordered(likely - gap, likely, likely + gap)
+    return _give_or_take(likely, gap)
+
+
+def _give_or_take(likely: float, gap: float) -> Range:
+    low, _, high = _ordered(likely - gap, likely, likely + gap)
+    if low == high:
+        return Range(likely, likely, likely)
+    return Range(min(_tidy(low), likely), likely, max(_tidy(high), likely))
+
+
+def _tidy(value: float) -> float:
+    """A number that was computed from others without the noise in its last digits."""
+    return float(as_text(value))
 
 
 def _part(parts: dict[str, Any], name: str) -> float:
