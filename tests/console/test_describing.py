@@ -452,6 +452,22 @@ def test_amounts_in_another_currency_are_refused(client: TestClient) -> None:
     assert edit(client, page, r0__valuation="900 000 €").status_code == 200
 
 
+def test_names_with_commas_alone(client: TestClient) -> None:
+    page = paste(client, "North, Berlin\nSouth, Ulm\n")
+    names = [row["name"] for row in draft_of(page).data["clients"]]
+    assert names == ["North, Berlin", "South, Ulm"]
+    assert "each line was read as one name" in page.text
+    assert "Which column is which?" in paste(client, "North, Berlin, 5\nSouth, Ulm, 6\n").text
+
+
+def test_a_table_in_markdown(client: TestClient) -> None:
+    head = "| Hospital | Cases | Value | Cost per case |\n|---|---:|:---:|---|\n"
+    page = paste(client, f"{head}| A | 5 | 6 CHF | 1'250.- |\n")
+    [row] = draft_of(page).data["clients"]
+    assert row == {"name": "A", "samples": 5, "valuation": 6, "cost_per_sample": 1250}
+    assert "not used" not in page.text
+
+
 @pytest.mark.parametrize("other", ["6 $", "6.000,50 USD", "4 to 6 $"])
 def test_an_amount_in_a_second_currency_stays_one(client: TestClient, other: str) -> None:
     page = paste(client, f"name\tvalue\nA\t5 €\nB\t{other}\n")

@@ -26,12 +26,14 @@ _SHARED_SIGNS = {
     "zł": ("PLN",),
 }
 
-PLAIN = str.maketrans(
+_KEYS = str.maketrans(
     dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
     | dict.fromkeys("\u2019\u02bc", "'")
     | {"\u2212": "-"}
 )
 """Typographic spaces, apostrophes and the minus sign as the keys of a keyboard."""
+_NO_CENTS = re.compile(r"(?<=[0-9])([.,])(?:--?|[–—])(?!\s*[0-9])")
+"""The dash for no cents, as in "250.-" and "250,- €"."""
 _WORD = r"[^\W\d_]{1,3}\.?|[%$€£¥₹]"
 _WITH_UNIT = re.compile(
     rf"([+-]?) ?({_WORD})? ?([+-]?[0-9.,' _]*[0-9.,](?:e[+-]?[0-9]+)?) ?({_WORD})?", re.I
@@ -68,6 +70,15 @@ class Numeral:
         return self.comma if mark == "," else self.point
 
 
+def plain(text: str) -> str:
+    """A text with the keys of a keyboard, and zeros for the dash that stands for no cents.
+
+    >>> plain("CHF 1’250.–"), plain("5 - 8")
+    ("CHF 1'250.00", '5 - 8')
+    """
+    return _NO_CENTS.sub(r"\g<1>00", text.translate(_KEYS))
+
+
 def read_numeral(text: str) -> Numeral | None:
     """What a text says if it is a number, possibly with a unit; None if it is not.
 
@@ -82,7 +93,7 @@ def read_numeral(text: str) -> Numeral | None:
     """
     if len(text) > _LONGEST:
         return None
-    parts = _WITH_UNIT.fullmatch(text.strip().translate(PLAIN))
+    parts = _WITH_UNIT.fullmatch(plain(text.strip()))
     if parts is None:
         return None
     sign, before, amount, after = parts.groups()

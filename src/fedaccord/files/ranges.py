@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from fedaccord.checks import is_number, shown
 from fedaccord.errors import InvalidInput
-from fedaccord.files.numerals import PLAIN, Numeral, currency, read_numeral, unambiguous
+from fedaccord.files.numerals import Numeral, currency, plain, read_numeral, unambiguous
 from fedaccord.numbers import as_text
 
 ABOUT = 0.2
@@ -166,7 +166,7 @@ def units_of(given: Any) -> tuple[str, ...]:
 
 def numerals_in(text: str) -> dict[str, Numeral | None]:
     """The numbers among the words of a text, as they are written; None for what is not one."""
-    return {found: read_numeral(found) for found in _NUMERAL.findall(text.translate(PLAIN))}
+    return {found: read_numeral(found) for found in _NUMERAL.findall(plain(text))}
 
 
 def spelled(value: float | Range) -> str:
@@ -184,7 +184,7 @@ def _read(text: str, mark: str | None) -> tuple[Range, tuple[str, ...]]:
     """The range that a text means, and the units in it."""
     words, currencies = "", ()
     if len(text) <= _LONGEST:
-        words, currencies = _without_currencies(text.translate(PLAIN))
+        words, currencies = _without_currencies(plain(text))
         words = " ".join(_in_python(words, mark).lower().split())
     found = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
     if found is None:

@@ -93,19 +93,28 @@ def read_upload(
             data = decode(data, notes)
     if isinstance(data, str) and (filename.lower().endswith(".toml") or _TOML.search(data)):
         return data.removeprefix("\ufeff").replace("\r\n", "\n")
-    if isinstance(data, str) and (names := _lines_of_names(data)):
+    if isinstance(data, str) and (names := _lines_of_names(data, notes)):
         return Written(["name"], ["name"], [[name] for name in names], notes)
     sheet = sheet_of(data, _KNOWN)
     return _written(Sheet(sheet.rows, sheet.place, [*notes, *sheet.notes]), complete)
 
 
-def _lines_of_names(text: str) -> list[str]:
-    """The lines below a heading that means names; they may have commas."""
+def _lines_of_names(text: str, notes: list[str]) -> list[str]:
+    """The lines, if they are names, which may have commas; below a heading that means names.
+
+    Without that heading they are names if there is nothing but commas in them that could separate
+    cells, and no number.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    alone = read_heading(lines[0], ["name"]).field == "name"
-    if not alone or any(re.search(r"[\t;|]", line) for line in lines):
+    if any(re.search(r"[\t;|]", line) for line in lines):
         return []
-    return lines[1 : MOST_MEMBERS + 2]
+    if read_heading(lines[0], ["name"]).field == "name":
+        return lines[1 : MOST_MEMBERS + 2]
+    headings = [read_heading(each, _KNOWN).field for each in lines[0].split(",")]
+    if len(lines) < 2 or "," not in text or re.search(r'[\d"]', text) or any(headings):
+        return []
+    notes.append("each line was read as one name, with its commas")
+    return lines[: MOST_MEMBERS + 2]
 
 
 def check_unpacked(data: bytes) -> None:
@@ -143,8 +152,13 @@ def _written(sheet: Sheet, complete: bool) -> Written | Unclear:
     missing = _missing(layout) if complete and _numbers_aside(layout, kept[1:]) else []
     if missing:
         return Unclear([cells for _, cells in kept], missing)
-    if layout.extra:
-        below.notes.append(not_used(list(layout.extra)))
+    aside = [
+        text
+        for text, k in layout.extra.items()
+        if any(k < len(row) and not is_blank(row[k]) for _, row in kept[1:])
+    ]
+    if aside:
+        below.notes.append(not_used(aside))
     for number, row in kept[1:]:
         if not all(map(is_blank, row[layout.width :])):
             raise InvalidInput(
