@@ -93,6 +93,14 @@ def test_what_a_number_was_read_as(client: TestClient, typed: str, words: str) -
     assert "Read as" not in client.get(f"{place()}?gpu_price=2.50").text
 
 
+def test_a_slot_that_is_given_as_an_adverb(client: TestClient) -> None:
+    answers = FULL | {"slot": "monthly"}
+    page = client.get(place('name = "New"\n') + "?" + urlencode(answers)).text
+    assert "in a slot (1 month), annotation" in page
+    after = draft_at(client.post(place('name = "New"\n'), data=answers).headers["location"])
+    assert after["slot"] == "1 month"
+
+
 def test_pages_for_directors_speak_of_members(client: TestClient) -> None:
     page = client.get(place('name = "New"\n')).text
     assert "All members of a consortium must use the same." in page

@@ -182,7 +182,8 @@ def spelled(value: float | Range) -> str:
 
 def _read(text: str, mark: str | None) -> tuple[Range, tuple[str, ...]]:
     """The range that a text means, and the units in it."""
-    words, currencies = "", ()
+    words = ""
+    currencies: tuple[str, ...] = ()
     if len(text) <= _LONGEST:
         words, currencies = _without_currencies(plain(text))
         words = " ".join(_in_python(words, mark).lower().split())

@@ -233,10 +233,13 @@ class Questionnaire:
         """The numbers that follow from the answers so far."""
         known = {key: self.given.get(key) or BY_KEY[key].default for key in ("currency", "slot")}
         wrong = {problem.field for problem in wrong_in(self.given)}
-        usual = {key: BY_KEY[key].default if key in wrong else known[key] for key in known}
+        usual = {
+            key: BY_KEY[key].read(BY_KEY[key].default if key in wrong else known[key])
+            for key in known
+        }
         measure = str(self.given.get("measure", "error"))
         return [
-            estimate_in_words(each, str(usual["currency"]).upper(), str(usual["slot"]), measure)
+            estimate_in_words(each, usual["currency"], usual["slot"], measure)
             for each in estimates_so_far(self.given).values()
         ]
 
