@@ -28,9 +28,9 @@ def typed(lines: list[str], *words: str) -> Result:
 
 REPLIES = [
     *("St Mary", "", "quarterly"),  # name, currency, slot
-    *("2,000", "2", "", "6"),  # cases a month, years, no price but minutes of annotation
+    *("2000", "2", "", "6"),  # cases a month, years, no price but minutes of annotation
     *("2.5", "200", "40", "80"),  # machine, throughput, staff, wage
-    *("30,000", "25,000", "300", "2 %", "20 %"),  # cases a year, and what a wrong one costs
+    *("30 000", "25 000", "300", "2 %", "20 %"),  # cases a year, and what a wrong one costs
     *("3 %", "10 %"),  # interest, chance of ending
 ]
 
@@ -45,6 +45,21 @@ def test_a_conversation(run: Run) -> None:
     [client] = fa.load_consortium("new.toml")
     assert client == fa.Client("St Mary", 1_191_000, 1.067, 48_000, 0.0, 0.96683)
     assert len(REPLIES) == 18
+
+
+def test_numbers_with_decimal_commas_and_units(run: Run) -> None:
+    answers = LEAST | {"gpu_price": "$ 2,50", "seconds_per_sample": "0,004", "interest": "6,5 %"}
+    words = ("interview", *options(answers | {"currency": "USD"}), "--format", "json")
+    found = {row["question"]: row["value"] for row in json.loads(run(*words).stdout)["answers"]}
+    assert found["gpu_price"]["likely"] == 2.5
+    assert found["seconds_per_sample"]["likely"] == 0.004
+    assert found["interest"]["likely"] == 0.065
+
+
+def test_an_answer_is_repeated_as_it_was_read(run: Run) -> None:
+    result = typed([*REPLIES[:7], "2,50 $", "2,50", *REPLIES[8:], "no"], "new.toml")
+    assert "is in $, and all amounts are in EUR; give all amounts in one currency" in result.stdout
+    assert "= 2.5\n" in result.stdout
 
 
 def test_mistakes_going_back_and_needed_answers(run: Run) -> None:
@@ -153,7 +168,12 @@ def test_rounds_and_slot_come_from_the_file(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--gpu-price", "12.000"], "--gpu-price: could mean 12000 or 12;"),
+        (["--gpu-price", "12.000"], "--gpu-price: '12.000' is either 12 or 12000;"),
+        (["--gpu-price", "12,000"], "--gpu-price: '12,000' is either 12 or 12000;"),
+        (["--gpu-price", "2.50 USD"], "--gpu-price: is in USD, and all amounts are in EUR;"),
+        (["--gpu-price", "5 %"], "--gpu-price: must be a number, not a percentage, got '5 %'"),
+        (["--samples", "500 €"], "--samples: must be a number, not an amount in EUR, got '500 €'"),
+        (["--interest", "6.5"], "0 to 100 % (0 to 1), got '6.5'; write 6.5 % if that is meant"),
         (["--prevalence", "5"], "--prevalence: must be from 0 to 100 %"),
         (["--format", "json"], "--cases-per-month: is missing: How many new cases"),
         (["--answers", "no.json"], "no.json: there is no such file"),

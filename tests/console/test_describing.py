@@ -242,6 +242,27 @@ def test_columns_without_headings_are_asked_about(client: TestClient) -> None:
     assert "Choose the column" in refused.text
 
 
+def test_columns_with_numbers_that_no_heading_explains_are_asked_about(client: TestClient) -> None:
+    page = paste(client, "Hospital\tVolume\tValue\tAufwand\tCity\nA\t500\t6\t0,5\tUlm\n")
+    assert "Which column is which?" in page.text
+    assert "No heading means samples." in page.text
+    assert "No heading means cost per sample." in page.text
+    sent = {"way": "columns", "table": fields(page.text)["table"], "headings": "yes"}
+    chosen = {"name": 0, "samples": 1, "valuation": 2, "cost_per_sample": 3}
+    columns = {f"column-{k}": name for name, k in chosen.items()}
+    [row] = draft_of(client.post("/new", data=sent | columns)).data["clients"]
+    assert row == {"name": "A", "samples": 500, "valuation": 6, "cost_per_sample": 0.5}
+    for text in ("Hospital\tCases\tCity\nA\t500\tUlm\n", "Hospital\tCases\nA\t500\n"):
+        assert draft_of(paste(client, text)).data["clients"] == [{"name": "A", "samples": 500}]
+
+
+def test_a_discount_that_may_be_a_rate_is_asked_about(client: TestClient) -> None:
+    head = "Hospital\tCases\tValue\tCost per case\tDiscount"
+    page = paste(client, f"{head}\nA\t500\t6\t0,5\t3 %\n")
+    assert "Which column is which?" in page.text
+    assert "that of a rate is 1 / (1 + rate)" in page.text
+
+
 def test_unknown_units_are_refused_not_scaled(client: TestClient) -> None:
     page = paste(client, "name;samples;value (kEUR);cost per sample\nA;7;8;9\n")
     assert page.status_code == 422
@@ -260,6 +281,13 @@ def test_ranges(client: TestClient) -> None:
     ranges = draft_of(changed).consortium.ranges
     assert ranges is not None
     assert ranges.samples[:, 0].tolist() == [10, 20]
+
+
+def test_a_computed_range_is_shown_without_noise(client: TestClient) -> None:
+    page = paste(client, "name\tcost per sample\nA\t~0.004\nB\t5\n")
+    assert fields(page.text)["r0-cost_per_sample"] == "0.0032 to 0.0048"
+    stated = '[[clients]]\nname = "A"\ncost_per_sample = { about = 0.004, within = "20 %" }\n'
+    assert form_of(Draft(stated)).rows[0].text("cost_per_sample") == "0.0032 to 0.0048"
 
 
 def test_a_workbook(client: TestClient) -> None:
@@ -419,8 +447,69 @@ def test_a_table_pasted_below_is_merged_by_name(client: TestClient) -> None:
 def test_amounts_in_another_currency_are_refused(client: TestClient) -> None:
     page = client.post("/new", data={"way": "example"})
     wrong = edit(client, page, r0__valuation="900 000 USD")
-    assert "amounts in USD, and this consortium counts in EUR" in wrong.text
+    assert "is in USD, and this consortium counts in EUR" in wrong.text
+    assert "is in $, and this consortium" in edit(client, page, server_fee="5 $").text
     assert edit(client, page, r0__valuation="900 000 €").status_code == 200
+
+
+def test_names_with_commas_alone(client: TestClient) -> None:
+    page = paste(client, "North, Berlin\nSouth, Ulm\n")
+    names = [row["name"] for row in draft_of(page).data["clients"]]
+    assert names == ["North, Berlin", "South, Ulm"]
+    assert "each line was read as one name" in page.text
+    assert "Which column is which?" in paste(client, "North, Berlin, 5\nSouth, Ulm, 6\n").text
+
+
+def test_a_table_in_markdown(client: TestClient) -> None:
+    head = "| Hospital | Cases | Value | Cost per case |\n|---|---:|:---:|---|\n"
+    page = paste(client, f"{head}| A | 5 | 6 CHF | 1'250.- |\n")
+    [row] = draft_of(page).data["clients"]
+    assert row == {"name": "A", "samples": 5, "valuation": 6, "cost_per_sample": 1250}
+    assert "not used" not in page.text
+
+
+@pytest.mark.parametrize("other", ["6 $", "6.000,50 USD", "4 to 6 $"])
+def test_an_amount_in_a_second_currency_stays_one(client: TestClient, other: str) -> None:
+    page = paste(client, f"name\tvalue\nA\t5 €\nB\t{other}\n")
+    assert page.status_code == 422
+    assert fields(page.text)["r0-valuation"] == "5"
+    assert fields(page.text)["r1-valuation"] == other
+    assert "and row 1, valuation in EUR; give all amounts in one currency" in page.text
+    again = edit(client, page)
+    assert again.status_code == 422
+    assert fields(again.text)["r1-valuation"] == other
+    fixed = edit(client, again, r1__valuation="5,50")
+    assert [row["valuation"] for row in draft_of(fixed).data["clients"]] == [5, 5.5]
+    assert draft_of(fixed).data["currency"] == "EUR"
+
+
+@pytest.mark.parametrize("table", ["name\tvalue\nNew\t6 $\n", "name\tvalue (USD)\nNew\t6\n"])
+def test_a_pasted_table_in_another_currency(client: TestClient, table: str) -> None:
+    page = client.post("/new", data={"way": "example"})
+    wrong = edit(client, page, text=table, action="paste")
+    assert wrong.status_code == 422
+    assert "and this consortium counts in EUR" in wrong.text
+    assert 6 not in [row.get("valuation") for row in draft_of(edit(client, wrong)).data["clients"]]
+
+
+def test_headings_in_two_currencies(client: TestClient) -> None:
+    page = paste(client, "name\tvalue (EUR)\tcost per sample ($)\nA\t5\t6\n")
+    assert page.status_code == 422
+    assert "column 'cost per sample ($)' is in $, and column 'value (EUR)' in EUR" in unescape(
+        page.text
+    )
+
+
+def test_the_currency_of_a_number_that_was_asked_about(client: TestClient) -> None:
+    page = paste(client, "name\tvalue\nA\t5.000 €\n")
+    settled = edit(client, page, **{"answer-dot": "thousands"})
+    assert draft_of(settled).data["clients"] == [{"name": "A", "valuation": 5_000}]
+    assert draft_of(settled).data["currency"] == "EUR"
+
+
+def test_two_decimal_marks(client: TestClient) -> None:
+    page = paste(client, "name\tvalue\nA\t5.5\nB\t6,5\n")
+    assert "The table has decimal points (&#39;5.5&#39;, row 1, valuation) and" in page.text
 
 
 def test_a_consortium_that_changes(client: TestClient) -> None:

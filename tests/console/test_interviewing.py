@@ -24,7 +24,7 @@ FULL = {
     "annotation_cost": "4",
     "gpu_price": "2.5",
     "samples_per_second": "10",
-    "cases_per_year": "8,000",
+    "cases_per_year": "8 000",
     "missed_cost": "900 to 2000",
     "false_cost": "150",
     "prevalence": "1 %",
@@ -71,8 +71,40 @@ def test_numbers_follow_as_soon_as_they_can(client: TestClient) -> None:
 def test_a_mistake_is_beside_its_question(client: TestClient) -> None:
     page = client.get(place() + "?cases_per_month=many&prevalence=3&cases_per_year=100").text
     assert "got &#39;many&#39;" in page
-    assert "did you mean 3 %?" in page
+    assert "write 3 % if that is meant." in page
     assert page.count('aria-invalid="true"') == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("0,004", "Read as 0.004"),
+        ("2,50 €", "Read as 2.5"),
+        ("1.250,50", "Read as 1250.5"),
+        ("12 000", "Read as 12000"),
+        ("12,000", "&#39;12,000&#39; is either 12 or 12000; write the one that is meant."),
+        ("2.50 USD", "Is in USD, and all amounts are in EUR; give all amounts in one currency."),
+        ("5%", "Must be a number, not a percentage"),
+    ],
+)
+def test_what_a_number_was_read_as(client: TestClient, typed: str, words: str) -> None:
+    page = client.get(f"{place()}?{urlencode({'gpu_price': typed})}").text
+    assert words in page
+    assert "Read as" not in client.get(f"{place()}?gpu_price=2.50").text
+
+
+def test_a_slot_that_is_given_as_an_adverb(client: TestClient) -> None:
+    answers = FULL | {"slot": "monthly"}
+    page = client.get(place('name = "New"\n') + "?" + urlencode(answers)).text
+    assert "in a slot (1 month), annotation" in page
+    after = draft_at(client.post(place('name = "New"\n'), data=answers).headers["location"])
+    assert after["slot"] == "1 month"
+
+
+def test_pages_for_directors_speak_of_members(client: TestClient) -> None:
+    page = client.get(place('name = "New"\n')).text
+    assert "All members of a consortium must use the same." in page
+    assert "`" not in page
 
 
 def test_a_new_member_is_put_in_with_its_notes(client: TestClient) -> None:

@@ -1,5 +1,6 @@
 """What is taken away: the page to sign, the amounts, mechanisms side by side."""
 
+import codecs
 import csv
 import io
 import re
@@ -48,15 +49,18 @@ def test_the_page_to_print_is_in_a_sandbox(client: TestClient) -> None:
     assert "content-disposition" not in answer.headers
 
 
-def test_the_amounts(client: TestClient) -> None:
+def test_the_amounts(client: TestClient, tmp_path: Path) -> None:
     draft = some(HOSTILE)
     answer = client.get(f"/w/{draft.packed}/profile.csv?punishment=reversion")
     assert answer.headers["content-type"].startswith("text/csv")
-    head, *rows = csv.reader(io.StringIO(answer.text))
+    assert answer.content.startswith(codecs.BOM_UTF8)  # spreadsheets take it for another encoding
+    head, *rows = csv.reader(io.StringIO(answer.content.decode("utf-8-sig")))
     assert head == ["name", "contribution"]
     assert rows[1][0] == "'=HYPERLINK(1)"
     agreed = fa.solve_agreement(draft.consortium, margin=0.01)
     assert [float(row[1]) for row in rows] == agreed.profile.tolist()
+    (tmp_path / "profile.csv").write_bytes(answer.content)
+    assert (fa.load_profile(tmp_path / "profile.csv", draft.consortium) == agreed.profile).all()
 
 
 def test_mechanisms_side_by_side(client: TestClient) -> None:

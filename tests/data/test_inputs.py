@@ -97,6 +97,12 @@ def test_text_labels_have_the_same_number_at_every_client() -> None:
         ("label,x,y\n1,1,2\n0,3,4\n", [1, 0]),
         ("0,1,target\n1,2,1\n3,4,0\n", [1, 0]),
         ("# a comment\n1,2,1\n3,4,0\n", [1, 0]),
+        ("x;y;label\n1;2;cat\n3;4;dog\n", ["cat", "dog"]),
+        ("x\ty\tlabel\n1\t2\t1\n3\t4\t0\n", [1, 0]),
+        ("x;y;label\n1,0;2;1\n3,00;4;0\n", [1, 0]),
+        ("1,0;2,0;1\n3,0;4,000;0\n", [1, 0]),  # the others show that 4,000 is 4
+        ("x;y;label\n1;2;cat\n3;4;dog, brown\n", ["cat", "dog, brown"]),
+        ("1,2,cat;black\n3,4,dog;brown\n", ["cat;black", "dog;brown"]),
     ],
 )
 def test_csv_files_with_the_label_in_any_column(
@@ -124,8 +130,17 @@ def test_csv_files_with_the_label_in_any_column(
         ("age,chol,label\n63,NA,ill\n67,250,well\n", "the column 'chol' has 1 cell without a num"),
         ("age,chol,label\n63,233,0\n67,28", "row 2 has 2 cells, the first one 3"),
         ("age,chol,label\n63,233,ill\n67,28", "row 2 has 2 cells, the first one 3"),
+        ("1 2 0\n3 4 1\n", "its rows have one cell: put commas or semicolons between"),
+        (
+            "x;label\n1,234;0\n2,345;1\n",
+            "it is not certain that '1,234' has a decimal comma: write",
+        ),
+        ("x;label\n1,5;0\n2.5;1\n", "it is not certain that '1,5' has a decimal comma: write"),
     ],
-    ids=["gaps", "a column of gaps", "no header", "text labels", "cut off", "cut off, text labels"],
+    ids=[
+        *("gaps", "a column of gaps", "no header", "text labels", "cut off"),
+        *("cut off, text labels", "spaces", "decimals or thousands", "two decimal marks"),
+    ],
 )
 def test_gaps_in_csv_files(text: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")

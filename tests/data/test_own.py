@@ -74,7 +74,7 @@ def test_client_data_of_different_widths(folder: Path) -> None:
         ("Bad.csv", b"nan,2,0\n", "Bad: inputs must be finite numbers"),
         ("Bad.csv", b"1e300,2,0\n", "Bad: inputs must be finite numbers"),
         ("Bad.npz", b"no zip file", "Bad.npz: cannot be read as examples"),
-        ("Bad.csv", b"1\n0\n", "Bad: its examples have the shape .0,.: they are empty"),
+        ("Bad.csv", b"1\n0\n", "Bad.csv: cannot be read as examples .its rows have one cell"),
     ],
 )
 def test_bad_files(folder: Path, name: str, content: bytes, message: str) -> None:

@@ -363,6 +363,13 @@ def test_files_that_are_not_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         fa.load_consortium(tmp_path / "consortium.toml")
 
 
+def test_a_slot_is_kept_as_a_number_of_months(tmp_path: Path) -> None:
+    client = '[[clients]]\nname = "A"\nvaluation = 3\ncost_per_sample = 1\nsamples = 5\n'
+    path = tmp_path / "c.toml"
+    path.write_text(f'rounds = 5\ndiscount_factor = 0.9\nslot = "monthly"\n{client}')
+    assert fa.load_consortium(path).slot == "1 month"
+
+
 def test_a_file_that_is_too_large_is_not_even_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

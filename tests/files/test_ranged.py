@@ -42,6 +42,9 @@ def ends(consortium: fa.Consortium, field: str, n: int = 0) -> list[float]:
         ("{ low = 2e4, likely = 2.2e4, high = 4e4 }", [2e4, 2.2e4, 4e4]),
         ('"30000 give or take 20 %"', [2.4e4, 3e4, 3.6e4]),
         ('"between 20k and 40k"', [2e4, 3e4, 4e4]),
+        ('"20 000 to 40 000 €"', [2e4, 3e4, 4e4]),
+        ('"20.000,50 to 30.000,50"', [20_000.5, 25_000.5, 30_000.5]),
+        ('"0,004 to 0,006"', [0.004, 0.005, 0.006]),
     ],
 )
 def test_how_a_range_is_written(tmp_path: Path, written: str, expected: list[float]) -> None:
@@ -126,6 +129,20 @@ def test_ranges_in_a_spreadsheet(tmp_path: Path) -> None:
         (HEAD + client("A", valuation='{ about = 1.0, within = "lots" }'), "must be a percentage"),
         (HEAD + client("A", valuation='{ about = 1.0, within = "120 %" }'), "must be a percentage"),
         (HEAD + client("A", valuation='"many"'), "must be a number or a range like 5-8"),
+        (
+            HEAD + client("A", valuation='"40,000 to 50,000"'),
+            "valuation: '40,000' is either 40 or 40000; write the one that is meant",
+        ),
+        (
+            HEAD + 'currency = "EUR"\n' + client("A", valuation='"2-3 USD"'),
+            "valuation: is in USD, and this consortium counts in EUR",
+        ),
+        (
+            HEAD + client("A", valuation='"2-3 €"') + client("B", valuation='"2-3 £"'),
+            "clients[1].valuation: is in GBP, and clients[0].valuation in EUR; give all amounts",
+        ),
+        (HEAD + client("A", samples='"2-3 €"'), "samples: must be a number, not an amount of"),
+        (HEAD + client("A", valuation='"2-3 %"'), "valuation: must be a number, not a percentage"),
         (HEAD + client("A", valuation='"unknown"'), "is unknown, and its class gives no range"),
         (HEAD + client("A", **{"class": '"big"'}), "unknown class 'big'; there are no [classes]"),
         (

@@ -9,20 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InvalidInput
-from fedaccord.files.ranges import Range, as_range, read_range, spread
+from fedaccord.files.ranges import Range, as_range, read_range, spread, units_of
 
 
 @pytest.mark.parametrize(
     ("text", "low", "likely", "high"),
     [
         ("600", 600, 600, 600),
-        ("12,000", 12_000, 12_000, 12_000),
+        ("12 000", 12_000, 12_000, 12_000),
+        ("12'000", 12_000, 12_000, 12_000),
+        ("0,004", 0.004, 0.004, 0.004),
+        ("2,50", 2.5, 2.5, 2.5),
+        ("6,5 %", 0.065, 0.065, 0.065),
+        ("1.250,50", 1250.5, 1250.5, 1250.5),
+        ("0,004 to 0,005", 0.004, 0.0045, 0.005),
+        ("600 ± 12,5 %", 525, 600, 675),
         ("1,234,567.5", 1_234_567.5, 1_234_567.5, 1_234_567.5),
         ("12_000", 12_000, 12_000, 12_000),
         ("1e-5", 1e-5, 1e-5, 1e-5),
         (".5", 0.5, 0.5, 0.5),
         ("€ 80", 80, 80, 80),
         ("80 EUR", 80, 80, 80),
+        ("80 eur", 80, 80, 80),
+        ("5 k€", 5_000, 5_000, 5_000),
+        ("Fr. 250.-", 250, 250, 250),
+        ("250.- to 300.-", 250, 275, 300),
         ("600k", 600_000, 600_000, 600_000),
         ("1.5 million", 1.5e6, 1.5e6, 1.5e6),
         ("5 %", 0.05, 0.05, 0.05),
@@ -52,9 +63,12 @@ def test_what_people_write(text: str, low: float, likely: float, high: float) ->
         ("", "must be a number or a range"),
         ("many", "must be a number or a range"),
         ("8-5", "must go from low to high"),
-        ("12.000", "could mean 12000 or 12;"),
-        ("1,5", "must be a number like 12,000 or 1.5"),
-        ("1,23,456", "must be a number like 12,000 or 1.5"),
+        ("12.000", "'12.000' is either 12 or 12000; write the one that is meant"),
+        ("12,000", "'12,000' is either 12 or 12000; write the one that is meant"),
+        ("1,234 %", "'1,234' is either 1.2340 or 1234; write the one that is meant"),
+        ("4,000 to 9", "'4,000' is either 4 or 4000; write the one that is meant"),
+        ("1,23,456", "must have numbers like 12000 or 1.5, got '1,23,456'"),
+        (".12 000", "must have numbers like 12000 or 1.5"),
         ("5 % give or take 2 %", "could mean points or a share of 5 %"),
         ("1e999", "must be finite"),
         ("nan", "must be a number or a range"),
@@ -68,6 +82,27 @@ def test_what_is_unclear_is_refused(text: str, words: str) -> None:
         read_range(text)
     assert words in str(refused.value)
     assert len(str(refused.value)) < 200
+
+
+def test_computed_ends_have_no_noise() -> None:
+    assert read_range("~0.004") == (0.0032, 0.004, 0.0048)
+    assert read_range("0.004 to 0.005") == (0.004, 0.0045, 0.005)
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("2.50 USD", ("USD",)),
+        ("2 to 3 €", ("EUR",)),
+        ("5 %", ("%",)),
+        ("5-8 %", ("%",)),
+        ("600 ± 30 %", ()),
+        ("5 € ± 30 %", ("EUR",)),
+        ("5 MIN", ("MIN",)),  # whoever reads it knows no such currency
+    ],
+)
+def test_units(text: str, units: tuple[str, ...]) -> None:
+    assert units_of(text) == units
 
 
 @given(st.text(alphabet="0123456789.,-–%±+e k()toabu", max_size=30))

@@ -99,7 +99,11 @@ def test_what_is_not_text(data: bytes, problem: str) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        "Hospital;Cases;Value;Cost per case;Discount",
+        "Hospital;Cases;Value;Cost per case;Discount factor",
+        "Hôpital;Échantillons;Valeur;Coût par échantillon;Facteur d'actualisation",
+        "Nombre;Muestras;Valor;Coste por muestra;Factor de descuento",
+        "Ospedale;Numero di campioni;Valore;Costo per campione;Fattore di sconto",
+        "Klinik;Anzahl Proben;Wert;Kosten pro Probe;Diskontfaktor",
         "CLIENT NAME;Number of Samples;rho;Cost-per-Sample;delta",
         "Member; samples ;Valuation (EUR);Cost per sample [EUR per slot];Discount factor (δ)",
         "organisation;Examples;ρ;cost_per_sample in EUR;δ",
@@ -133,6 +137,18 @@ HEADINGS = {
     "name;samples;valuation;cost_per_sample;discount rate": [
         "line 1: unknown column 'discount rate'; give the discount factor instead, "
         "which is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;Discount rate (%)": [
+        "line 1: unknown column 'Discount rate (%)'; give the discount factor instead, "
+        "which is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;Discount": [
+        "line 1: unknown column 'Discount'; call it 'discount_factor' if it is one; "
+        "that of a rate is 1 / (1 + rate)"
+    ],
+    "name;samples;valuation;cost_per_sample;Discount in %": [
+        "line 1: unknown column 'Discount in %'; call it 'discount_factor' if it is one; "
+        "that of a rate is 1 / (1 + rate)"
     ],
     "name;samples;valuation;cost_per_sample;discuont factor": [
         "line 1: unknown column 'discuont factor'; did you mean 'discount_factor'?"
@@ -225,7 +241,7 @@ def test_percentages_and_factors() -> None:
 
 
 def test_a_heading_with_a_percent_sign() -> None:
-    head = HEAD.replace("discount_factor", "discount (%)")
+    head = HEAD.replace("discount_factor", "discount factor (%)")
     read = sheet("A;5;3;1;97", "B;5;3;1;97,3 %", "C;5;3;1;", "D;5;3;1;97,3", head=head)
     np.testing.assert_array_equal(numbers(read, "discount_factor"), [0.97, 0.973, np.nan, 0.973])
     assert problems(sheet("A;5;3;1;0,97", head=head)) == [
@@ -240,10 +256,35 @@ def test_currencies() -> None:
     assert read.table is not None
     assert read.table.currency == "EUR"
     assert problems(sheet("A;5;3 $;1 €;", "B;5 €;3;1;")) == [
-        "has amounts in $ (line 2, valuation) and EUR (line 2, cost_per_sample); "
-        "give all in one currency",
+        "line 2, cost_per_sample: is in EUR, and line 2, valuation in $; "
+        "give all amounts in one currency (A)",
         "line 3, samples: must be a number, not an amount of money in EUR, got '5 €' (B)",
     ]
+
+
+def test_headings_in_two_currencies() -> None:
+    head = HEAD.replace("valuation", "valuation (EUR)").replace("sample", "sample (USD)")
+    head = head.replace("sample (USD)s", "samples")
+    assert problems(sheet("A;5;3;1;", head=head)) == [
+        "line 1: column 'cost_per_sample (USD)' is in USD, and column "
+        "'valuation (EUR)' in EUR; give all amounts in one currency"
+    ]
+
+
+@pytest.mark.parametrize(("unit", "counted"), [("€", "EUR"), ("$", "CAD"), ("USD", "$")])
+def test_a_currency_that_is_the_consortium_s(unit: str, counted: str) -> None:
+    read = read_clients(f"{HEAD}\nA;5;3 {unit};1;\n", counted=counted)
+    assert problems(read) == []
+
+
+@pytest.mark.parametrize("head", [HEAD, HEAD.replace("valuation", "valuation (USD)")])
+def test_a_currency_that_is_not_the_consortium_s(tmp_path: Path, head: str) -> None:
+    cell = "3" if "(USD)" in head else "3 $"
+    (tmp_path / "c.csv").write_text(f"{head}\nA;5;{cell};1;\n", encoding="utf-8")
+    toml = 'rounds = 5\ndiscount_factor = 0.5\ncurrency = "EUR"\nclients = "c.csv"\n'
+    (tmp_path / "c.toml").write_text(toml, encoding="utf-8")
+    with pytest.raises(fa.InvalidInput, match=r"and this consortium counts in EUR"):
+        fa.load_consortium(tmp_path / "c.toml")
 
 
 def test_a_row_of_sums_is_not_a_client() -> None:

@@ -14,7 +14,7 @@ from fedaccord.files.clients import read_clients
 
 openpyxl: Any = pytest.importorskip("openpyxl")
 
-HEAD = ["Hospital", "Cases", "Value", "Cost per sample (EUR)", "Discount"]
+HEAD = ["Hospital", "Cases", "Value", "Cost per sample (EUR)", "Discount factor"]
 NORTH = ["North", 42_000, 700_000, 0.0042, 0.9]
 
 
@@ -65,8 +65,8 @@ def test_formats_carry_units() -> None:
     assert read.table is not None
     assert read.table.numbers["discount_factor"].tolist() == [0.9]
     assert problems(workbook(HEAD, NORTH, formats={"C2": "[$£-809]#,##0"})) == [
-        "c.xlsx: has amounts in EUR (the heading of cost_per_sample) and GBP (cell C2, valuation); "
-        "give all in one currency"
+        "c.xlsx cell C2, valuation: is in GBP, and the heading of cost_per_sample in EUR; "
+        "give all amounts in one currency (North)"
     ]
     assert problems(workbook(HEAD, NORTH, formats={"B2": "0%"})) == [
         "c.xlsx cell B2, samples: must be a number, not a percentage, got '42000' (North)"
@@ -74,7 +74,7 @@ def test_formats_carry_units() -> None:
 
 
 def test_a_percent_heading_over_stored_numbers() -> None:
-    head = [*HEAD[:4], "Discount (%)"]
+    head = [*HEAD[:4], "Discount factor (%)"]
     rows = [["A", 5, 3, 1, 97.123], ["B", 5, 3, 1, 0.97]]
     read = read_clients(workbook(head, *rows, formats={"E3": "0%"}))
     assert read.problems == ()

@@ -50,7 +50,7 @@ North,3,1e-6,500,
 """
 CLIENTS_ABROAD = """\
 sep=;
-Hôpital;Hospital;Cases;Value (EUR);Cost per sample;Discount;;
+Hôpital;Hospital;Cases;Value (EUR);Cost per sample;Discount factor;;
 
 x;Zürich;42.000;700.000 €;0,0042;97 %;;
 ;;;;;;;
@@ -187,7 +187,7 @@ def workbook() -> dict[str, bytes]:
     import openpyxl
 
     book = openpyxl.Workbook()
-    book.active.append(["Hospital", "Cases", "Value", "Cost per sample", "Discount"])
+    book.active.append(["Hospital", "Cases", "Value", "Cost per sample", "Discount factor"])
     book.active.append(["North", 42_000, "700.000,00 €", 0.0042, "=0.9"])
     file = io.BytesIO()
     book.save(file)

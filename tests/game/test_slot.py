@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InvalidInput
-from fedaccord.game.slot import ending_within_a_year, per_slot_discount_factor, slots_per_year
+from fedaccord.game.slot import (
+    ending_within_a_year,
+    per_slot_discount_factor,
+    slot_in_words,
+    slots_per_year,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,16 @@ from fedaccord.game.slot import ending_within_a_year, per_slot_discount_factor, 
 )
 def test_slots_per_year(text: str, slots: float) -> None:
     assert slots_per_year(text) == pytest.approx(slots)
+    assert slots_per_year(slot_in_words(text)) == slots_per_year(text)
+    assert slot_in_words(slot_in_words(text)) == slot_in_words(text)
+
+
+def test_a_slot_in_words_fits_into_a_sentence() -> None:
+    assert [slot_in_words(each) for each in ("monthly", "Every quarter", "1.5 months")] == [
+        "1 month",
+        "1 quarter",
+        "1.5 months",
+    ]
 
 
 @pytest.mark.parametrize(

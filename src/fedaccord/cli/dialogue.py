@@ -53,7 +53,7 @@ def _ask(question: "Question", number: int, given: dict[str, Any]) -> str:
             typer.echo("   This one needs an answer.")
             continue
         try:
-            typer.echo(f"   {_understood(question.read(reply))}\n")
+            typer.echo(f"   {_understood(question.read(reply, given))}\n")
         except InvalidInput as error:
             typer.echo(f"   {escaped(error.problems[0].message)}")
             continue
@@ -74,12 +74,11 @@ def _on_enter(question: "Question", given: dict[str, Any]) -> str:
 
 def _understood(value: Any) -> str:
     """What an answer means, in other words than it was given."""
-    from fedaccord.files.ranges import Range
-    from fedaccord.interviews.estimates import brief
+    from fedaccord.files.ranges import Range, spelled
 
     if not isinstance(value, Range):
         return f"= {escaped(str(value))}"
-    likely, low, high = brief(value.likely), brief(value.low), brief(value.high)
+    low, likely, high = map(spelled, value)
     return f"= {likely}" if value.exact else f"= {likely}, from {low} to {high}"
 
 

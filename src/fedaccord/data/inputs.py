@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from fedaccord.checks import in_brief, shown
 from fedaccord.data.dataset import Dataset, split
+from fedaccord.data.separators import with_commas
 from fedaccord.data.survival import (
     EVENT,
     TIME,
@@ -296,10 +297,14 @@ def _read_npz(path: Path) -> Examples:
 def _read_csv(path: Path) -> Examples:
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     rows = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    header, rows = _without_header(rows)
+    header, rows = _without_header(with_commas(rows))
     if not rows:
         raise ValueError("there are no rows")
     first = _cells(rows[0])
+    if len(first) < 2:
+        raise ValueError(
+            "its rows have one cell: put commas or semicolons between the features and the label"
+        )
     if header and len(header) != len(first):
         raise ValueError(f"there are {len(header)} names of columns, but {len(first)} columns")
     target = [header.index(name) for name in _target_names(header)] or [len(first) - 1]

@@ -56,13 +56,15 @@ def read_clients(
     answers: Answers | None = None,
     *,
     partial: bool = False,
+    counted: str = "",
 ) -> ClientsRead:
     r"""The clients in the content of a CSV or XLSX file, or in text pasted from a spreadsheet.
 
     Unlike `load_consortium` it raises nothing for a wrong file, so that a form can show what was
     understood beside what is wrong. The kind of file follows from its content; `filename` only
     appears in the places of problems. `answers` are those to the `questions` of an earlier reading.
-    In a `partial` table nothing but the names need be there.
+    In a `partial` table nothing but the names need be there. Amounts must be in the currency
+    `counted`, if there is one.
 
     >>> read = read_clients("Hospital;Cases;Value;Cost per case\nNorth;20 000;700 000 €;0,0042 €\n")
     >>> read.table.names, read.table.numbers["cost_per_sample"].tolist(), read.table.currency
@@ -80,7 +82,7 @@ def read_clients(
     questions: tuple[Question, ...] = ()
     table = None
     try:
-        table = _read(data, filename, mistakes, answers or {}, partial=partial)
+        table = _read(data, filename, mistakes, answers or {}, counted, partial=partial)
         questions = tuple(_questions(table))
         check_clients(table, mistakes, partial=partial)
     except InvalidInput as error:
@@ -90,10 +92,13 @@ def read_clients(
     return ClientsRead(table, problems, tuple(table.notes) if table else (), questions)
 
 
-def load_clients(path: Path, mistakes: Mistakes) -> ClientTable:
-    """The clients in a CSV or XLSX file that another file names; not yet checked."""
+def load_clients(path: Path, mistakes: Mistakes, counted: str = "") -> ClientTable:
+    """The clients in a CSV or XLSX file that another file names; not yet checked.
+
+    Amounts must be in the currency `counted`, if there is one.
+    """
     try:
-        return _read(read_bytes(path, TABLE_LIMIT), path.name, mistakes, {})
+        return _read(read_bytes(path, TABLE_LIMIT), path.name, mistakes, {}, counted)
     except InvalidInput as error:
         for problem in error.problems:
             mistakes.add(problem.inside(path.name))
@@ -105,6 +110,7 @@ def _read(
     called: str,
     mistakes: Mistakes,
     answers: Answers,
+    counted: str,
     *,
     partial: bool = False,
 ) -> ClientTable:
@@ -112,7 +118,10 @@ def _read(
     required, optional = ((), FIELDS) if partial else (_ALWAYS, _SOMETIMES)
     without_sums = _is_sum if answers.get(SUMS) == YES else lambda _: False
     table = read_table(
-        data, mistakes, required, optional, called, answers=answers, leave_out=without_sums
+        *(data, mistakes, required, optional, called),
+        answers=answers,
+        counted=counted,
+        leave_out=without_sums,
     )
     if not partial and not {"cost_per_sample", *CPU_FIELDS} & table.numbers.keys():
         missing = "column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"

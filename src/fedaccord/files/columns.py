@@ -16,11 +16,11 @@ import numpy as np
 
 from fedaccord.checks import shown
 from fedaccord.files.cells import Broken, Cell, Stored, is_blank
-from fedaccord.files.headings import wrong_unit
+from fedaccord.files.headings import wrong_currency, wrong_unit
 from fedaccord.files.numerals import Numeral, read_numeral, unambiguous
 from fedaccord.files.questions import Answers, Doubt, decimal_mark
 from fedaccord.files.range_cells import RangeCell, read_range_cell
-from fedaccord.files.ranges import Range
+from fedaccord.files.ranges import Range, spelled
 from fedaccord.game.ranges import RANGED
 from fedaccord.numbers import FloatArray, as_text, count
 
@@ -57,8 +57,12 @@ class NumberColumns:
         units: Mapping[str, str],
         place: Callable[[int, str], str],
         answers: Answers | None = None,
+        counted: str = "",
     ) -> None:
-        """Start with the units in the headings; `place` says where in the file a number is."""
+        """Start with the units in the headings; `place` says where in the file a number is.
+
+        All amounts must be in the currency `counted`; or in that of the first, if it is not known.
+        """
         self._units = units
         self._place = place
         self._answers = answers or {}
@@ -68,11 +72,12 @@ class NumberColumns:
         """Cells like "400,000 - 900,000", by field and row."""
         self.doubts: list[Doubt] = []
         """Numbers that nothing settled."""
-        self._currencies = {
-            unit: f"the heading of {field}"
-            for field, unit in units.items()
-            if unit not in ("", "%")
-        }
+        self.currency = counted
+        """The currency of the amounts; empty if nothing names one."""
+        self._shown_by = ""
+        for field, unit in units.items():
+            if unit not in ("", "%") and not self.currency:
+                self.currency, self._shown_by = unit, f"the heading of {field}"
 
     def read(
         self, field: str, cells: Sequence[Cell | None], first: int, required: bool
@@ -126,8 +131,8 @@ class NumberColumns:
         text = cell if isinstance(cell, str) else as_text(cell.value)
         if numeral is None:
             return self._range(field, row, text)
-        if wrong := wrong_unit(field, numeral.unit):
-            return f"{wrong}, got {shown(text)}"
+        if wrong := self._wrong_unit(field, row, text, numeral.unit):
+            return wrong
         if self._units.get(field) == "%" and not numeral.unit:
             numeral = _percentage(cell)
             if numeral is None or 0 < abs(numeral.point) <= 0.01:
@@ -140,10 +145,8 @@ class NumberColumns:
         if found is None:
             return _not_a_number(text)
         for unit in found.units:
-            if wrong := wrong_unit(field, unit):
-                return f"{wrong}, got {shown(text)}"
-            if unit != "%":
-                self._currencies.setdefault(unit, self._place(row, field))
+            if wrong := self._wrong_unit(field, row, text, unit):
+                return wrong
         written = _Written(row, field, text.strip(), found)
         if found.is_ambiguous:
             self._unsettled.append(written)
@@ -151,6 +154,14 @@ class NumberColumns:
         for mark in found.marks:
             self._marks.setdefault(mark, written)
         return self._taken(written, ".")
+
+    def _wrong_unit(self, field: str, row: int, text: str, unit: str) -> str | None:
+        """What is wrong with the unit of a number; a currency counts for those that follow."""
+        if wrong := wrong_unit(field, unit):
+            return f"{wrong}, got {shown(text)}"
+        if unit not in ("", "%") and not self.currency:
+            self.currency, self._shown_by = unit, self._place(row, field)
+        return wrong_currency(unit, self.currency, self._shown_by)
 
     def _taken(self, written: _Written, mark: str) -> float:
         """The number with this decimal mark; a range is kept."""
@@ -166,8 +177,6 @@ class NumberColumns:
         """The number, and what it shows about others remembered."""
         numeral = written.numeral
         assert isinstance(numeral, Numeral)
-        if numeral.unit not in ("", "%"):
-            self._currencies.setdefault(numeral.unit, self._place(written.row, written.field))
         if numeral.is_ambiguous:
             self._unsettled.append(written)
             return nan
@@ -208,21 +217,13 @@ class NumberColumns:
         )
 
     def contradictions(self) -> Iterator[str]:
-        """What is wrong with the file as a whole: two decimal marks, or two currencies."""
+        """What is wrong with the file as a whole: two decimal marks."""
         if len(self._marks) > 1:
             shows = " and ".join(
                 f"{_MARKS[mark]} ({shown(seen.text)}, {self._place(seen.row, seen.field)})"
                 for mark, seen in sorted(self._marks.items(), reverse=True)
             )
             yield f"has {shows}; use one of them"
-        if len(self._currencies) > 1:
-            shows = " and ".join(f"{each} ({at})" for each, at in self._currencies.items())
-            yield f"has amounts in {shows}; give all in one currency"
-
-    @property
-    def currency(self) -> str:
-        """The currency of the amounts; empty if the file names none."""
-        return next(iter(self._currencies), "")
 
 
 def _numeral(cell: Cell) -> Numeral | None:
@@ -260,11 +261,10 @@ def _strange(field: str, text: str, mark: str) -> bool:
 def _readings(numeral: Numeral | RangeCell) -> tuple[str, str]:
     """Both readings, the smaller first, each as it can be written instead."""
     if isinstance(numeral, RangeCell):
-        point, comma = numeral.under("."), numeral.under(",")
-        small, large = sorted((point, comma), key=lambda found: abs(found.likely))
-        return _as_said(small), _as_said(large)
-    small_number, large_number = sorted((numeral.point, numeral.comma), key=abs)
-    return unambiguous(as_text(small_number)), unambiguous(as_text(large_number))
+        ranges = sorted((numeral.point, numeral.comma), key=lambda found: abs(found.likely))
+        return spelled(ranges[0]), spelled(ranges[1])
+    numbers = sorted((numeral.point, numeral.comma), key=abs)
+    return spelled(numbers[0]), spelled(numbers[1])
 
 
 def _as_said(value: float | Range) -> str:

@@ -24,6 +24,7 @@ from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
 from fedaccord.files.tables import ClientTable, finite_number
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.rules import broken_shared_rules, wrong_slot
+from fedaccord.game.slot import slot_in_words
 from fedaccord.numbers import FloatArray
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -140,8 +141,8 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         names=[str(name) for name in clients.names],
         law=law,
         quality=np.where(np.isnan(quality), 1.0, quality),
-        currency=data.get("currency", "").strip() or clients.currency,
-        slot=data.get("slot", "").strip(),
+        currency=_counted(data) or clients.currency,
+        slot=slot_in_words(slot) if (slot := data.get("slot", "").strip()) else "",
         ranges=ranges or None,
     )
     return _with_turnover(consortium, data, path)
@@ -255,13 +256,20 @@ def _clients(data: dict[str, Any], path: Path, mistakes: Mistakes) -> ClientTabl
     if given is None and "clients" in mistakes:
         raise mistakes.error()
     if isinstance(given, str):
-        return load_clients(path.parent / given, mistakes)
+        return load_clients(path.parent / given, mistakes, _counted(data))
     if not isinstance(given, list):
         wrong = f"must be a list or the name of a CSV or XLSX file, got {shown(given)}"
         mistakes.add(Problem("clients", wrong))
         raise mistakes.error()
-    ranged = RangedRows(given, data.get("classes"), mistakes)
-    return replace(_clients_from_tables(ranged.rows, mistakes), ranges=ranged.ranges)
+    ranged = RangedRows(given, data.get("classes"), mistakes, _counted(data))
+    clients = _clients_from_tables(ranged.rows, mistakes)
+    return replace(clients, ranges=ranged.ranges, currency=ranged.currency)
+
+
+def _counted(data: dict[str, Any]) -> str:
+    """The currency that the file names; empty if it names none."""
+    named = data.get("currency")
+    return named.strip() if isinstance(named, str) else ""
 
 
 def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from fedaccord.checks import closest, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Sheet, as_written
-from fedaccord.files.numerals import currency
+from fedaccord.files.numerals import currency, may_be
 from fedaccord.numbers import count
 
 OTHER_WORDS = {
@@ -28,6 +28,8 @@ OTHER_WORDS = {
         *("kosten pro fall", "kosten pro beispiel", "kosten pro datensatz", "kosten pro bild"),
         *("coût par cas", "coût par exemple", "coût par image", "costo por caso", "coste por caso"),
         *("costo per caso", "kosten per geval"),
+        *("kosten pro probe", "kosten pro stichprobe", "coût par échantillon", "coste por muestra"),
+        *("costo por muestra", "costo per campione", "kosten per monster"),
     ),
     "samples": (
         *("number of samples", "no of samples", "sample count", "cases", "number of cases"),
@@ -35,10 +37,15 @@ OTHER_WORDS = {
         *("images", "number of images", "patients", "number of patients"),
         *("fälle", "anzahl fälle", "beispiele", "datensätze", "bilder", "patienten"),
         *("cas", "nombre de cas", "exemples", "casos", "número de casos", "casi", "gevallen"),
+        *("proben", "anzahl proben", "stichproben", "échantillon", "échantillons"),
+        *("nombre d'échantillons", "nombre d’échantillons", "nombre d'exemples"),
+        *("muestras", "número de muestras", "ejemplos", "pacientes", "campioni"),
+        *("numero di campioni", "numero di casi", "esempi", "pazienti", "monsters"),
+        *("aantal monsters", "aantal gevallen", "patiënten"),
     ),
     "communication_cost": ("communication", "cost of communication"),
     "discount_factor": (
-        *("discount", "delta", "δ", "diskontfaktor", "diskontierungsfaktor", "abzinsungsfaktor"),
+        *("delta", "δ", "diskontfaktor", "diskontierungsfaktor", "abzinsungsfaktor"),
         *("facteur d'actualisation", "facteur d’actualisation", "factor de descuento"),
         *("fattore di sconto", "disconteringsfactor"),
     ),
@@ -58,6 +65,7 @@ _LISTED = 5
 _SIMILAR = 0.8
 """How similar to a column's name a heading must be to be taken for a typing error."""
 _NOT_A_FACTOR = ("discount rate", "interest rate", "interest")
+_PERHAPS_A_FACTOR = "discount"
 _BRACKETS = re.compile(r"(.*?)[(\[]([^()\[\]]*)[)\]]\s*")
 _IN_UNIT = re.compile(r"(.*?\S)(?:\s+in)?\s+(\S+)", re.IGNORECASE)
 _BESIDE_A_UNIT = {"in", "per", "slot", "sample", "client"}
@@ -127,11 +135,31 @@ def wrong_unit(field: str, unit: str) -> str | None:
     return None
 
 
+def wrong_currency(unit: str, counted: str, shown_by: str = "") -> str | None:
+    """What is wrong with an amount in this unit among others, which are in the currency `counted`.
+
+    That is the consortium's, or what a part of the same table shows.
+
+    >>> wrong_currency("USD", "EUR"), wrong_currency("EUR", "€"), wrong_currency("%", "EUR")
+    ('is in USD, and this consortium counts in EUR', None, None)
+    """
+    if unit in ("", "%") or not counted or may_be(unit, counted):
+        return None
+    if not shown_by:
+        return f"is in {unit}, and this consortium counts in {counted}"
+    return f"is in {unit}, and {shown_by} in {counted}; give all amounts in one currency"
+
+
 def heading_problems(
-    texts: Sequence[str], headings: Sequence[Heading], required: Sequence[str], known: Sequence[str]
+    texts: Sequence[str],
+    headings: Sequence[Heading],
+    required: Sequence[str],
+    known: Sequence[str],
+    counted: str = "",
 ) -> Iterator[tuple[int | None, Problem]]:
     """What is wrong with the headings of a table, each with its column if it is about one."""
     fields = [heading.field for heading in headings]
+    shown_by = ""
     for k, (text, heading) in enumerate(zip(texts, headings, strict=True)):
         field = heading.field
         if field and field in fields[:k]:
@@ -148,8 +176,13 @@ def heading_problems(
                     f"write its numbers in full under the heading {field!r}",
                 ),
             )
-        elif field and (wrong := wrong_unit(field, heading.unit)):
+        elif field and (
+            wrong := wrong_unit(field, heading.unit)
+            or wrong_currency(heading.unit, counted, shown_by)
+        ):
             yield k, Problem(field, f"column {shown(text)} {wrong}")
+        elif field and heading.unit not in ("", "%") and not counted:
+            counted, shown_by = heading.unit, f"column {shown(text)}"
         elif not field and (meant := _meant(text, [each for each in known if each not in fields])):
             yield k, Problem(text, f"unknown column {shown(text)}; {meant}")
     for field in required:
@@ -160,8 +193,11 @@ def heading_problems(
 def _meant(text: str, absent: Sequence[str]) -> str | None:
     """What to say of a heading that resembles a column that is not there."""
     words = _words(text)
-    if words in _NOT_A_FACTOR and "discount_factor" in absent:
+    bare = " ".join(word for word in words.split() if word not in ("in", "%", "percent"))
+    if bare in _NOT_A_FACTOR and "discount_factor" in absent:
         return "give the discount factor instead, which is 1 / (1 + rate)"
+    if bare == _PERHAPS_A_FACTOR and "discount_factor" in absent:
+        return "call it 'discount_factor' if it is one; that of a rate is 1 / (1 + rate)"
     spellings = {_words(field): field for field in absent}
     close = closest(words, spellings, _SIMILAR)
     return f"did you mean {spellings[close]!r}?" if close is not None else None
@@ -204,8 +240,13 @@ def below_titles(sheet: Sheet, known: Sequence[str], searched: int) -> Sheet:
     return replace(sheet, rows=chain(first[start:], sheet.rows))
 
 
-def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> Layout:
-    """The columns by the headings in the first row; whatever is wrong with these is raised."""
+def read_layout(
+    sheet: Sheet, required: Sequence[str], known: Sequence[str], counted: str = ""
+) -> Layout:
+    """The columns by the headings in the first row; whatever is wrong with these is raised.
+
+    `counted` is the currency that the amounts must be in, if that is known.
+    """
     number, cells = next(sheet.rows, (0, []))
     texts = [as_written(cell).strip() for cell in cells]
     if not any(texts):
@@ -214,7 +255,7 @@ def read_layout(sheet: Sheet, required: Sequence[str], known: Sequence[str]) -> 
     if not any(heading.field for heading in headings):
         wrong = f"names no known column; the first line must have headings: {', '.join(required)}"
         raise InvalidInput(Problem("", wrong, sheet.place(number, None)))
-    if wrongs := list(heading_problems(texts, headings, required, known)):
+    if wrongs := list(heading_problems(texts, headings, required, known, counted)):
         raise InvalidInput(
             Problem(problem.field, problem.message, sheet.place(number, column))
             for column, problem in wrongs

@@ -19,13 +19,21 @@ _CURRENCIES = {"€": "EUR", "£": "GBP", "₹": "INR", "fr.": "CHF", "sfr.": "C
     )
 }
 """Signs and codes; a sign that several currencies have stands for itself."""
+_SHARED_SIGNS = {
+    "$": ("AUD", "CAD", "HKD", "MXN", "NZD", "SGD", "USD"),
+    "¥": ("CNY", "JPY"),
+    "kr": ("DKK", "ISK", "NOK", "SEK"),
+    "zł": ("PLN",),
+}
 
-PLAIN = str.maketrans(
+_KEYS = str.maketrans(
     dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
     | dict.fromkeys("\u2019\u02bc", "'")
     | {"\u2212": "-"}
 )
 """Typographic spaces, apostrophes and the minus sign as the keys of a keyboard."""
+_NO_CENTS = re.compile(r"(?<=[0-9])([.,])(?:--?|[–—])(?!\s*[0-9])")
+"""The dash for no cents, as in "250.-" and "250,- €"."""
 _WORD = r"[^\W\d_]{1,3}\.?|[%$€£¥₹]"
 _WITH_UNIT = re.compile(
     rf"([+-]?) ?({_WORD})? ?([+-]?[0-9.,' _]*[0-9.,](?:e[+-]?[0-9]+)?) ?({_WORD})?", re.I
@@ -62,6 +70,15 @@ class Numeral:
         return self.comma if mark == "," else self.point
 
 
+def plain(text: str) -> str:
+    """A text with the keys of a keyboard, and zeros for the dash that stands for no cents.
+
+    >>> plain("CHF 1’250.–"), plain("5 - 8")
+    ("CHF 1'250.00", '5 - 8')
+    """
+    return _NO_CENTS.sub(r"\g<1>00", text.translate(_KEYS))
+
+
 def read_numeral(text: str) -> Numeral | None:
     """What a text says if it is a number, possibly with a unit; None if it is not.
 
@@ -76,7 +93,7 @@ def read_numeral(text: str) -> Numeral | None:
     """
     if len(text) > _LONGEST:
         return None
-    parts = _WITH_UNIT.fullmatch(text.strip().translate(PLAIN))
+    parts = _WITH_UNIT.fullmatch(plain(text.strip()))
     if parts is None:
         return None
     sign, before, amount, after = parts.groups()
@@ -101,6 +118,20 @@ def currency(word: str) -> str | None:
     ('EUR', 'CHF', None)
     """
     return _CURRENCIES.get(word.casefold())
+
+
+def may_be(unit: str, counted: str) -> bool:
+    """Whether an amount in this currency may be one in the currency that others are counted in.
+
+    >>> may_be("EUR", "€"), may_be("$", "USD"), may_be("$", "EUR")
+    (True, True, False)
+    """
+    known = currency(counted.strip()) or counted.strip()
+    return (
+        unit == known
+        or known in _SHARED_SIGNS.get(unit, ())
+        or unit in _SHARED_SIGNS.get(known, ())
+    )
 
 
 def _numeral(sign: str, digits: str, power: str | None, unit: str) -> Numeral | None:

@@ -20,7 +20,8 @@ import numpy as np
 
 from fedaccord.checks import is_number, shown, unknown
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.ranges import Range, as_range
+from fedaccord.files.headings import wrong_currency, wrong_unit
+from fedaccord.files.ranges import Range, as_range, units_of
 from fedaccord.files.reading import Mistakes
 from fedaccord.game.ranges import RANGED
 from fedaccord.game.rules import broken_rules
@@ -37,9 +38,16 @@ _PLACEHOLDER = 1.0
 class RangedRows:
     """The tables of clients with a plain number in place of every range, and the ranges."""
 
-    def __init__(self, tables: list[Any], classes: Any, mistakes: Mistakes) -> None:
-        """Read the ranges; what is wrong with them is noted."""
-        self._mistakes = mistakes
+    def __init__(
+        self, tables: list[Any], classes: Any, mistakes: Mistakes, counted: str = ""
+    ) -> None:
+        """Read the ranges; what is wrong with them is noted.
+
+        All amounts must be in the currency `counted`; or in that of the first, if it is not known.
+        """
+        self._mistakes, self._shown_by = mistakes, ""
+        self.currency = counted
+        """Of the amounts; empty if nothing names one."""
         named = (row.get("name") if isinstance(row, dict) else None for row in tables)
         self._names = [name if isinstance(name, str) else None for name in named]
         self._classes = _checked(classes, mistakes)
@@ -74,11 +82,21 @@ class RangedRows:
     def _likely(self, n: int, field: str, given: Any) -> float:
         """The likely number of a range, which is noted."""
         found = read_number_or_range(field, given)
-        if isinstance(found, str):
-            self._add(n, field, found)
+        wrong = found if isinstance(found, str) else self._wrong_currency(n, field, given)
+        if isinstance(found, str) or wrong:
+            self._add(n, field, str(wrong))
             return _PLACEHOLDER
         self.ranges.setdefault(field, {})[n] = found
         return float(floor(found.likely)) if field == "samples" else found.likely
+
+    def _wrong_currency(self, n: int, field: str, given: Any) -> str | None:
+        """What is wrong with the currency of a range; it counts for those that follow."""
+        for unit in units_of(given):
+            if unit != "%" and not self.currency:
+                self.currency, self._shown_by = unit, f"clients[{n}].{field}"
+            if wrong := wrong_currency(unit, self.currency, self._shown_by):
+                return wrong
+        return None
 
     def _without_ratio(self, n: int, row: dict[str, Any]) -> dict[str, Any]:
         """The table with a valuation in place of the ratio."""
@@ -104,9 +122,12 @@ class RangedRows:
 def read_number_or_range(field: str, given: Any) -> Range | str:
     """The range that is given for a field, or what is wrong with it."""
     try:
-        found = as_range(given)
+        found, units = as_range(given), units_of(given)
     except InvalidInput as error:
         return error.problems[0].message
+    for unit in units:
+        if wrong := wrong_unit(field, unit):
+            return f"{wrong}, got {shown(given)}"
     if isinstance(given, str) and found.exact:
         meant = f"; did you mean {as_text(found.low)}?" if "%" in given else ""
         return f"must be a number, got {shown(given)}{meant}"

@@ -6,6 +6,9 @@ Range(low=5.0, likely=6.5, high=8.0)
 Range(low=420.0, likely=600.0, high=780.0)
 >>> as_range({"about": 600, "within": "30 %"}) == read_range("600 ± 30 %")
 True
+
+Each number in a text is read as one in a spreadsheet: "0,004" and "1.250,50" have one reading. What
+has two, like "12,000" and "12.000", is refused with both of them.
 """
 
 import re
@@ -16,6 +19,7 @@ from typing import Any, NamedTuple
 
 from fedaccord.checks import is_number, shown
 from fedaccord.errors import InvalidInput
+from fedaccord.files.numerals import Numeral, currency, plain, read_numeral, unambiguous
 from fedaccord.numbers import as_text
 
 ABOUT = 0.2
@@ -79,7 +83,6 @@ def as_range(given: Any) -> Range:
     raise InvalidInput(f"must be a number or a range like 5-8, got {shown(given)}")
 
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _FACTOR = re.compile(r"(?:x ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?x)")
 
 
@@ -96,8 +99,9 @@ def read_within(given: Any) -> tuple[float, float]:
             times = float(factor[1] or factor[2])
             if 1.0 <= times < _MOST_TIMES:
                 return 1.0 / times, times
-        if percent := _SHARE.fullmatch(words):
-            share = float(percent[1]) / 100.0
+        percent = read_numeral(words)
+        if percent is not None and percent.unit == "%" and not percent.is_ambiguous:
+            share = percent.point
     if is_number(share) and 0.0 <= share < 1.0:
         return 1.0 - float(share), 1.0 + float(share)
     raise InvalidInput(
@@ -117,7 +121,11 @@ _MOST_TIMES = 1e6
 """A number that may be off by more than this factor is not known at all."""
 _TIMES = {"k": 1e3, "thousand": 1e3, "million": 1e6}
 _SCALE = re.compile(rf" ?({'|'.join(_TIMES)})$")
-_NUMBER = rf"[+-]?\.?\d[\d,._]*(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
+_NUMERAL = re.compile(
+    r"(?:(?<![.,\d])[.,])?[0-9]+(?:[.,' _][0-9]+)*(?:e[+-]?[0-9]+)?", re.IGNORECASE
+)
+_NUMBER = rf"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
+"""As Python writes it."""
 _AMOUNT = rf"(?P<{{0}}>{_NUMBER})(?P<{{0}}_percent> ?%)?"
 _LIKELY, _LOW, _HIGH, _GAP = map(_AMOUNT.format, ("likely", "low", "high", "gap"))
 _DASH = r" ?(?:-|–|—|to|\.\.) ?"
@@ -131,24 +139,55 @@ _FORMS = [
         rf"(?:about |around )?{_LIKELY} ?\(?,? ?{_BETWEEN}\)?",
     )
 ]
-CURRENCY = re.compile(r"[€$£¥]|\b[A-Z]{3}\b")
+_WORD = re.compile(r"[€$£¥₹]|[^\W\d_]+\.?")
+_CODE = re.compile(r"[A-Z]{3}")
 _LONGEST = 100
 """Characters of an answer; the patterns would take long to refuse a very long one."""
-_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
-_PLAIN = re.compile(r"(\d+(_\d+)*(\.\d+)?|\.\d+)(e[+-]?\d+)?")
-_TWO_READINGS = re.compile(r"([1-9]\d{0,2})\.(\d{3})")
 
 
-def read_range(text: str) -> Range:
+def read_range(text: str, mark: str | None = None) -> Range:
     """The range that a text means.
 
-    It may be a number ("12,000", "5 %", "1.5 million", "€ 80"), "5-8" or "between 5 and 8" (likely
+    It may be a number ("12 000", "5 %", "1.5 million", "€ 80"), "5-8" or "between 5 and 8" (likely
     is the middle), "about 600" (give or take 20 %), "600, give or take 30 %" or "600 ± 50", or
-    "600 (400-900)".
+    "600 (400-900)". Numbers like "12,000" are read with the decimal mark `mark`, if there is one.
     """
-    words = " ".join(CURRENCY.sub(" ", text[:_LONGEST]).lower().split())
+    return _read(text, mark)[0]
+
+
+def units_of(given: Any) -> tuple[str, ...]:
+    """The currencies in what was given for a range, and % unless only its width is a percentage.
+
+    >>> units_of("2 to 3 €"), units_of("5-8 %"), units_of("600 ± 30 %"), units_of(600)
+    (('EUR',), ('%',), (), ())
+    """
+    return _read(given, ".")[1] if isinstance(given, str) else ()
+
+
+def numerals_in(text: str) -> dict[str, Numeral | None]:
+    """The numbers among the words of a text, as they are written; None for what is not one."""
+    return {found: read_numeral(found) for found in _NUMERAL.findall(plain(text))}
+
+
+def spelled(value: float | Range) -> str:
+    """A number or a range as it can be written without a doubt.
+
+    >>> spelled(1.234), spelled(Range(4000, 6500, 9000))
+    ('1.2340', '4000 to 9000')
+    """
+    if isinstance(value, Range):
+        return f"{spelled(value.low)} to {spelled(value.high)}"
+    return unambiguous(as_text(value))
+
+
+def _read(text: str, mark: str | None) -> tuple[Range, tuple[str, ...]]:
+    """The range that a text means, and the units in it."""
+    words = ""
+    currencies: tuple[str, ...] = ()
+    if len(text) <= _LONGEST:
+        words, currencies = _without_currencies(plain(text))
+        words = " ".join(_in_python(words, mark).lower().split())
     found = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
-    found = None if len(text) > _LONGEST else found
     if found is None:
         raise InvalidInput(
             "must be a number or a range like 5-8 or 600 give or take 30 %, got " + shown(text)
@@ -158,14 +197,56 @@ def read_range(text: str) -> Range:
         parts["low_percent"] = parts["low_percent"] or parts["high_percent"]  # "5-8 %"
         if not _SCALE.search(parts["low"]) and (scale := _SCALE.search(parts["high"])):
             parts["low"] += scale[0]  # "40-90k"
+    shares = any(parts.get(f"{name}_percent") for name in ("low", "likely", "high"))
+    return _range(parts), (*currencies, "%") if shares else currencies
+
+
+def _without_currencies(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text without the signs and codes of currencies, and which these are."""
+    found: list[str] = []
+
+    def left(word: re.Match[str]) -> str:
+        unit = currency(word[0]) or (word[0] if _CODE.fullmatch(word[0]) else None)
+        if unit is None:
+            return word[0]
+        found.append(unit)
+        return " "
+
+    return _WORD.sub(left, text), tuple(found)
+
+
+def _in_python(text: str, mark: str | None) -> str:
+    """The text with each number as Python writes it."""
+    numerals = numerals_in(text)
+
+    def number(found: re.Match[str]) -> str:
+        numeral = numerals[found[0]]
+        if numeral is None:
+            raise InvalidInput(f"must have numbers like 12000 or 1.5, got {shown(found[0])}")
+        if numeral.is_ambiguous and mark is None:
+            readings = sorted((numeral.point, numeral.comma), key=abs)
+            raise InvalidInput(
+                f"{shown(found[0])} is either {' or '.join(map(spelled, readings))}; "
+                "write the one that is meant"
+            )
+        if not isfinite(numeral.point):
+            raise InvalidInput("must be finite")
+        return repr(numeral.under(mark or ".")).removesuffix(".0")
+
+    return _NUMERAL.sub(number, text)
+
+
+def _range(parts: dict[str, Any]) -> Range:
+    """The range with these numbers."""
     if "gap" in parts:
         return _around(parts)
     ends = [_part(parts, name) for name in ("low", "likely", "high") if parts.get(name)]
     if len(ends) == 1:
         gap = ABOUT * ends[0] if parts["about"] else 0.0
-        return _ordered(ends[0] - gap, ends[0], ends[0] + gap)
+        return _give_or_take(ends[0], gap)
     if len(ends) == 2:
-        return _ordered(ends[0], sum(ends) / 2, ends[1])
+        low, middle, high = _ordered(ends[0], sum(ends) / 2, ends[1])
+        return Range(low, min(max(low, _tidy(middle)), high), high)
     return _ordered(*ends)
 
 
@@ -178,29 +259,27 @@ def _around(parts: dict[str, Any]) -> Range:
         )
     if parts["gap_percent"]:
         gap *= likely
-    return _ordered(likely - gap, likely, likely + gap)
+    return _give_or_take(likely, gap)
+
+
+def _give_or_take(likely: float, gap: float) -> Range:
+    low, _, high = _ordered(likely - gap, likely, likely + gap)
+    if low == high:
+        return Range(likely, likely, likely)
+    return Range(min(_tidy(low), likely), likely, max(_tidy(high), likely))
+
+
+def _tidy(value: float) -> float:
+    """A number that was computed from others without the noise in its last digits."""
+    return float(as_text(value))
 
 
 def _part(parts: dict[str, Any], name: str) -> float:
     """One number of a text."""
     scale = _SCALE.search(parts[name])
-    value = _read_number(_SCALE.sub("", parts[name]).rstrip(","))
+    value = float(_SCALE.sub("", parts[name]))
     value *= _TIMES[scale[1]] if scale else 1.0
     return value / 100 if parts[f"{name}_percent"] else value
-
-
-def _read_number(text: str) -> float:
-    bare = text.lstrip("+-")
-    if two := _TWO_READINGS.fullmatch(bare):
-        raise InvalidInput(
-            f"could mean {two[1]}{two[2]} or {float(bare):g}; write it without the dot, or as "
-            f"{float(bare):g}"
-        )
-    if _GROUPED.fullmatch(bare):
-        bare = bare.replace(",", "")
-    elif not _PLAIN.fullmatch(bare):
-        raise InvalidInput(f"must be a number like 12,000 or 1.5, got {shown(text)}")
-    return float(bare) * (-1 if text.startswith("-") else 1)
 
 
 def _ordered(low: float, likely: float, high: float) -> Range:

@@ -106,11 +106,18 @@ def _csv_rows(text: str, is_heading: Callable[[str], bool]) -> Iterator[Row]:
     )
     try:
         for row in reader:
-            if reader.line_num > skip and any(map(str.strip, row)):
+            blank = not any(map(str.strip, row)) or (separator == "|" and _is_rule(row))
+            if reader.line_num > skip and not blank:
                 yield reader.line_num, row
     except csv.Error as error:
         place = f"line {reader.line_num}"
         raise InvalidInput(Problem("", f"is not CSV: {escaped(str(error))}", place)) from None
+
+
+def _is_rule(row: list[str]) -> bool:
+    """Whether it is the row of dashes below the headings of a table in Markdown."""
+    dashes = "".join(row)
+    return "---" in dashes and not dashes.strip(" \t:-")
 
 
 def _quoting(text: str, separator: str) -> Literal[0, 3]:

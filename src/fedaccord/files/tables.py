@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from math import isfinite, nan
 from pathlib import Path
@@ -92,18 +93,21 @@ def read_table(
     called: str = "",
     *,
     answers: Answers | None = None,
+    counted: str = "",
     leave_out: Callable[[str], bool] = lambda _: False,
 ) -> ClientTable:
     """The table in the content of a CSV or XLSX file, with a column of names and others of numbers.
 
     The columns can be in any order. `called` is the file's name in the places of problems, if
     another file is their source. A file that cannot be read as such a table at all raises at once.
-    Rows with a name for which `leave_out` holds are no clients.
+    Amounts must be in the currency `counted`, if there is one. Rows with a name for which
+    `leave_out` holds are no clients.
     """
     known = ["name", *required, *optional]
     sheet = below_titles(sheet_of(data, known), known, SEARCHED)
-    layout = read_layout(sheet, ["name", *required], known)
-    reader = _Reader(sheet, layout, required, called, mistakes=mistakes, answers=answers)
+    layout = read_layout(sheet, ["name", *required], known, counted)
+    numbers = partial(NumberColumns, answers=answers, counted=counted)
+    reader = _Reader(sheet, layout, required, called, mistakes=mistakes, numbers=numbers)
     at = layout.columns["name"]
     rows = (
         (number, cells)
@@ -133,7 +137,7 @@ class _Reader:
         called: str,
         *,
         mistakes: Mistakes,
-        answers: Answers | None,
+        numbers: Callable[[Mapping[str, str], Callable[[int, str], str]], NumberColumns],
     ) -> None:
         self._sheet, self._layout, self._mistakes = sheet, layout, mistakes
         self._required, self._called = required, called
@@ -141,7 +145,7 @@ class _Reader:
         self._names: list[str | None] = []
         self._extra: dict[str, list[str]] = {text: [] for text in layout.extra}
         self._parts: dict[str, list[FloatArray]] = {f: [] for f in layout.columns if f != "name"}
-        self._numbers = NumberColumns(layout.units, self._within, answers)
+        self._numbers = numbers(layout.units, self._within)
         self._table = ClientTable(
             names=self._names,
             numbers={},

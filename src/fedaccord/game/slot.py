@@ -36,6 +36,22 @@ def slots_per_year(text: str) -> float:
     Raises:
         InvalidInput: if the text is no stretch of time, or one of no length.
     """
+    number, unit = _stretch(text)
+    return _PER_YEAR[unit] / number
+
+
+def slot_in_words(text: str) -> str:
+    """The length of a slot as a number of days, weeks, months, quarters or years.
+
+    >>> slot_in_words("monthly"), slot_in_words("every 2 weeks"), slot_in_words("quarter")
+    ('1 month', '2 weeks', '1 quarter')
+    """
+    number, unit = _stretch(text)
+    return f"{number:.12g} {unit}{'' if number == 1 else 's'}"
+
+
+def _stretch(text: str) -> tuple[float, str]:
+    """A stretch of time: how many of which unit."""
     words = " ".join(text.lower().split()) if isinstance(text, str) else ""
     found = _STRETCH.fullmatch(words)
     unit = _ADVERBS.get(words) or (found["unit"] if found else "")
@@ -45,7 +61,7 @@ def slots_per_year(text: str) -> float:
             f'must be a stretch of time like "3 months", "2 weeks" or "1 year", got {shown(text)}',
             field="slot",
         )
-    return _PER_YEAR[unit] / number
+    return number, unit
 
 
 def per_slot_discount_factor(

@@ -55,7 +55,7 @@ def _completed(given: Mapping[str, Any]) -> Answers:
     """These answers, which are right, and those that are assumed beside them."""
     assumed = {question.key: question for question in QUESTIONS if _is_assumed(question, given)}
     values = {
-        question.key: question.read(given.get(question.key, question.default))
+        question.key: question.read(given.get(question.key, question.default), given)
         for question in QUESTIONS
         if question.key in given or question.key in assumed
     }
@@ -69,7 +69,7 @@ def wrong_in(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key, f"there is no such question; {unknown(key, BY_KEY)}")
             continue
         try:
-            BY_KEY[key].read(value)
+            BY_KEY[key].read(value, given)
         except InvalidInput as error:
             yield from error.problems
         first = BY_KEY[key].instead_of

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from fedaccord.checks import check_choice, normalised, shown
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.ranges import Range, as_range
-from fedaccord.game.slot import slots_per_year
+from fedaccord.files.headings import wrong_currency
+from fedaccord.files.ranges import Range, as_range, units_of
+from fedaccord.game.slot import slot_in_words
 
 Given: TypeAlias = Mapping[str, Any]
 """Answers as they were given, by question."""
@@ -32,8 +33,10 @@ class Question:
     """The question itself."""
     meaning: str
     """What the answer is for, or what to count, in a sentence."""
-    kind: Literal["name", "currency", "slot", "measure", "whole", "amount", "share"] = "amount"
-    """What an answer may be. Amounts and shares may be ranges."""
+    kind: Literal["name", "currency", "slot", "measure", "whole", "amount", "money", "share"] = (
+        "amount"
+    )
+    """What an answer may be. Amounts, of money or of anything else, and shares may be ranges."""
     positive: bool = True
     """Whether a number must be more than 0."""
     default: str | None = None
@@ -60,10 +63,16 @@ class Question:
         first = BY_KEY[self.instead_of]
         return first.default is not None and first.when(given)
 
-    def read(self, given: Any) -> Any:
-        """The value of an answer: text, a whole number, or a `Range`."""
+    def read(self, given: Any, others: Given | None = None) -> Any:
+        """The value of an answer: text, a whole number, or a `Range`.
+
+        The other answers say which currency an amount of money must be in.
+        """
         try:
-            return _READERS[self.kind](given, self)
+            value = _READERS[self.kind](given, self)
+            if isinstance(value, Range | int):
+                _check_units(given, self, others or {})
+            return value
         except InvalidInput as error:
             raise InvalidInput(Problem(self.key, error.problems[0].message)) from None
 
@@ -81,8 +90,7 @@ def _currency(given: Any, _: Question) -> str:
 
 
 def _slot(given: Any, _: Question) -> str:
-    slots_per_year(given)
-    return str(given).strip()
+    return slot_in_words(given)
 
 
 def _measure(given: Any, question: Question) -> str:
@@ -110,9 +118,22 @@ def _amount(given: Any, question: Question) -> Range:
 def _share(given: Any, question: Question) -> Range:
     found = _amount(given, question)
     if found.high > 1:
-        hint = f"; did you mean {shown(given)[1:-1]} %?" if isinstance(given, str) else ""
+        percent = isinstance(given, str) and "%" not in given and found.high <= 100
+        hint = f"; write {shown(given)[1:-1]} % if that is meant" if percent else ""
         raise InvalidInput(f"must be from 0 to 100 % (0 to 1), got {shown(given)}{hint}")
     return found
+
+
+def _check_units(given: Any, question: Question, others: Given) -> None:
+    """Refuse a percentage that is no share, and money that is none or in another currency."""
+    counted = others.get("currency") or BY_KEY["currency"].default
+    for unit in units_of(given):
+        if unit == "%" and question.kind != "share":
+            raise InvalidInput(f"must be a number, not a percentage, got {shown(given)}")
+        if unit != "%" and question.kind != "money":
+            raise InvalidInput(f"must be a number, not an amount in {unit}, got {shown(given)}")
+        if wrong := wrong_currency(unit, str(counted).upper(), "all amounts are"):
+            raise InvalidInput(wrong)
 
 
 _READERS: dict[str, Callable[[Any, Question], Any]] = {
@@ -122,6 +143,7 @@ _READERS: dict[str, Callable[[Any, Question], Any]] = {
     "measure": _measure,
     "whole": _whole,
     "amount": _amount,
+    "money": _amount,
     "share": _share,
 }
 
@@ -143,7 +165,7 @@ QUESTIONS = (
     Question(
         "currency",
         "In which currency are all amounts?",
-        "Three letters. The clients of a consortium must all use the same.",
+        "Three letters. All members of a consortium must use the same.",
         "currency",
         default="EUR",
         assumed="amounts in euros",
@@ -188,6 +210,7 @@ QUESTIONS = (
         "annotation_cost",
         "What does it cost to annotate one case?",
         "Only what would not be spent anyway: 0 if the labels come with daily work.",
+        "money",
         positive=False,
         default="0",
         assumed="labels come with daily work and cost nothing",
@@ -203,6 +226,7 @@ QUESTIONS = (
         "gpu_price",
         "What does an hour of the machine that trains cost?",
         "The price of a rented GPU, or of your own: purchase and power by the hour.",
+        "money",
     ),
     Question(
         "samples_per_second",
@@ -212,7 +236,7 @@ QUESTIONS = (
     Question(
         "seconds_per_sample",
         "How many seconds does it need for one case, then?",
-        "In one round. `fedaccord calibrate` measures it.",
+        "In one round. The command fedaccord calibrate measures it.",
         instead_of="samples_per_second",
     ),
     Question(
@@ -227,6 +251,7 @@ QUESTIONS = (
         "hourly_wage",
         "What does an hour of this work cost?",
         "Wage, social security, overheads.",
+        "money",
         when=_of_staff,
     ),
     Question(
@@ -248,12 +273,14 @@ QUESTIONS = (
         "point_worth",
         "What is a percentage point (0.01) of it worth in a year, then?",
         "What the organisation would pay for a model that is better by that much.",
+        "money",
         instead_of="cases_per_year",
     ),
     Question(
         "missed_cost",
         "What does a missed finding cost?",
         "Later treatment, lost money, liability: on average, for one case.",
+        "money",
         positive=False,
         when=_from_cases,
     ),
@@ -261,6 +288,7 @@ QUESTIONS = (
         "false_cost",
         "What does a false finding cost?",
         "Further examinations, calls, complaints: on average, for one case.",
+        "money",
         positive=False,
         when=_from_cases,
     ),

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fedaccord.interviews.estimates import Step
     from fedaccord.interviews.interview import Interview
 
-_METAVARS = {"amount": "NUMBER", "share": "SHARE", "whole": "INTEGER", "slot": "TIME"}
+_METAVARS = {
+    **{"amount": "NUMBER", "money": "NUMBER", "share": "SHARE", "whole": "INTEGER", "slot": "TIME"}
+}
 
 
 def _flag(key: str) -> Any:

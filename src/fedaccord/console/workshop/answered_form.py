@@ -2,11 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fedaccord.console.workshop.draft import Draft
-from fedaccord.console.workshop.filled_form import as_sheet, value_of, without_blanks
+from fedaccord.console.workshop.filled_form import (
+    as_sheet,
+    counted_in,
+    take_currency,
+    value_of,
+    without_blanks,
+)
 from fedaccord.console.workshop.members_form import COLUMNS, NUMBERS, Form, as_cell, form_of
 from fedaccord.console.workshop.shared_fields import read_shared_number
 from fedaccord.files.clients import read_clients
@@ -19,10 +26,14 @@ def answered(draft: Draft, form: Form, answers: Answers) -> Form:
     form = without_blanks(form)
     before = form_of(draft)
     open_, settled = (
-        read_clients(as_sheet(draft, form, before), answers=given, partial=True)
+        read_clients(
+            as_sheet(draft, form, before), answers=given, partial=True, counted=counted_in(form)
+        )
         for given in ({}, {key: each for key, each in answers.items() if key != SUMS})
     )
     rows = list(form.rows)
+    shared: dict[str, Any] = {}
+    take_currency(form, settled, shared)  # what is written out has no unit any more
     if open_.table is not None and settled.table is not None:
         for n, column in _settled(open_.table, settled.table):
             value = value_of(settled.table, n, column)
@@ -30,7 +41,7 @@ def answered(draft: Draft, form: Form, answers: Answers) -> Form:
         if answers.get(SUMS) == YES:
             sums = {each.row for each in open_.questions if each.key == SUMS}
             rows = [row for n, row in enumerate(rows) if n not in sums]
-    return Form(dict(_answered_shared(form, before, answers)), rows)
+    return Form(dict(_answered_shared(form, before, answers)) | shared, rows)
 
 
 def _settled(before: ClientTable, after: ClientTable) -> Iterator[tuple[int, str]]:
@@ -46,7 +57,7 @@ def _answered_shared(form: Form, before: Form, answers: Answers) -> Iterator[tup
         yield each, text
         if each not in NUMBERS or text.strip() == before.shared[each].strip():
             continue
-        value, _, wrong = read_shared_number(each, text, answers)
+        value, _, wrong = read_shared_number(each, text, answers, counted_in(form))
         doubtful = bool(read_shared_number(each, text)[1])
         is_percent = each == "discount_factor" and isinstance(value, float) and 10 <= value < 100
         if is_percent and answers.get(PERCENT) == YES:

@@ -261,12 +261,12 @@ def _is_complete(draft: Draft) -> bool:
 def _pasted(request: Request, draft: Draft, text: str, sent: Sent) -> Response:
     """The draft with a table that was pasted below it."""
     try:
-        given = read_upload(text)
+        given = read_upload(text, complete=False)
         if not isinstance(given, Written):
             raise InvalidInput("its first row must name the columns, as the table above does")
         return _taken(request, draft, given)
     except InvalidInput as error:
-        others = [f"The pasted table {each}" for each in map(str, error.problems)]
+        others = [_sentence(str(each), "The pasted table") for each in error.problems]
         read = FormRead(form_of(draft), None, {}, others)
         return _members(request, draft, read, status=REFUSED, sent=sent)
 

@@ -28,7 +28,6 @@ from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.files.cells import Cell, Sheet, Stored
 from fedaccord.files.clients import CPU_FIELDS, ClientsRead, read_clients
 from fedaccord.files.consortium import build_consortium
-from fedaccord.files.numerals import currency
 from fedaccord.files.questions import Question, mark_questions
 from fedaccord.files.ranges import as_range
 from fedaccord.files.states import build_changing
@@ -68,11 +67,11 @@ def read_form(draft: Draft, form: Form, *, may_be_empty: bool = False) -> FormRe
     read = ClientsRead(None, (), ())
     others: list[str] = []
     if form.rows:
-        read = read_clients(as_sheet(draft, form, before), partial=True)
+        read = read_clients(as_sheet(draft, form, before), partial=True, counted=counted_in(form))
     elif not may_be_empty:
         others.append("A consortium needs at least one member.")
     put_beside_cells(read.problems, form, problems, others)
-    check_currency(form, read, shared, others)
+    take_currency(form, read, shared)
     questions = _once([*mark_questions(shared_doubts), *percent, *read.questions])
     if problems or others:
         return FormRead(form, None, problems, others, questions, read.notes)
@@ -156,7 +155,7 @@ def put_beside_cells(
             if problem.field in SHARED:
                 problems.setdefault(Place(-1, problem.field), problem.message)
             else:
-                others.append(str(problem).replace("clients", "members"))
+                others.append(_about_the_table(str(problem).replace("clients", "members")))
             continue
         row = int(place[1]) - (1 if problem.place.startswith("row") else 0)
         name = in_brief(form.rows[row].text("name"))
@@ -165,16 +164,20 @@ def put_beside_cells(
         problems.setdefault(Place(row, column), message)
 
 
-def check_currency(
-    form: Form, read: ClientsRead, shared: dict[str, Value], others: list[str]
-) -> None:
-    """Take the currency of typed amounts, unless the consortium counts in another."""
-    typed = read.table.currency if read.table is not None else ""
-    counted = form.shared.get("currency", "").strip()
-    if typed and not counted:
-        shared["currency"] = typed
-    elif typed.isalpha() and len(typed) == 3 and (currency(counted) or counted) != typed:
-        others.append(f"There are amounts in {typed}, and this consortium counts in {counted}.")
+def _about_the_table(problem: str) -> str:
+    """A problem of no cell in particular; one that begins with its verb is about the table."""
+    return f"The table {problem}." if problem.startswith(("has ", "is ")) else problem
+
+
+def counted_in(form: Form) -> str:
+    """The currency of the consortium; empty if it has none yet."""
+    return form.shared.get("currency", "").strip()
+
+
+def take_currency(form: Form, read: ClientsRead, shared: dict[str, Value]) -> None:
+    """Let the consortium count in the currency of typed amounts, if it has none yet."""
+    if read.table is not None and read.table.currency and not counted_in(form):
+        shared["currency"] = read.table.currency
 
 
 def _check_draft(draft: Draft, form: Form, problems: dict[Place, str], others: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isclose
 from typing import Any, NamedTuple
 
 from fedaccord.checks import in_brief, is_number
@@ -9,6 +10,7 @@ from fedaccord.console.workshop.draft import Draft
 from fedaccord.errors import InvalidInput
 from fedaccord.files.numerals import unambiguous
 from fedaccord.files.ranges import Range, as_range
+from fedaccord.numbers import as_text
 
 BASIC = ("name", "samples", "valuation", "cost_per_sample")
 MORE = ("discount_factor", "communication_cost", "quality")
@@ -83,6 +85,8 @@ def as_cell(value: Any) -> str:
 
     >>> as_cell(860_000), as_cell(0.0042), as_cell([1, 2]), as_cell(450.123)
     ('860 000', '0.0042', '1 to 2', '450.1230')
+    >>> as_cell(as_range("~0.004"))
+    '0.0032 to 0.0048'
     """
     if value is None or value == "unknown":
         return ""
@@ -105,9 +109,14 @@ def _number(value: float) -> str:
     return unambiguous(repr(value))
 
 
+def _rounded(value: float) -> str:
+    """An end of a range, which may have been computed, without the noise of its last digits."""
+    return _number(float(as_text(value)))
+
+
 def _range(found: Range) -> str:
-    low, likely, high = map(_number, found)
-    if found.likely == (found.low + found.high) / 2:
+    low, likely, high = map(_rounded, found)
+    if isclose(found.likely, (found.low + found.high) / 2, rel_tol=1e-12):
         return f"{low} to {high}"
     return f"{likely} ({low} to {high})"
 

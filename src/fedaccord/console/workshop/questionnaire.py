@@ -1,5 +1,6 @@
 """The interview as a page sees it: which questions are asked now, and what follows so far."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,10 +9,10 @@ from fedaccord.checks import normalised
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.law import law_of
-from fedaccord.files.ranges import Range
+from fedaccord.files.ranges import Range, spelled
 from fedaccord.files.reading import parse_toml
 from fedaccord.interviews.answers import missing_in, wrong_in
-from fedaccord.interviews.estimates import brief, percent
+from fedaccord.interviews.estimates import percent
 from fedaccord.interviews.interview import Interview, estimates_so_far, interview
 from fedaccord.interviews.questions import (
     BY_KEY,
@@ -27,6 +28,8 @@ NEW = "new"
 _SHARED = ("slot", "currency", "rounds")
 _LONGEST = 400
 """Characters of an answer that are read."""
+_PLAIN = re.compile(r"\d+(\.\d+)?( ?%)?")
+"""Answers that nobody needs to hear again."""
 _GROUPS = {
     "The organisation": ("name", "currency", "slot"),
     "The cases it trains on": ("cases_per_month", "samples", "years_used"),
@@ -185,7 +188,7 @@ class Questionnaire:
             value=value,
             asks=_asked(question, alternative=alternative),
             skipped=self._if_skipped(question),
-            understood=_understood(question, value),
+            understood=self._understood(question, value),
             problem=self._problem_of(question.key),
             alternative=alternative,
             choices=MEASURES if question.kind == "measure" else (),
@@ -197,7 +200,25 @@ class Questionnaire:
             return ""
         if found[0].message.startswith("is missing"):
             return "This one needs an answer."
-        return found[0].message[0].upper() + found[0].message[1:] + "."
+        message = found[0].message
+        return message[0].upper() + message[1:] + ("" if message.endswith("?") else ".")
+
+    def _understood(self, question: Question, value: str) -> str:
+        """What an answer was read as, unless that is plain to see."""
+        if not value.strip() or _PLAIN.fullmatch(value.strip()):
+            return ""
+        try:
+            read = question.read(value.strip(), self.given)
+        except InvalidInput:
+            return ""
+        if not isinstance(read, Range | int):
+            return ""
+        if isinstance(read, int):
+            return f"Read as {read}"
+        write = percent if question.kind == "share" else spelled
+        if read.exact:
+            return f"Read as {write(read.likely)}"
+        return f"Read as {write(read.likely)}, from {write(read.low)} to {write(read.high)}"
 
     def _if_skipped(self, question: Question) -> str:
         if not question.may_be_skipped(self.given):
@@ -213,10 +234,13 @@ class Questionnaire:
         """The numbers that follow from the answers so far."""
         known = {key: self.given.get(key) or BY_KEY[key].default for key in ("currency", "slot")}
         wrong = {problem.field for problem in wrong_in(self.given)}
-        usual = {key: BY_KEY[key].default if key in wrong else known[key] for key in known}
+        usual = {
+            key: BY_KEY[key].read(BY_KEY[key].default if key in wrong else known[key])
+            for key in known
+        }
         measure = str(self.given.get("measure", "error"))
         return [
-            estimate_in_words(each, str(usual["currency"]).upper(), str(usual["slot"]), measure)
+            estimate_in_words(each, usual["currency"], usual["slot"], measure)
             for each in estimates_so_far(self.given).values()
         ]
 
@@ -255,20 +279,3 @@ def _asked(question: Question, *, alternative: bool) -> str:
     """The question; what replaces the one before is asked as an alternative."""
     asks = question.asks.replace(", then?", "?")
     return f"Or: {asks[0].lower()}{asks[1:]}" if alternative else asks
-
-
-def _understood(question: Question, value: str) -> str:
-    """What an answer was read as, if it is a range or was written in words."""
-    if not value.strip():
-        return ""
-    try:
-        read = question.read(value.strip())
-    except InvalidInput:
-        return ""
-    if not isinstance(read, Range):
-        return ""
-    write = percent if question.kind == "share" else brief
-    if not read.exact:
-        return f"Read as {write(read.likely)}, from {write(read.low)} to {write(read.high)}"
-    in_words = any(letter.isalpha() for letter in value)
-    return f"Read as {write(read.likely)}" if in_words else ""

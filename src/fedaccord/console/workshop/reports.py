@@ -42,7 +42,8 @@ def profile(request: Request, packed: str) -> Response:
     agreement = answer_for(unpack(packed), settings_of(request)).agreement
     rows = zip(agreement.consortium.names, agreement.profile.tolist(), strict=True)
     text = csv_text(["name", "contribution"], rows)
-    return Response(text, media_type="text/csv", headers=_file("profile.csv"))
+    data = text.encode("utf-8-sig")  # a spreadsheet then reads it as UTF-8
+    return Response(data, media_type="text/csv; charset=utf-8", headers=_file("profile.csv"))
 
 
 def _file(name: str) -> dict[str, str]:

@@ -31,7 +31,8 @@ def read_shared(
         if each in TEXTS or not text:
             values[each] = text or None
             continue
-        value, doubt, wrong = read_shared_number(each, text)
+        counted = form.shared.get("currency", "").strip()
+        value, doubt, wrong = read_shared_number(each, text, counted=counted)
         doubts += doubt
         if wrong:
             problems[Place(-1, each)] = wrong
@@ -45,11 +46,14 @@ def read_shared(
 
 
 def read_shared_number(
-    each: str, text: str, answers: Answers | None = None
+    each: str, text: str, answers: Answers | None = None, counted: str = ""
 ) -> tuple[Value, list[Doubt], str]:
-    """A number that all share; what is in doubt about it; and what is wrong with it."""
+    """A number that all share; what is in doubt about it; and what is wrong with it.
+
+    An amount must be in the currency `counted`, if there is one.
+    """
     name = _READ_AS.get(each, each)
-    columns = NumberColumns({}, lambda *_: each, answers)
+    columns = NumberColumns({}, lambda *_: each, answers, counted)
     numbers, wrongs = columns.read(name, [text], 0, required=False)
     wrongs += list(columns.settle({name: numbers}, []))
     found = columns.ranges.get(name, {}).get(0)

@@ -10,12 +10,12 @@ from itertools import islice
 from typing import Any
 
 from fedaccord.checks import in_brief
-from fedaccord.console.workshop.members_form import COLUMNS, MOST_MEMBERS
+from fedaccord.console.workshop.members_form import BASIC, COLUMNS, MOST_MEMBERS
 from fedaccord.console.workshop.written_table import Written
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.cells import Broken, Cell, Sheet, Stored, as_written, is_blank
+from fedaccord.files.cells import Broken, Cell, Row, Sheet, Stored, as_written, is_blank
 from fedaccord.files.clients import CPU_FIELDS
-from fedaccord.files.headings import below_titles, not_used, read_heading, read_layout
+from fedaccord.files.headings import Layout, below_titles, not_used, read_heading, read_layout
 from fedaccord.files.reading import MEGABYTE
 from fedaccord.files.spreadsheet import SEARCHED, check_kind, decode
 from fedaccord.files.tables import sheet_of
@@ -73,8 +73,14 @@ class Unclear:
         return not any(any(map(str.isdigit, as_written(cell))) for cell in self.rows[0])
 
 
-def read_upload(data: bytes | str, filename: str = "") -> str | Written | Unclear:
-    """The text of a consortium file, a table, or a table whose columns are not clear."""
+def read_upload(
+    data: bytes | str, filename: str = "", *, complete: bool = True
+) -> str | Written | Unclear:
+    """The text of a consortium file, a table, or a table whose columns are not clear.
+
+    A table that is to be `complete` is not clear if it lacks a column that every member needs, and
+    has numbers in one that means nothing to us.
+    """
     if len(data) > LARGEST:
         raise InvalidInput(f"is too large: at most {LARGEST // MEGABYTE} MB")
     if not data.strip():
@@ -87,19 +93,28 @@ def read_upload(data: bytes | str, filename: str = "") -> str | Written | Unclea
             data = decode(data, notes)
     if isinstance(data, str) and (filename.lower().endswith(".toml") or _TOML.search(data)):
         return data.removeprefix("\ufeff").replace("\r\n", "\n")
-    if isinstance(data, str) and (names := _lines_of_names(data)):
+    if isinstance(data, str) and (names := _lines_of_names(data, notes)):
         return Written(["name"], ["name"], [[name] for name in names], notes)
     sheet = sheet_of(data, _KNOWN)
-    return _written(Sheet(sheet.rows, sheet.place, [*notes, *sheet.notes]))
+    return _written(Sheet(sheet.rows, sheet.place, [*notes, *sheet.notes]), complete)
 
 
-def _lines_of_names(text: str) -> list[str]:
-    """The lines below a heading that means names; they may have commas."""
+def _lines_of_names(text: str, notes: list[str]) -> list[str]:
+    """The lines, if they are names, which may have commas; below a heading that means names.
+
+    Without that heading they are names if there is nothing but commas in them that could separate
+    cells, and no number.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    alone = read_heading(lines[0], ["name"]).field == "name"
-    if not alone or any(re.search(r"[\t;|]", line) for line in lines):
+    if any(re.search(r"[\t;|]", line) for line in lines):
         return []
-    return lines[1 : MOST_MEMBERS + 2]
+    if read_heading(lines[0], ["name"]).field == "name":
+        return lines[1 : MOST_MEMBERS + 2]
+    headings = [read_heading(each, _KNOWN).field for each in lines[0].split(",")]
+    if len(lines) < 2 or "," not in text or re.search(r'[\d"]', text) or any(headings):
+        return []
+    notes.append("each line was read as one name, with its commas")
+    return lines[: MOST_MEMBERS + 2]
 
 
 def check_unpacked(data: bytes) -> None:
@@ -115,7 +130,7 @@ def check_unpacked(data: bytes) -> None:
         raise InvalidInput(f"is too large: it unpacks to more than {_UNPACKED // MEGABYTE} MB")
 
 
-def _written(sheet: Sheet) -> Written | Unclear:
+def _written(sheet: Sheet, complete: bool) -> Written | Unclear:
     rows = list(islice(sheet.rows, MOST_MEMBERS + SEARCHED + 2))
     if len(rows) > MOST_MEMBERS + SEARCHED:
         raise InvalidInput(f"has too many rows; the page takes at most {MOST_MEMBERS:,} members")
@@ -131,11 +146,19 @@ def _written(sheet: Sheet) -> Written | Unclear:
         layout = read_layout(Sheet(iter(kept), sheet.place), ["name"], _KNOWN)
     except InvalidInput as error:
         wrong = [each.message for each in error.problems]
-        if any("unknown unit" in message for message in wrong):
+        if any("unknown unit" in each or "one currency" in each for each in wrong):
             raise
         return Unclear([cells for _, cells in rows], wrong if len(rows) > 1 else [])
-    if layout.extra:
-        below.notes.append(not_used(list(layout.extra)))
+    missing = _missing(layout) if complete and _numbers_aside(layout, kept[1:]) else []
+    if missing:
+        return Unclear([cells for _, cells in kept], missing)
+    aside = [
+        text
+        for text, k in layout.extra.items()
+        if any(k < len(row) and not is_blank(row[k]) for _, row in kept[1:])
+    ]
+    if aside:
+        below.notes.append(not_used(aside))
     for number, row in kept[1:]:
         if not all(map(is_blank, row[layout.width :])):
             raise InvalidInput(
@@ -149,6 +172,18 @@ def _written(sheet: Sheet) -> Written | Unclear:
     if not filled:
         raise InvalidInput("has headings and no member")
     return Written(list(layout.columns), headings, filled, below.notes)
+
+
+def _missing(layout: Layout) -> list[str]:
+    """What to say of columns that every member needs, and that no heading means."""
+    known = layout.columns.keys() | ({"cost_per_sample"} if "chip" in layout.columns else set())
+    return [f"No heading means {each.replace('_', ' ')}." for each in BASIC if each not in known]
+
+
+def _numbers_aside(layout: Layout, rows: Sequence[Row]) -> bool:
+    """Whether a column that means nothing to us has a number."""
+    cells = (row[k] for _, row in rows for k in layout.extra.values() if k < len(row))
+    return any(any(map(str.isdigit, as_written(cell))) for cell in cells)
 
 
 def _only_names(rows: Sequence[Sequence[Cell]]) -> list[Cell]:

@@ -7,8 +7,9 @@ from math import isnan
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.filled_form import (
     FormRead,
-    check_currency,
+    counted_in,
     put_beside_cells,
+    take_currency,
     value_of,
 )
 from fedaccord.console.workshop.members_form import (
@@ -20,7 +21,7 @@ from fedaccord.console.workshop.members_form import (
     check_size,
     form_of,
 )
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Cell, Sheet, Stored
 from fedaccord.files.clients import CPU_FIELDS, read_clients
 from fedaccord.files.table_text import TableRow, Value, with_table
@@ -41,7 +42,8 @@ class Written:
         """What a cell says, as it is written; empty without the column."""
         cell = self.rows[n][self.fields.index(column)] if column in self.fields else ""
         if isinstance(cell, Stored):
-            return as_cell(cell.value)
+            money = cell.unit if cell.unit != "%" else ""
+            return f"{as_cell(cell.value)} {money}".rstrip()
         return cell.strip() if isinstance(cell, str) else ""
 
 
@@ -49,20 +51,21 @@ def with_written(draft: Draft, written: Written) -> FormRead:
     """The draft with the members of a spreadsheet: those with a known name get its numbers.
 
     What was understood is in the result's draft, also if there are problems. These are about the
-    other cells, which the form has as they were written.
+    other cells, which the form has as they were written: an amount in another currency stays one
+    until somebody corrects it.
     """
+    before = form_of(draft)
     rows = [(n, row) for n, row in enumerate(written.rows, 1)]
     sheet = Sheet(iter([(0, list(written.headings)), *rows]), lambda row, _: f"row {row}")
-    read = read_clients(sheet, partial=True)
+    read = read_clients(sheet, partial=True, counted=counted_in(before))
     if read.table is None:
-        raise InvalidInput(read.problems)
+        raise InvalidInput([Problem(each.field, each.message) for each in read.problems])
     typed = [FormRow(None, {"name": written.text(n, "name")}) for n in range(len(rows))]
-    before = form_of(draft)
     problems: dict[Place, str] = {}
     others: list[str] = []
     shared: dict[str, Value] = {}
     put_beside_cells(read.problems, Form({}, typed), problems, others)
-    check_currency(before, read, shared, others)
+    take_currency(before, read, shared)
     at, changed = _merged(before, read.table, problems)
     understood = Draft(with_table(draft.text, shared, changed))
     form = form_of(understood)
