@@ -12,7 +12,13 @@ from fedaccord import plots
 from fedaccord.game.alone import alone_contribution
 from fedaccord.report import render_training
 from fedaccord.summaries.calibration import calibration_sentences
-from fedaccord.summaries.own_tests import own_gains, own_levels, own_sentences
+from fedaccord.summaries.own_tests import (
+    own_gains,
+    own_gains_note,
+    own_levels,
+    own_levels_note,
+    own_sentences,
+)
 from fedaccord.summaries.training import setting_sentence, training_title
 from fedaccord.training import LocalEpochs, PlainEngine, TrainingPlan
 from fedaccord.trials.profiles import play_profiles, read_profiles
@@ -138,8 +144,28 @@ def _alike(name: str) -> Any:
 
 def test_a_single_seed_is_said() -> None:
     once = fa.train(CONSORTIUM, data=clinics, local=LocalEpochs(0.5, 16), seeds=1)
-    assert own_sentences(once)[0].endswith("(with a single seed).")
-    assert "±" not in str(own_levels(once))
+    worse, *_ = own_sentences(once)
+    assert worse.startswith("three does worse on its own test than alone: under ")
+    assert worse.endswith("(with a single seed).")
+    assert str(own_levels(once)).count("±") == str(own_gains(once)).count("±") + 3 == 12
+    for note in (own_levels_note(once), own_gains_note(once)):
+        assert "about the choice of test examples, but not about the seed" in note
+
+
+def test_one_seed_and_few_examples_prove_nothing() -> None:
+    """One of three test examples is lost, which anything may have caused."""
+
+    def few(name: str) -> Any:
+        examples = clinics(name)
+        if name != "test":
+            return examples
+        return {who: (inputs[:3], labels[:3]) for who, (inputs, labels) in examples.items()}
+
+    once = fa.train(CONSORTIUM, data=few, local=LocalEpochs(0.5, 16), seeds=1)
+    assert any("-" in cell for _, cells in own_gains(once).rows for cell in cells)
+    assert own_sentences(once)[0] == (
+        "No client does worse on its own test than alone beyond chance (with a single seed)."
+    )
 
 
 def test_the_setting_says_that_models_were_tuned(trial: Trial) -> None:
