@@ -94,9 +94,14 @@ def training_notes(trial: "Trial") -> list[str]:
             )
         if coarse := rounding_note(profile.contributions[0], trial.course.scale):
             notes.append(f"{profile.name}: {coarse}")
-    if uneven := scale_note(trial.course.model.dataset):
-        notes.append(uneven)
-    return notes + partition_notes(trial.course.partition(trial.runs[0].seed))
+    return notes + data_notes(trial)
+
+
+def data_notes(comparison: "Comparison") -> list[str]:
+    """Whose data says little, and which features have scales that are far apart."""
+    uneven = scale_note(comparison.course.model.dataset)
+    notes = partition_notes(comparison.course.partition(comparison.runs[0].seed))
+    return [*([uneven] if uneven else []), *notes]
 
 
 def _course_of(profile: "PlayedProfile") -> list[str]:
