@@ -351,8 +351,10 @@ def print_training(console: Console, comparison: "Trial") -> None:
     console.print(table)
     for sentence in gain_sentences(comparison):
         console.print(sentence)
-    for note in [*training_notes(comparison), *alone_sentences(comparison)]:
-        console.print(f"  {note}", soft_wrap=True)
+    for note in training_notes(comparison):
+        console.print(f"Note: {note}.")
+    for sentence in alone_sentences(comparison):
+        console.print(f"{sentence}.")
     print_own_tests(console, comparison)
     if len(comparison.runs[0].slots) > 1:
         _print_slots(console, comparison)
