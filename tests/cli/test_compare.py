@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
+import fedaccord as fa
+from fedaccord.data import dataset as registry
+from fedaccord.data.own import own_partition
+from fedaccord.training.optimisers import FedAdam
+from fedaccord.training.rules import LocalEpochs
 from tests.cli.conftest import Run
+from tests.cli.test_own_tests import NAMES as CENTRES
+from tests.cli.test_own_tests import TOML
+from tests.training.test_own_tests import clinics
 
 CONTRACT = [  # the fields in their order; * marks later additions
     *("name", "contributors", "partial_contributors", "free_riders", "total", "total_cost"),
@@ -19,7 +27,7 @@ CONTRACT = [  # the fields in their order; * marks later additions
     *("truthful", "truthful_reason", "largest_gain_by_lying"),  # *
     *("verified", "budget_balanced"),  # *
     *("worse_than_alone", "worse_than_equilibrium", "models"),  # *
-    *("accuracy", "notes"),  # *
+    *("accuracy", "notes", "clients"),  # *
 ]
 NAMES = [
     *("equilibrium", "uniform", "individual", "suspension", "posted", "everything"),
@@ -36,7 +44,9 @@ def compare_json(run: Run, *words: str) -> dict[str, Any]:
 
 def test_the_json_contract(run: Run) -> None:
     answer = compare_json(run, "--paper")
-    assert list(answer) == ["consortium", "price_of_anarchy", "mechanisms", "measure"]
+    assert list(answer) == [
+        *("consortium", "price_of_anarchy", "mechanisms", "measure", "optimiser", "alone")
+    ]
     assert answer["measure"] is None
     assert [mechanism["name"] for mechanism in answer["mechanisms"]] == NAMES
     assert all(list(mechanism) == CONTRACT for mechanism in answer["mechanisms"])
@@ -220,7 +230,12 @@ def test_the_files_it_writes(run: Run) -> None:
             ["--mechanism", "uniform", "--contract-menu", "graded"],
             "--contract-menu: goes with --mechanism contract only",
         ),
-        (["--seeds", "2"], "--seeds and --seed: go with --train only"),
+        (["--seeds", "2"], "--seeds: goes with --train only"),
+        (["--seed", "0"], "--seed: goes with --train only"),
+        (["--fine-tune", "2"], "--fine-tune: goes with --train only"),
+        (["--optimiser", "fedadam"], "--optimiser: goes with --train only"),
+        (["--train", "digits", "--tau", "1"], "--tau: goes with --optimiser fedadam, fedyogi or"),
+        (["--train", "digits", "--fine-tune", "2"], "--fine-tune: needs a test of each client's"),
         (["--train", "digits", "--seed", "-1"], "must be 0 or more, got -1"),
         (["--train", "digits", "--seed", str(2**64)], f"must be {2**63 - 1} or less"),
         (["--train", "faces"], "there is no dataset called 'faces'"),
@@ -250,6 +265,49 @@ def test_measured_accuracy(run: Run) -> None:
     with Path("m.csv").open(newline="") as file:
         [first, _] = csv.DictReader(file)
     assert float(first["accuracy"]) == answer["mechanisms"][0]["accuracy"]["mean"]
+
+
+@pytest.mark.slow
+def test_own_tests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients named after the centres of a dataset are judged by their own tests, too."""
+    data = {name: clinics(name) for name in (*CENTRES, "test")}
+    partition = own_partition(data, list(CENTRES), "clinics")
+    monkeypatch.setitem(registry.DATASETS, "clinics", lambda _: partition)
+    Path("three.toml").write_text(TOML, encoding="utf-8")
+    words = ("three.toml", "--train", "clinics", "--local", "epochs", "--seeds", "2")
+    rules = ("--optimiser", "fedadam", "--server-rate", "0.05", "--fine-tune", "3")
+    files = ("--report", "m.html", "--csv", "m.csv")
+    answer = compare_json(run, *words, *rules, *files)
+    assert (answer["measure"], answer["optimiser"]) == ("accuracy", "fedadam")
+    assert [client["name"] for client in answer["alone"]] == list(CENTRES)
+    for mechanism in answer["mechanisms"]:
+        three = mechanism["clients"][2]
+        assert three["accuracy"]["half_width"] > 0
+        assert three["fine_tuned_gain"]["half_width"] > 0
+        gain = three["accuracy"]["mean"] - answer["alone"][2]["accuracy"]["mean"]
+        assert three["accuracy_gain"]["mean"] == pytest.approx(gain)
+    assert "On each member's own test" in Path("m.html").read_text(encoding="utf-8")
+    assert "clients" not in Path("m.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
+    trial = fa.train(
+        fa.load_consortium("three.toml"),
+        ["individual"],
+        data=partition,
+        local=LocalEpochs(),
+        server=FedAdam(rate=0.05),
+        fine_tuning=3,
+        seeds=2,
+    )
+    [individual] = [each for each in answer["mechanisms"] if each["name"] == "individual"]
+    levels = [client["fine_tuned"]["mean"] for client in individual["clients"]]
+    tuned = [client.fine_tuned for client in trial.scores[0].clients]
+    assert levels == pytest.approx([each.mean for each in tuned if each is not None])
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("compare", *words, *rules).stdout
+    said = " ".join(text.split())
+    assert "worse on its own test than alone" in said
+    assert "; FedAdam, rate 0.05" in said
+    assert max(map(len, text.partition("Left to themselves")[0].splitlines())) <= 80
+    assert text.count("(own test)") > 4  # 13 mechanisms, each with fine-tuning
 
 
 def test_seeds_count_from_the_first(run: Run) -> None:

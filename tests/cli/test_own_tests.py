@@ -128,6 +128,11 @@ def test_calibrate_writes_the_measure(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert 'measure = "1 - concordance"' in Path("three.toml").read_text(encoding="utf-8")
     assert "on its own test" in result.output
+    tuned = run("calibrate", *FILES, *words, "--fine-tune", "2", "--format", "json")
+    answer = json.loads(tuned.stdout, parse_constant=pytest.fail)
+    assert answer["fine_tuning"] == 2
+    assert answer["alone"][0]["together"]["half_width"] > 0
+    assert answer["alone"][0]["by_law"] is None
     solved = run("solve", "three.toml")  # reads the curve, with its pseudo-values
     assert solved.exit_code in (0, 1), solved.output
     predicted = run("train", *FILES, "--local", "epochs", "--batch", "16", "--format", "json")

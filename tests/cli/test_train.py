@@ -214,6 +214,11 @@ def test_nobody_contributes(run: Run) -> None:
     assert answer["notes"][-1] == (
         "none.csv: nothing was trained on in 2 of 2 slots (slot 1: nobody contributes)"
     )
+    lines = run("train", *SMALL, "--slots", "2", "--profile", "none.csv").stdout.splitlines()
+    assert "Note: none.csv: nothing was trained on in 2 of 2 slots (slot 1: nobody" in "".join(
+        lines
+    )
+    assert max(map(len, lines)) <= 100
 
 
 def test_own_data(run: Run) -> None:

@@ -138,6 +138,11 @@ def test_quality_weights_that_are_sure_go_into_a_copy_of_the_file(
         (("--clients", "20", "--exact"), "--exact: 20 clients have 1,048,575 groups"),
         (("--data", "nowhere"), "nowhere: there is no such directory"),
         (("--skew", "0"), "--skew: must be more than 0"),
+        (("--tolerance", "-1"), "--tolerance: must be 0 or more, got -1"),
+        (("--fine-tune", "2"), "--fine-tune: needs a test of each client's own to judge by"),
+        (("--permutations", "20"), "--permutations: with 6 clients or fewer all groups are"),
+        (("--tolerance", "1"), "--tolerance: goes with sampled permutations, but here all groups"),
+        (("--clients", "8", "--exact", "--tolerance", "1"), "--tolerance: goes with sampled"),
     ],
 )
 def test_mistakes(run: Run, words: tuple[str, ...], message: str) -> None:

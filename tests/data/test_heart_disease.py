@@ -136,6 +136,10 @@ def test_by_name() -> None:
     assert own is not None
     assert load_dataset("heart-disease").centres == CENTRES
     np.testing.assert_array_equal(own.dataset.inputs, load_heart_disease().dataset.inputs)
+    shared = load_partition("heart-disease-shared")
+    assert shared is not None
+    assert (shared.dataset.name, shared.dataset.size) == ("heart-disease-shared", 486)
+    assert load_heart_disease("imputed", "none").dataset.name == "heart-disease-imputed-raw"
     imputed = load_partition("heart-disease-imputed")
     assert imputed is not None
     assert (imputed.dataset.name, imputed.dataset.size) == ("heart-disease-imputed", 606)

@@ -18,9 +18,10 @@ from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.own import load_folder
 from fedaccord.deployment.data_format import save_examples
 from fedaccord.errors import InvalidInput
-from fedaccord.flower import member_log
+from fedaccord.flower import member_events, member_log
 from fedaccord.flower.client_app import app_of_files
 from fedaccord.flower.client_file import FileTraining, load_client_file
+from fedaccord.flower.events import Event
 from fedaccord.flower.grids import InProcessGrid
 from fedaccord.flower.local import evaluation
 from fedaccord.flower.running import own_examples
@@ -120,6 +121,11 @@ def events_in(capsys: pytest.CaptureFixture[str], kind: str) -> dict[str, dict[s
     return {event["client"]: event for event in found if event["event"] == kind}
 
 
+def in_words(kind: type[Event], event: dict[str, Any]) -> str:
+    """The sentence of an event that was read from a line; its level follows from the rest."""
+    return kind(**{field: value for field, value in event.items() if field != "level"}).in_words
+
+
 def accuracy_of(model: Model, arrays: Arrays, inputs: Any, labels: Any) -> float:
     given = {name: torch.from_numpy(array) for name, array in arrays.items()}
     return model.evaluate(given, inputs, labels)[1]
@@ -143,7 +149,12 @@ def test_a_members_own_test_stays_at_home(
     assert own != common
     assert settled["a"]["accuracy"] == pytest.approx(common)
     assert settled["a"]["own_accuracy"] == settled["c"]["own_accuracy"] == pytest.approx(own)
-    assert "own_accuracy" not in settled["b"]
+    own_width = settled["a"]["own_accuracy_half_width"]
+    assert 0.05 < own_width < 0.25
+    assert settled["c"]["own_accuracy_half_width"] == own_width
+    told = f"accuracy {100 * own:.1f} ± {100 * own_width:.1f} % on its own test"
+    assert told in in_words(member_events.Settled, settled["a"])
+    assert not any(field.startswith("own_accuracy") for field in settled["b"])
     assert "accuracy" not in settled["c"]
     assert {event["measure"] for event in settled.values()} == {"accuracy"}
     said = b"\0".join(home.heard)
@@ -177,6 +188,10 @@ def test_a_member_fine_tunes_at_home(
     ends = data.test_inputs[:50], data.test_labels[:50]
     assert tuned["b"]["own_accuracy"] == pytest.approx(accuracy_of(model, personal, *ends))
     assert tuned["b"]["shared_own_accuracy"] == pytest.approx(accuracy_of(model, shared, *ends))
+    widths = [tuned["b"][f"{whose}own_accuracy_half_width"] for whose in ("", "shared_")]
+    assert min(widths) > 0
+    before = f"{100 * tuned['b']['shared_own_accuracy']:.1f} ± {100 * widths[1]:.1f} % before"
+    assert f"on its own test ({before})" in in_words(member_events.FineTuned, tuned["b"])
     said = b"\0".join(home.heard)
     assert all(array.tobytes() not in said for array in personal.values())
 

@@ -59,16 +59,16 @@ def test_the_plot_says_when_nobody_trains() -> None:
     comparison = compare(fa.paper_consortium(cost_per_sample=1e-6))
     money = plot_mechanisms(comparison).axes[2]
     assert [text.get_text() for text in money.texts] == ["nobody trains"]
-    rows = {row.name: row for row in mechanism_rows(comparison, {})}
+    rows = {row.name: row for row in mechanism_rows(comparison)}
     assert rows["contract"].total_cost == "–"
 
 
 def test_names_are_shown_verbatim() -> None:
     comparison = compare(fa.paper_consortium(clients=3), [Named()])
-    page = render_comparison(comparison, {})
+    page = render_comparison(comparison)
     assert "<b>half</b>" not in page
     assert "&lt;b&gt;half&lt;/b&gt; $x$" in page
-    assert mechanism_rows(comparison, {})[0].truthful == "not said"
+    assert mechanism_rows(comparison)[0].truthful == "not said"
 
 
 def test_summaries() -> None:

@@ -1,18 +1,22 @@
 """What is said first about the value of data: who helps, who hurts, what is noise."""
 
+from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from fedaccord.cli.value_tables import print_values
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.own import OwnPartition
 from fedaccord.membership.group_scores import GroupScores, all_groups
+from fedaccord.membership.quality import QualityWeight
 from fedaccord.membership.shapley import Worth, shapley_weights
 from fedaccord.membership.values import DataValues
 from fedaccord.numbers import FloatArray
 from fedaccord.plots import plot_value
-from fedaccord.summaries.value import value_sentences
+from fedaccord.summaries.value import quality_sentence, tables_note, value_sentences
 from fedaccord.training.course import Course
 from fedaccord.training.task import Model, find_task
 
@@ -20,7 +24,9 @@ NAMES = ("North", "South", "East")
 EXAMPLES = 2_000
 
 
-def values_of(error: FloatArray, noise: float = 0.01, *, own: bool = True) -> DataValues:
+def values_of(
+    error: FloatArray, noise: float = 0.01, *, own: bool = True, concordance: bool = False
+) -> DataValues:
     """As if groups (rows) had these errors on the common test and on each own one (columns)."""
     rng = np.random.default_rng(0)
     tests = np.split(np.arange(EXAMPLES * error.shape[1]), error.shape[1])
@@ -28,10 +34,12 @@ def values_of(error: FloatArray, noise: float = 0.01, *, own: bool = True) -> Da
     errors = np.repeat(error, EXAMPLES, axis=1)[:, np.newaxis, :] + noise * rng.normal(size=shape)
     scores = GroupScores(all_groups(3), (0, 1, 2, 3), errors, errors, tuple(tests))
     rows = np.zeros((30, 2), dtype=np.float32), np.arange(30) % 2
-    dataset = Dataset("points", *rows, *rows, classes=2)
+    if concordance:
+        rows = rows[0], 1 + np.arange(30)
+    dataset = Dataset("points", *rows, *rows, classes=0 if concordance else 2)
     positions = [np.arange(10 * n, 10 * n + 10) for n in range(3)] if own else []
     partition = OwnPartition(dataset, [10, 10, 10], NAMES, tests=positions)
-    model = Model(find_task("softmax"), dataset)
+    model = Model(find_task("cox" if concordance else "softmax"), dataset)
     course = Course(model, partition.reordered, 5, names=NAMES)
     return DataValues(course, scores, Worth(shapley_weights(3)[np.newaxis]))
 
@@ -81,6 +89,36 @@ def test_without_own_tests() -> None:
         "the data of North (+20.0 ± 0"
     )
     assert hurt.startswith("Everyone's model would be better without East on the common test (5.0")
+
+
+def test_concordance_is_written_as_it_is() -> None:
+    """As `join` and `train` do: 0.784, not 78.4 %."""
+    helps = falls([0.1, 0.1, 0.1], [0.2, 0.15, -0.04], [0.3, 0.2, 0.0], [0.01, 0.0, 0.1])
+    found = values_of(helps, concordance=True)
+    helped, hurt, *_ = value_sentences(found)
+    start = "Whose data helps whom most, in concordance on the other's own test: "
+    assert helped.startswith(f"{start}North's helps South (+0.300 ± 0.0")
+    assert "without East for North (0.040 ± 0.0" in hurt
+    assert "points" not in " ".join(value_sentences(found))
+    assert tables_note(found).startswith("Differences of concordance; ± is half of a 95 % interval")
+    console = Console(width=200, record=True, file=StringIO())
+    print_values(console, found)
+    told = console.export_text()
+    assert "%" not in told.replace("95 %", "")
+    assert "All together " in told
+    assert "+0.100" in [text.get_text() for text in plot_value(found).axes[1].texts]
+
+
+def test_the_note_says_why_a_sentence_may_leave_out_what_has_no_brackets() -> None:
+    note = tables_note(values_of(np.full((8, 4), 0.4), noise=0.5))
+    assert "over seeds and test examples; brackets: within noise. Among this many numbers" in note
+
+
+def test_a_quality_that_is_not_bounded() -> None:
+    weight = QualityWeight("North", 150, (150, 75), (1, 1), 1, -0.44, np.inf, "too uncertain")
+    assert quality_sentence(weight).endswith(
+        "one of its 150 samples could be worth anything from -0.44 upwards."
+    )
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -9,6 +9,7 @@ import torch
 from scipy import stats
 
 from fedaccord.training.estimates import (
+    estimate,
     estimate_gain,
     estimate_lost,
     estimate_measure,
@@ -41,11 +42,18 @@ def test_a_gain_by_hand() -> None:
     assert found.half_width == pytest.approx(half)
 
 
-def test_a_single_seed_has_no_interval() -> None:
-    errors = np.array([[0.0, 1.0, 0.0]])
-    for found in (estimate_measure(errors), estimate_gain(errors, 0 * errors)):
-        assert np.isnan(found.half_width)
-        assert not found.sure
+def test_a_single_seed_has_an_interval_about_the_examples() -> None:
+    """Nothing is known of other seeds, but 40 examples say how much another 40 would differ."""
+    errors = np.array([[1.0, 0.0] * 20])
+    found = estimate_measure(errors)
+    examples = [*errors[0], 0.0, 1.0]
+    half = stats.t.ppf(0.975, 41) * np.sqrt(np.var(examples, ddof=1) / 42)
+    assert (found.mean, found.half_width) == (0.5, pytest.approx(half))
+    assert estimate_gain(errors, 0 * errors).sure
+    assert not estimate_gain(errors[:, :3], 0 * errors[:, :3]).sure
+    without_examples = estimate([0.5])
+    assert np.isnan(without_examples.half_width)
+    assert not without_examples.sure
 
 
 def test_nothing_is_sure_of_a_few_patients() -> None:

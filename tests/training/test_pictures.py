@@ -141,6 +141,9 @@ def test_the_sentences() -> None:
         "b against a: the same accuracy with every seed."
     )
     assert summaries.training_title(same) == "No sure difference in accuracy"
+    assert summaries.gain_sentence(sure, sure.scores[1]) == (
+        "b against a: +10.00 points of accuracy with every seed."
+    )
     single = comparison("equilibrium", seeds=1)
     assert "from a single seed" in summaries.gain_sentence(single, single.scores[1])
 

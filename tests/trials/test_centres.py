@@ -1,5 +1,6 @@
 """Clients named after the centres of a dataset have these centres' records."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from fedaccord.data import dataset as registry
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.own import OwnPartition, own_partition
 from fedaccord.data.partition import RandomPartition
+from fedaccord.membership.agreeing import group_curve
+from fedaccord.membership.ways import Setting, Way
 from fedaccord.summaries.calibration import calibration_sentences
 from fedaccord.summaries.training import training_notes
 from fedaccord.training.course import Course
 from fedaccord.trials.setting import Clients, build_course
+from tests.training.test_own_tests import survivors
 
 SIZES = {"Uptown": 300, "Riverside": 200, "Harbour": 250}
 
@@ -40,7 +44,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.DATASETS, "clinics", lambda _: clinics())
 
 
-def consortium(*names: str, samples: int = 180) -> fa.Consortium:
+def consortium(*names: str, samples: Any = 180) -> fa.Consortium:
     return fa.Consortium(
         names=names,
         valuation=[4.0] * len(names),
@@ -143,6 +147,73 @@ def test_calibrate_for_a_consortium(names: tuple[str, ...], alone: list[str]) ->
     said = [line for line in calibration_sentences(found) if line.startswith("Note: ")]
     assert len(said) == (0 if alone else 1)
     assert tuple(found.course.names) == names
+
+
+ERRORS = CURVE | {"measure": "error"}
+
+
+def test_calibrate_reports_own_tests_alone_and_together() -> None:
+    """Both with 95 % intervals, as `train` has them for the same models."""
+    found = fa.calibrate("clinics", **ERRORS)
+    given = {"dataset": "clinics", "rounds": CURVE["rounds"], "seeds": CURVE["seeds"]}
+    some = consortium(*SIZES, samples=list(SIZES.values()))
+    only = {name: row * some.samples for name, row in zip(SIZES, np.eye(3), strict=True)}
+    trial = fa.train(some, {"all": some.samples} | only, **given)
+    everyone, *lone = trial.scores
+    for n, score in enumerate(found.alone):
+        assert score.own is not None
+        assert score.together is not None
+        alone, together = (each.clients[n].accuracy for each in (lone[n], everyone))
+        assert (1 - score.own.mean, score.own.half_width) == pytest.approx(
+            (alone.mean, alone.half_width)
+        )
+        assert (1 - score.together.mean, score.together.half_width) == pytest.approx(
+            (together.mean, together.half_width)
+        )
+        assert score.half_width == pytest.approx(lone[n].accuracy.half_width)
+    told = "\n".join(calibration_sentences(found))
+    first = found.alone[0]
+    assert first.own is not None
+    assert f" (on its own test {first.own.mean:.3g} ± {first.own.half_width:.2g}, and " in told
+    assert " with all members' model)" in told
+    assert "over the seeds; on own tests, over seeds and test examples." in told
+
+
+def test_calibrate_with_fine_tuning_is_about_personal_models() -> None:
+    """The same curve as `join` measures for a group's agreement."""
+    own = clinics()
+    found = fa.calibrate("clinics", fine_tuning=2, **ERRORS)
+    setting = Setting(own, found.model.task, CURVE["rounds"])
+    way = Way(found.course.local, fine_tuning=2)
+    by_group = group_curve(setting, way, seeds=CURVE["seeds"])
+    common = set(found.curve.sizes.tolist()) & set(by_group.sizes.tolist())
+    assert len(common) > 3
+    for size in common:
+        [here], [there] = (np.flatnonzero(each.sizes == size) for each in (found.curve, by_group))
+        assert found.curve.values[here] == pytest.approx(by_group.values[there])
+        assert found.curve.by_example[here] == pytest.approx(by_group.by_example[there])
+    assert found.curve.examples == 3 * 150
+    assert found.to_dict()["fine_tuning"] == 2
+    assert np.isnan(found.alone[0].by_law)  # the law is about another test
+    lines = calibration_sentences(found)
+    assert "(fine-tuned by each client for 2 epochs, on its own test)" in lines[0]
+    assert any(line.endswith("with all members' model, fine-tuned).") for line in lines)
+
+
+def test_calibrate_refuses_fine_tuning_that_nobody_could_judge() -> None:
+    with pytest.raises(fa.InvalidInput, match="needs a test of each client's own to judge by"):
+        fa.calibrate("clinics", consortium=consortium("a", "b"), fine_tuning=2, **ERRORS)
+    data = {name: survivors(name) for name in ("one", "two", "three", "test")}
+    data["test"]["two"]["event"][:] = False
+    with pytest.raises(fa.InvalidInput, match="two: its own test has no two examples of which"):
+        fa.calibrate(data=data, fine_tuning=2, **ERRORS)
+
+
+def test_runs_that_differ_by_rounding_have_no_interval() -> None:
+    found = fa.calibrate("clinics", **ERRORS)
+    same = replace(found.alone[0], half_width=3.9e-17)
+    vars(found)["alone"] = (same, *found.alone[1:])
+    assert f": error {same.value:.3g} (on its own test" in "".join(calibration_sentences(found))
 
 
 def test_calibrate_with_a_partition_given_as_data() -> None:

@@ -12,9 +12,21 @@ from fedaccord import plots
 from fedaccord.game.alone import alone_contribution
 from fedaccord.report import render_training
 from fedaccord.summaries.calibration import calibration_sentences
-from fedaccord.summaries.own_tests import own_gains, own_levels, own_sentences
-from fedaccord.summaries.training import setting_sentence, training_title
+from fedaccord.summaries.own_tests import (
+    own_gains,
+    own_gains_note,
+    own_levels,
+    own_levels_note,
+    own_sentences,
+)
+from fedaccord.summaries.training import (
+    gain_sentence,
+    scores_note,
+    setting_sentence,
+    training_title,
+)
 from fedaccord.training import LocalEpochs, PlainEngine, TrainingPlan
+from fedaccord.training.estimates import Estimate
 from fedaccord.trials.profiles import play_profiles, read_profiles
 from fedaccord.trials.trial import Trial
 from tests.training.patients import patients
@@ -50,7 +62,8 @@ def test_own_tests_are_compared_with_alone_and_pooled(trial: Trial) -> None:
     assert [each.name for each in agreed.clients] == ["one", "two", "three"]
     assert alone.clients[0].fine_tuned is None
     assert agreed.clients[0].fine_tuned is not None
-    assert alone.clients[0].accuracy_gain.mean == 0.0
+    for client in alone.clients:  # against itself, of which nothing is uncertain
+        assert client.accuracy_gain == Estimate(0.0, 0.0)
     assert trial.alone == []  # nobody is suspended
     assert all(slot.suspended == () for run in trial.runs for slot in run.slots)
 
@@ -114,6 +127,16 @@ def test_a_client_that_does_worse_is_named(trial: Trial) -> None:
     assert gains.rows[2][1][2].startswith("-")
 
 
+def test_headlines_say_on_whose_test(trial: Trial) -> None:
+    """Lone models do badly on everyone's cases, which says nothing about their owners' own."""
+    sentence = gain_sentence(trial, trial.scores[2])
+    assert sentence.startswith("individual against alone, on everyone's test: ")
+    assert "(95 % interval over the seeds " in sentence
+    assert ", on everyone's test. 95 % intervals over " in scores_note(trial)
+    told = training_title(trial)
+    assert told.startswith("No sure difference") or "on everyone's test" in told
+
+
 def test_what_cannot_be_seen_is_said(trial: Trial) -> None:
     *_, seen = own_sentences(trial)
     assert seen.startswith("On tests as small as these, differences of less than ")
@@ -138,8 +161,28 @@ def _alike(name: str) -> Any:
 
 def test_a_single_seed_is_said() -> None:
     once = fa.train(CONSORTIUM, data=clinics, local=LocalEpochs(0.5, 16), seeds=1)
-    assert own_sentences(once)[0].endswith("(with a single seed).")
-    assert "±" not in str(own_levels(once))
+    worse, *_ = own_sentences(once)
+    assert worse.startswith("three does worse on its own test than alone: under ")
+    assert worse.endswith("(with a single seed).")
+    assert str(own_levels(once)).count("±") == str(own_gains(once)).count("±") + 3 == 12
+    for note in (own_levels_note(once), own_gains_note(once)):
+        assert "about the choice of test examples, but not about the seed" in note
+
+
+def test_one_seed_and_few_examples_prove_nothing() -> None:
+    """One of three test examples is lost, which anything may have caused."""
+
+    def few(name: str) -> Any:
+        examples = clinics(name)
+        if name != "test":
+            return examples
+        return {who: (inputs[:3], labels[:3]) for who, (inputs, labels) in examples.items()}
+
+    once = fa.train(CONSORTIUM, data=few, local=LocalEpochs(0.5, 16), seeds=1)
+    assert any("-" in cell for _, cells in own_gains(once).rows for cell in cells)
+    assert own_sentences(once)[0] == (
+        "No client does worse on its own test than alone beyond chance (with a single seed)."
+    )
 
 
 def test_the_setting_says_that_models_were_tuned(trial: Trial) -> None:
@@ -262,7 +305,7 @@ def test_calibrate_on_survival_times(tmp_path: Path) -> None:
     assert own is not None
     assert own.half_width > 0
     line = next(line for line in lines if line.startswith("one alone"))
-    assert f"({own.mean:.3g} ± {own.half_width:.2g} on its own test)" in line
+    assert f"(on its own test {own.mean:.3g} ± {own.half_width:.2g}, and " in line
     again = fa.calibrate(**given)
     assert [score.own for score in again.alone] == [score.own for score in found.alone]
     losses = fa.calibrate(**given, measure="loss")

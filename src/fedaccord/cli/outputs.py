@@ -17,8 +17,6 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.reading import TOML_LIMIT, csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.figure import Figure
 
     from fedaccord.agreement.agreement import Agreement
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from fedaccord.summaries.demo import Story
     from fedaccord.summaries.match import Account
     from fedaccord.training.comparison import Comparison
-    from fedaccord.training.estimates import Estimate
     from fedaccord.trials.trial import Trial
 
 
@@ -242,13 +239,16 @@ def match_record(
     }
 
 
-def comparison_record(
-    comparison: "MechanismComparison", accuracy: "Mapping[str, Estimate]", measure: str
-) -> dict[str, Any]:
-    """What `compare` prints, with the accuracies that were measured, if any."""
-    from fedaccord.record import jsonable
-
-    record = comparison.to_dict() | {"measure": measure if accuracy else None}
+def comparison_record(comparison: "MechanismComparison", trial: "Trial | None") -> dict[str, Any]:
+    """What `compare` prints, with what was measured if it trained."""
+    nothing: dict[str, Any] = {"accuracy": None, "clients": []}
+    scores = {} if trial is None else {score.profile: score.to_dict() for score in trial.scores}
+    record = comparison.to_dict() | {
+        "measure": None if trial is None else trial.measure,
+        "optimiser": None if trial is None else trial.course.optimiser,
+        "alone": scores.get("alone", nothing)["clients"],
+    }
     for mechanism in record["mechanisms"]:
-        mechanism["accuracy"] = jsonable(accuracy.get(mechanism["name"]))
+        score = scores.get(mechanism["name"], nothing)
+        mechanism |= {field: score[field] for field in nothing}
     return record

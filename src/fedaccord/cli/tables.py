@@ -351,14 +351,16 @@ def print_training(console: Console, comparison: "Trial") -> None:
     console.print(table)
     for sentence in gain_sentences(comparison):
         console.print(sentence)
-    for note in [*training_notes(comparison), *alone_sentences(comparison)]:
-        console.print(f"  {note}", soft_wrap=True)
-    _print_own_tests(console, comparison)
+    for note in training_notes(comparison):
+        console.print(f"Note: {note}.")
+    for sentence in alone_sentences(comparison):
+        console.print(f"{sentence}.")
+    print_own_tests(console, comparison)
     if len(comparison.runs[0].slots) > 1:
         _print_slots(console, comparison)
 
 
-def _print_own_tests(console: Console, comparison: "Trial") -> None:
+def print_own_tests(console: Console, comparison: "Trial") -> None:
     """How each client did on its own test, if there are any."""
     for sentence in own_sentences(comparison):
         console.print(sentence)
@@ -367,14 +369,15 @@ def _print_own_tests(console: Console, comparison: "Trial") -> None:
 
 
 def _print_own(console: Console, found: OwnTable, note: str) -> None:
-    """A table of clients; in a narrow terminal, half of the columns below the others."""
+    """A table of clients; in a narrow terminal, some of the columns below the others."""
     if not found.rows:
         return
-    half = (len(found.headings) + 1) // 2
-    whole, *halves = (
-        _own_columns(found, part) for part in (slice(None), slice(half), slice(half, None))
-    )
-    print_wide(console, *([whole] if fits(console, whole) else halves))
+    for parts in range(1, len(found.headings) + 1):
+        places = np.array_split(np.arange(len(found.headings)), parts)
+        tables = [_own_columns(found, slice(part[0], part[-1] + 1)) for part in places]
+        if all(fits(console, table) for table in tables):
+            break
+    print_wide(console, *tables)
     console.print(note, style="dim")
     if len(found.rows) > LISTED:
         console.print(f"{LISTED} of {len(found.rows):,} clients; --format json lists them all.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -98,6 +98,18 @@ ScaleOption = Annotated[
 ]
 
 
+FineTuneOption = Annotated[
+    int | None,
+    typer.Option(
+        "--fine-tune",
+        metavar="EPOCHS",
+        callback=from_one,
+        help="After each slot every client trains the model for so many epochs more, for itself: "
+        "judged on its own test.",
+    ),
+]
+
+
 _OF_MINI_BATCHES = ("batch", "proximal", "local_optimiser")
 _OF_SERVER = {"server_rate": "rate", "beta1": "beta1", "beta2": "beta2", "tau": "tau"}
 """The numbers of an adaptive server optimiser, and what the library calls them."""
@@ -186,6 +198,11 @@ class RuleOptions:
             "--tau", help="Parameters that change much less than this move little; default 0.001."
         ),
     ] = None
+
+    @property
+    def given(self) -> list[str]:
+        """The options that are not as by default."""
+        return [each.name for each in fields(self) if getattr(self, each.name) != each.default]
 
     def rule(self) -> "LocalRule":
         """What a client does in a round."""

@@ -9,12 +9,9 @@ from rich.table import Table
 from fedaccord.cli.tables import fits, plain_table, print_wide
 from fedaccord.summaries.value import (
     QUALITY_NOTE,
-    cell,
+    Unit,
     quality_sentences,
     setting_sentence,
-    share,
-    short_cell,
-    short_share,
     tables_note,
     value_notes,
     value_sentences,
@@ -47,26 +44,27 @@ def print_values(console: Console, values: "DataValues") -> None:
 
 def _fitting(console: Console, values: "DataValues") -> tuple[list[Table], str]:
     """The tables in the first form that fits the terminal, and what it leaves out."""
-    full = _tables(values, list(range(values.tests)), cell)
+    full = _tables(values, list(range(values.tests)))
     if all(fits(console, table) for table in full):
         return full, ""
-    brief = _tables(values, list(range(values.tests)), short_cell)
+    brief = _tables(values, list(range(values.tests)), short=True)
     if all(fits(console, table) for table in brief):
         return brief, " A wider terminal shows how far each number may be off; JSON has it."
     note = " --picture draws who helps whom, and --format json has all numbers."
-    return _tables(values, [0], cell), note
+    return _tables(values, [0]), note
 
 
-def _tables(values: "DataValues", tests: list[int], write: Cell) -> list[Table]:
+def _tables(values: "DataValues", tests: list[int], *, short: bool = False) -> list[Table]:
     """Shapley values, with what they lead from and to, and leave-one-out."""
+    unit = Unit(values.measure)
+    write, level = (unit.short_cell, unit.short_level) if short else (unit.cell, unit.level)
     shapley = _table(values, values.shapley, "Shapley value", tests, write)
     shapley.add_section()
-    percent: Cell = share if write is cell else short_share
-    shapley.add_row("Untrained, %", *(percent(values.untrained, test) for test in tests))
-    shapley.add_row("All together, %", *(percent(values.together, test) for test in tests))
+    for name, found in (("Untrained", values.untrained), ("All together", values.together)):
+        shapley.add_row(f"{name}{unit.heading}", *(level(found, test) for test in tests))
     if len(tests) > 1:
-        alone = [percent(values.alone, test - 1) for test in tests[1:]]
-        shapley.add_row("It alone, %", "", *alone)
+        alone = [level(values.alone, test - 1) for test in tests[1:]]
+        shapley.add_row(f"It alone{unit.heading}", "", *alone)
     return [shapley, _table(values, values.leave_one_out, "Leave-one-out", tests, write)]
 
 

@@ -68,6 +68,9 @@ _ENOUGH = 10
 _TRAINING, _SEED = 0.66, 43
 """FLamby's part of the records to train on, and its seed."""
 
+_NAMES = {"flamby": "", "imputed": "-imputed", "centre": "", "pooled": "-shared", "none": "-raw"}
+"""What a variant and a normalisation add to the name of the dataset."""
+
 _Table: TypeAlias = npt.NDArray[np.float64]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -95,8 +98,9 @@ def load_heart_disease(
     centres = [
         Centre(*parts) for parts in zip(CENTRES, _encoded(tables), labels, training, strict=True)
     ]
-    name = "heart-disease" if variant == "flamby" else "heart-disease-imputed"
-    return partition_of(name, normalised_columns(centres, normalise), classes=2)
+    centres = normalised_columns(centres, normalise)
+    name = f"heart-disease{_NAMES[variant]}{_NAMES[normalise]}"
+    return partition_of(name, centres, classes=2)
 
 
 def _read(content: bytes) -> _Table:

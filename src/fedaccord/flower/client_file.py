@@ -230,7 +230,8 @@ class FileClient:
                 seconds=seconds,
                 stored=file.personal_model,
                 shared_accuracy=before.test and before.test.accuracy,
-                shared_own_accuracy=before.own and before.own.accuracy,
+                shared_own_accuracy=before.own and before.own.mean,
+                shared_own_accuracy_half_width=before.own and before.own.half_width,
                 **read.training.scores(own).fields,
             )
         )
@@ -418,15 +419,13 @@ class FileTraining:
 
     def scores(self, parameters: Arrays) -> Scores:
         """How good a model is on the test examples here, and on the client's own test."""
-        from fedaccord.flower.local import score
+        from fedaccord.flower.local import score, score_on
 
         data, tests = self.examples.dataset, self.examples.tests
-        own = np.isin(np.arange(len(data.test_labels)), tests[0] if tests else [])
-        common, of_client = (
-            score(self.model, parameters, data.test_inputs[some], data.test_labels[some])
-            for some in (~own, own)
-        )
-        return Scores(common, of_client)
+        own = tests[0] if tests else np.array([], dtype=np.int64)
+        others = np.setdiff1d(np.arange(len(data.test_labels)), own)
+        here = score(self.model, parameters, data.test_inputs[others], data.test_labels[others])
+        return Scores(here, score_on(self.model, parameters, own), self.model.task.measure.name)
 
     @property
     def position(self) -> int:

@@ -157,18 +157,25 @@ def suspended_in_words(suspended: Iterable[Suspension]) -> str:
     )
 
 
-def measured(value: float, measure: str | None = None) -> str:
+def measured(value: float, measure: str | None = None, half_width: float | None = None) -> str:
     """A measure by its name, accuracy unless another is named.
 
-    >>> measured(0.9), measured(0.735, "concordance")
-    ('accuracy 90.0 %', 'concordance 0.735')
+    >>> measured(0.9), measured(0.735, "concordance", 0.08)
+    ('accuracy 90.0 %', 'concordance 0.735 ± 0.080')
     """
-    return f"{measure or 'accuracy'} {value_of(value, measure)}"
+    return f"{measure or 'accuracy'} {value_of(value, measure, half_width)}"
 
 
-def value_of(value: float, measure: str | None = None) -> str:
-    """The value of a measure: accuracy in percent, any other as a number."""
-    return f"{100 * value:.1f} %" if measure in (None, "accuracy") else f"{value:.3f}"
+def value_of(value: float, measure: str | None = None, half_width: float | None = None) -> str:
+    """The value of a measure, with its interval if there is one: accuracy in per cent.
+
+    >>> value_of(0.9, half_width=0.05)
+    '90.0 ± 5.0 %'
+    """
+    percent = measure in (None, "accuracy")
+    known = [value] if half_width is None else [value, half_width]
+    told = " ± ".join(f"{100 * each:.1f}" if percent else f"{each:.3f}" for each in known)
+    return f"{told} %" if percent else told
 
 
 def score_in_words(loss: float | None, accuracy: float | None, measure: str | None = None) -> str:

@@ -19,6 +19,7 @@ from fedaccord.protocol.facts import Scored
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.training_terms import optimiser_in_terms
+from fedaccord.training.estimates import Estimate, estimate_measure
 from fedaccord.training.local import Turn, fine_tune_locally, train_locally
 from fedaccord.training.optimisers import ServerOptimiser
 from fedaccord.training.rules import GradientStep, LocalEpochs, LocalRule, LocalSteps, MiniBatches
@@ -129,6 +130,17 @@ def score(model: Model, parameters: Arrays, inputs: Inputs, labels: Labels) -> S
     if not (isfinite(loss) and isfinite(accuracy)):
         return None
     return Scored(loss, accuracy, model.task.measure.name)
+
+
+def score_on(model: Model, parameters: Arrays, chosen: Indices) -> Estimate | None:
+    """The measure on these test examples of the model, with its interval; None as in `score`."""
+    if len(chosen) == 0:
+        return None
+    given = {name: torch.from_numpy(array) for name, array in parameters.items()}
+    losses, errors = model.evaluate_each(given, chosen)
+    if not (np.isfinite(losses).all() and np.isfinite(errors).all()):
+        return None
+    return estimate_measure(errors[None], model.weight(chosen))
 
 
 def evaluation(

@@ -41,6 +41,8 @@ class ModelMeasured(MemberEvent):
     """Or what else the task is measured by."""
     own_accuracy: float | None = None
     """The same on this member's own test, if it has one."""
+    own_accuracy_half_width: float | None = None
+    """Half of its 95 % interval, which is about the choice of the test examples."""
     measure: str | None = None
     """The name of both: accuracy, or concordance for survival times."""
 
@@ -51,7 +53,8 @@ class ModelMeasured(MemberEvent):
         if here := score_in_words(self.loss, self.accuracy, self.measure):
             parts.append(f"{here} on the test examples here")
         if self.own_accuracy is not None:
-            parts.append(f"{measured(self.own_accuracy, self.measure)} on its own test")
+            own = measured(self.own_accuracy, self.measure, self.own_accuracy_half_width)
+            parts.append(f"{own} on its own test")
         return ", ".join(parts)
 
 
@@ -226,18 +229,22 @@ class FineTuned(ModelMeasured):
     """Of the slot's model, on the same test examples."""
     shared_own_accuracy: float | None = None
     """The same on this member's own test."""
+    shared_own_accuracy_half_width: float | None = None
+    """Half of its 95 % interval."""
 
     def sentence(self) -> str:
         """What it trained on, and how good its own model is beside the shared one."""
         how = f"on {counted(self.samples, 'sample')} for {counted(self.epochs, 'epoch')}"
         parts = [f"slot {self.slot}: fine-tuned the model {how} in {lasted(self.seconds)}"]
-        for own, shared, where in (
-            (self.accuracy, self.shared_accuracy, "the test examples here"),
-            (self.own_accuracy, self.shared_own_accuracy, "its own test"),
-        ):
-            if own is not None and shared is not None:
-                before = value_of(shared, self.measure)
-                parts.append(f"{measured(own, self.measure)} on {where} ({before} before)")
+        if self.accuracy is not None and self.shared_accuracy is not None:
+            here = measured(self.accuracy, self.measure)
+            before = value_of(self.shared_accuracy, self.measure)
+            parts.append(f"{here} on the test examples here ({before} before)")
+        if self.own_accuracy is not None and self.shared_own_accuracy is not None:
+            own = measured(self.own_accuracy, self.measure, self.own_accuracy_half_width)
+            half_width = self.shared_own_accuracy_half_width
+            before = value_of(self.shared_own_accuracy, self.measure, half_width)
+            parts.append(f"{own} on its own test ({before} before)")
         return f"{'; '.join(parts)}; stored as {self.stored}"
 
 

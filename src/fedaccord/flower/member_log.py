@@ -14,6 +14,7 @@ from fedaccord.flower.events import LEVELS, Event, LogFormat, line_of, suspensio
 from fedaccord.protocol.acceptance import Judgement
 from fedaccord.protocol.facts import Scored
 from fedaccord.protocol.messages import Motion, Suspended
+from fedaccord.training.estimates import Estimate
 
 LOG = logging.getLogger("fedaccord")
 FORMAT_VARIABLE = "FEDACCORD_LOG_FORMAT"
@@ -61,16 +62,20 @@ class Scores(NamedTuple):
 
     test: Scored | None = None
     """On the test examples that it has."""
-    own: Scored | None = None
-    """On its own test."""
+    own: Estimate | None = None
+    """The task's measure on its own test, with an interval about the choice of the examples."""
+    measure: str | None = None
+    """What that measure is called."""
 
     @property
     def fields(self) -> dict[str, Any]:
         """As events have them."""
         known = {} if self.test is None else self.test._asdict()
-        if self.own is not None:
-            known |= {"own_accuracy": self.own.accuracy, "measure": self.own.measure}
-        return known
+        if self.own is None:
+            return known
+        mean, half_width = self.own.mean, self.own.half_width
+        own = {"own_accuracy": mean, "own_accuracy_half_width": half_width}
+        return known | own | {"measure": self.measure}
 
 
 NO_SCORES = Scores()

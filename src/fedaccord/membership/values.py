@@ -246,7 +246,7 @@ def value_data(
     seed: int = 0,
     exact: bool = False,
     permutations: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     quality: Measure | None = None,
     progress: Progress | None = None,
 ) -> DataValues:
@@ -271,14 +271,16 @@ def value_data(
             sampled permutations would lead through as many groups.
         permutations: how many to sample, rounded up to whole cycles of twice as many as there are
             clients; by default 5 cycles. There are at least 2.
-        tolerance: a permutation is truncated once a group is this close to everyone, on all tests.
+        tolerance: a permutation is truncated once a group is this close to everyone, on all tests;
+            0.005 by default.
         quality: also measure quality weights for the game, by the law of the `error` or the `loss`:
             the consortium's if that was measured, or else one that is measured here.
         progress: called as the work proceeds; see `Progress`.
     """
     check_whole("seeds", seeds, least=2)
     check_whole("seed", seed, least=0)
-    check_number("tolerance", tolerance, least=0)
+    if tolerance is not None:
+        check_number("tolerance", tolerance, least=0)
     if quality is not None:
         check_choice("quality", quality, ("error", "loss"))
     course = holders_course(
@@ -296,12 +298,25 @@ def value_data(
         rounds=rounds,
         scale=scale,
     )
+    _check_fine_tuning(course, seed)
     cycles = _cycles(len(course.names), exact, permutations)
+    if tolerance is None:
+        tolerance = TOLERANCE
+    elif not cycles:
+        raise InvalidInput(
+            "goes with sampled permutations, but here all groups are trained", field="tolerance"
+        )
     found = _valued(course, range(seed, seed + seeds), cycles, tolerance, progress)
     if quality is None:
         return found
     law = None if consortium is None else consortium.law
     return _with_quality(found, quality, law, progress)
+
+
+def _check_fine_tuning(course: Course, seed: int) -> None:
+    from fedaccord.training.fine_tuning import check_fine_tuning
+
+    check_fine_tuning(course.fine_tuning, course.partition(seed))
 
 
 def _cycles(clients: int, exact: bool, permutations: int | None) -> int:
@@ -310,6 +325,11 @@ def _cycles(clients: int, exact: bool, permutations: int | None) -> int:
         check_whole("permutations", permutations, least=1)
     if exact and permutations is not None:
         raise InvalidInput("cannot be combined with exact, which needs none", field="permutations")
+    if permutations is not None and clients <= EXACT:
+        raise InvalidInput(
+            f"with {EXACT} clients or fewer all groups are trained, and there is nothing to sample",
+            field="permutations",
+        )
     if exact and clients > MOST_EXACT:
         raise InvalidInput(
             f"{clients} clients have {2**clients - 1:,} groups: at most {MOST_EXACT} can be valued "

@@ -25,7 +25,7 @@ _WRITTEN = 16
 
 
 def plot_value(values: "DataValues", *, ax: Sequence[Axes] | None = None) -> Figure:
-    """What each client's data adds on each test, in percentage points: Shapley, leave-one-out.
+    """What each client's data adds on each test: Shapley and leave-one-out, in the measure's unit.
 
     Blue helps and vermilion hurts; cells within noise are hatched, and their numbers are in
     brackets.
@@ -38,7 +38,7 @@ def plot_value(values: "DataValues", *, ax: Sequence[Axes] | None = None) -> Fig
         given = panels(ax, 2)
     kinds = {"Shapley value": values.shapley, "Leave-one-out": values.leave_one_out}
     for axes, (title, found) in zip(given, kinds.items(), strict=True):
-        _draw(axes, 100.0 * found.mean.T, ~found.sure().T, f"{title}, points of {values.measure}")
+        _draw(axes, found.mean.T, ~found.sure().T, title, values.measure)
         _name(axes, values)
     given[-1].set_xlabel("On the test of")
     look = Patch(facecolor=_NOTHING, edgecolor=_GREY, hatch="////", label="within noise")
@@ -46,8 +46,10 @@ def plot_value(values: "DataValues", *, ax: Sequence[Axes] | None = None) -> Fig
     return figure_of(given[-1])
 
 
-def _draw(axes: Axes, mean: FloatArray, noise: BoolArray, title: str) -> None:
+def _draw(axes: Axes, mean: FloatArray, noise: BoolArray, title: str, measure: str) -> None:
     """One map, with its scale beside it."""
+    percent = measure == "accuracy"
+    mean = 100.0 * mean if percent else mean
     style(axes)
     axes.grid(visible=False)
     most = max(float(np.nanmax(np.abs(mean), initial=0.0)), 1e-9)
@@ -58,20 +60,23 @@ def _draw(axes: Axes, mean: FloatArray, noise: BoolArray, title: str) -> None:
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, hatch="////", edgecolor=_GREY, lw=0))
     if len(mean) <= _WRITTEN:
         for row, column in np.ndindex(*mean.shape):
-            _write(axes, (column, row), float(mean[row, column]), bool(noise[row, column]), most)
+            value = float(mean[row, column])
+            text = f"{value:+.{1 if percent else 3}f}".replace("-", "−")
+            told = text if np.isfinite(value) else "unknown"
+            dark = abs(value) > _DARK * most
+            _write(axes, (column, row), told, noise=bool(noise[row, column]), dark=dark)
     figure_of(axes).colorbar(image, ax=axes, shrink=0.8)
-    axes.set_title(title, loc="left", fontsize="medium")
+    unit = f"points of {measure}" if percent else measure
+    axes.set_title(f"{title}, {unit}", loc="left", fontsize="medium")
 
 
-def _write(axes: Axes, at: tuple[int, int], value: float, noise: bool, most: float) -> None:
+def _write(axes: Axes, at: tuple[int, int], text: str, *, noise: bool, dark: bool) -> None:
     """The number of a cell, in brackets and on a plain ground where it is within noise."""
-    text = f"{value:+.1f}".replace("-", "−") if np.isfinite(value) else "unknown"
     if noise:
         ground = {"facecolor": _NOTHING, "edgecolor": "none", "pad": 1.0}
         axes.text(*at, f"({text})", ha="center", va="center", color=INK, bbox=ground)
     else:
-        colour = "white" if abs(value) > _DARK * most else INK
-        axes.text(*at, text, ha="center", va="center", color=colour)
+        axes.text(*at, text, ha="center", va="center", color="white" if dark else INK)
 
 
 def _name(axes: Axes, values: "DataValues") -> None:

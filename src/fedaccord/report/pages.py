@@ -47,13 +47,10 @@ from fedaccord.summaries.training import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
     from fedaccord.mechanisms.comparison import MechanismComparison
-    from fedaccord.training.estimates import Estimate
     from fedaccord.trials.trial import Trial
 
 
@@ -198,25 +195,22 @@ def _own_part(comparison: "Trial") -> dict[str, Any]:
     }
 
 
-def render_comparison(
-    comparison: "MechanismComparison",
-    accuracy: "Mapping[str, Estimate]",
-    measure: str = "accuracy",
-) -> str:
-    """The page about mechanisms side by side, as text; `accuracy` is empty if none was measured.
-
-    `measure` says what the accuracies are, if they are something else.
-    """
+def render_comparison(comparison: "MechanismComparison", trial: "Trial | None" = None) -> str:
+    """The page about mechanisms side by side, as text; with a trial, how good their models are."""
+    own = {"own_tables": []} if trial is None else _own_part(trial)
     return fill(
         "comparison.html.j2",
         comparison=comparison,
         consortium=comparison.consortium,
         title=f"{count(len(comparison.entries), 'mechanism')} side by side",
         summary=about_mechanisms.comparison_summary(comparison, "member"),
-        rows=about_mechanisms.mechanism_rows(comparison, accuracy, measure),
-        measure=measure,
+        rows=about_mechanisms.mechanism_rows(comparison, trial),
+        measure="accuracy" if trial is None else trial.measure,
         said=about_mechanisms,
-        measured=bool(accuracy),
+        measured=trial is not None,
+        setting="" if trial is None else setting_sentence(trial),
+        listed=LISTED,
+        **own,
         caption=about_mechanisms.MECHANISMS_CAPTION,
         picture=as_svg(plots.plot_mechanisms(comparison), "mechanisms"),
         discount_factors=about_agreement.written_range(comparison.consortium.discount_factor),

@@ -9,6 +9,7 @@ from fedaccord.game.curve import LEVEL
 from fedaccord.game.measured import LARGEST_CHI2
 from fedaccord.numbers import count
 from fedaccord.summaries.worth import capital
+from fedaccord.training.estimates import Estimate
 
 if TYPE_CHECKING:
     from fedaccord.game.candidates import Candidate
@@ -18,6 +19,8 @@ _FAMILIES = {"measured": "This law", "power": "A single power", "paper": "The pa
 _WORTH_NOTING = 0.1
 """Of its samples: how far a member alone may be from the law without being told apart."""
 _HUGE = 1e4
+_ROUNDING = 1e-6
+"""Of a number: runs that differ by less have the same result, up to rounding."""
 
 
 def calibration_sentences(calibration: "Calibration") -> list[str]:
@@ -34,7 +37,8 @@ def calibration_sentences(calibration: "Calibration") -> list[str]:
             "dataset is smaller than the consortium: this is an illustration."
         )
     together = float(calibration.law.loss(calibration.curve.largest))
-    lines += [_alone(score, calibration.lost, together) for score in calibration.alone]
+    lines += [_alone(score, calibration, together) for score in calibration.alone]
+    lines += _intervals_note(calibration)
     lines += [f"Note: {note}." for note in partition_notes(calibration.course.partition(0))]
     lines.append(speed_sentence(calibration))
     if calibration.cost_per_sample is not None:
@@ -45,10 +49,12 @@ def calibration_sentences(calibration: "Calibration") -> list[str]:
 def measured_sentence(calibration: "Calibration") -> str:
     """What was trained, on how much, how often."""
     curve, model = calibration.curve, calibration.model
-    server = calibration.course.optimiser_in_words
+    course = calibration.course
+    tuned = f"fine-tuned by each client for {count(course.fine_tuning, 'epoch')}, on its own test"
+    how = "; ".join(filter(None, [course.optimiser_in_words, course.fine_tuning and tuned]))
     return (
         f"Measured with {model.task.name} on {model.dataset.name}"
-        f"{f' ({server})' if server else ''}: {_the(calibration)} after "
+        f"{f' ({how})' if how else ''}: {_the(calibration)} after "
         f"{count(calibration.rounds, 'round')}, at {len(curve.sizes)} sizes from "
         f"{curve.smallest:,.0f} to {curve.largest:,.0f} samples, {count(len(curve.seeds), 'seed')}"
         f" each, {count(curve.examples, 'test example')}."
@@ -86,13 +92,13 @@ def _candidate(one: "Candidate") -> str:
     )
 
 
-def _alone(score: "AloneScore", measure: str, together: float) -> str:
+def _alone(score: "AloneScore", calibration: "Calibration", together: float) -> str:
     """What a member reaches alone, beside the law and what all reach together."""
-    told = f"{score.name} alone, with its {score.samples:,.0f} samples: {measure} "
-    told += _number(score.value)
-    if np.isfinite(score.error):
-        told += f" ± {score.error:.2g}"
-    told += _own(score)
+    told = f"{score.name} alone, with its {score.samples:,.0f} samples: {calibration.lost} "
+    told += _give_or_take(Estimate(score.value, score.half_width))
+    told += _own(score, calibration.course.fine_tuning)
+    if np.isnan(score.by_law):
+        return f"{told}."
     if score.value <= together:
         return f"{told}, no worse than with all members' data ({_number(together)})."
     if abs(score.worth - 1) <= _WORTH_NOTING:
@@ -103,12 +109,37 @@ def _alone(score: "AloneScore", measure: str, together: float) -> str:
     )
 
 
-def _own(score: "AloneScore") -> str:
-    """What it reaches on its own test, if it has one."""
-    if score.own is None or np.isnan(score.own.mean):
+def _own(score: "AloneScore", epochs: int) -> str:
+    """What it reaches on its own test alone and with everyone, if it has one."""
+    if score.own is None or score.together is None or np.isnan(score.own.mean):
         return ""
-    half = f" ± {score.own.half_width:.2g}" if np.isfinite(score.own.half_width) else ""
-    return f" ({_number(score.own.mean)}{half} on its own test)"
+    tuned = ", fine-tuned" if epochs else ""
+    return (
+        f" (on its own test {_give_or_take(score.own)}, and {_give_or_take(score.together)} with "
+        f"all members' model{tuned})"
+    )
+
+
+def _intervals_note(calibration: "Calibration") -> list[str]:
+    """What the intervals are about, if there are any."""
+    seeds = len(calibration.curve.seeds) > 1
+    over = ["over the seeds"] if seeds else []
+    if any(score.own is not None for score in calibration.alone):
+        kinds = "seeds and test examples" if seeds else "the choice of test examples"
+        over.append(f"on own tests, over {kinds}")
+    if not calibration.alone or not over:
+        return []
+    return [f"± is half of a 95 % interval: {'; '.join(over)}."]
+
+
+def _give_or_take(found: Estimate) -> str:
+    """A number and half of its interval; without it if there is none, or nothing but rounding.
+
+    >>> _give_or_take(Estimate(0.25, 0.031)), _give_or_take(Estimate(0.25, 3.9e-17))
+    ('0.25 ± 0.031', '0.25')
+    """
+    known = np.isfinite(found.half_width) and found.half_width > _ROUNDING * abs(found.mean)
+    return f"{_number(found.mean)} ± {found.half_width:.2g}" if known else _number(found.mean)
 
 
 def speed_sentence(calibration: "Calibration") -> str:

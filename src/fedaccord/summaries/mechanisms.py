@@ -10,11 +10,9 @@ from fedaccord.summaries.training import written_score
 from fedaccord.summaries.words import Noun, listed, with_noun
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fedaccord.mechanisms.comparison import ComparedMechanism, MechanismComparison
     from fedaccord.mechanisms.mechanism import Outcome
-    from fedaccord.training.comparison import Estimate
+    from fedaccord.trials.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -70,12 +68,9 @@ _SHORT = 1e-6
 
 
 def mechanism_rows(
-    comparison: "MechanismComparison",
-    accuracy: "Mapping[str, Estimate]",
-    measure: str = "accuracy",
-    noun: Noun = "client",
+    comparison: "MechanismComparison", trial: "Trial | None" = None, noun: Noun = "client"
 ) -> list[MechanismRow]:
-    """The rows of a table, one per mechanism; accuracies may be what another measure gives."""
+    """The rows of a table, one per mechanism; with a trial, they have the accuracy in it."""
     entries = comparison.entries
     columns = (
         write([entry.outcome.total for entry in entries]),
@@ -84,7 +79,10 @@ def mechanism_rows(
         _write_some([entry.worst_saving for entry in entries]),
     )
     rows = zip(entries, *columns, strict=True)
-    measured = {name: written_score(each, measure) for name, each in accuracy.items()}
+    measured = {
+        score.profile: written_score(score.accuracy, trial.measure)
+        for score in (trial.scores if trial else [])
+    }
     found = [_mechanism_row(entry, measured.get(entry.name, ""), *row) for entry, *row in rows]
     names = comparison.consortium.names
     return [
@@ -250,8 +248,8 @@ MEANINGS = {
 }
 """What each of the built-in mechanisms does, in a sentence."""
 ACCURACY_NOTE = (
-    "After one slot: the mean over the seeds, with a 95 % interval if there are several. If there "
-    "are several models, it is that of the best."
+    "After one slot, on everyone's test: the mean over the seeds, with a 95 % interval about them "
+    "if there are several. If there are several models, it is that of the best."
 )
 MECHANISMS_CAPTION = (
     "Who contributes, how much, and what it saves.",

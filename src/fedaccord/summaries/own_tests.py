@@ -55,12 +55,12 @@ def own_sentences(comparison: "Comparison", noun: Noun = "client") -> list[str]:
     gains, names = dict(_gains_over_alone(comparison)), _names(comparison)
     if not gains:
         return []
-    warnings = _warnings(gains, names, single=comparison.seeds == 1)
+    seed = " (with a single seed)" if comparison.seeds == 1 else ""
+    warnings = _warnings(gains, names, seed)
     if not warnings:
         certain = all(gain.mean >= 0 for each in gains.values() for gain in each)
-        warnings = [
-            f"No {noun} does worse on its own test than alone{'' if certain else ' beyond chance'}."
-        ]
+        chance = "" if certain else " beyond chance"
+        warnings = [f"No {noun} does worse on its own test than alone{chance}{seed}."]
     return warnings + _smallest_seen(gains, comparison.measure)
 
 
@@ -69,8 +69,8 @@ def own_levels_note(comparison: "Comparison") -> str:
     unit = " in per cent" if comparison.measure == "accuracy" else ""
     return (
         f"Test {comparison.measure}{unit} on each one's own test, of the model that it has at the "
-        "end of the last slot. The 95 % intervals are about the seeds and about the choice of test "
-        "examples: the smaller the test, the wider."
+        f"end of the last slot. The 95 % intervals are about {_source_of_noise(comparison)}: the "
+        "smaller the test, the wider."
     )
 
 
@@ -79,8 +79,15 @@ def own_gains_note(comparison: "Comparison") -> str:
     unit = ", in points" if comparison.measure == "accuracy" else ""
     return (
         f"Gain against alone, on each one's own test{unit}: seed by seed and example by example, "
-        "with 95 % intervals."
+        f"with 95 % intervals about {_source_of_noise(comparison)}."
     )
+
+
+def _source_of_noise(comparison: "Comparison") -> str:
+    """What intervals are about: a single seed says nothing about others."""
+    if comparison.seeds == 1:
+        return "the choice of test examples, but not about the seed, of which there is only one"
+    return "the seeds and about the choice of test examples"
 
 
 def _names(comparison: "Comparison") -> list[str]:
@@ -123,14 +130,13 @@ def _gains_over_alone(comparison: "Comparison") -> Iterator[tuple[str, list[Esti
             yield f"{profile}{_TUNED}", tuned
 
 
-def _warnings(gains: Found, names: list[str], *, single: bool) -> list[str]:
-    """A sentence for each client that does worse than alone, for sure if there are seeds."""
+def _warnings(gains: Found, names: list[str], seed: str) -> list[str]:
+    """A sentence for each client that surely does worse than alone; `seed` is said of each."""
     worse: dict[str, list[str]] = {}
     for model, each in gains.items():
         for name, gain in zip(names, each, strict=True):
-            if gain.mean < 0 and (gain.sure or single):
+            if gain.mean < 0 and gain.sure:
                 worse.setdefault(name, []).append(model.replace(_TUNED, " with fine-tuning"))
-    seed = " (with a single seed)" if single else ""
     return [
         f"{name} does worse on its own test than alone: under {listed(models)}{seed}."
         for name, models in worse.items()
@@ -138,7 +144,7 @@ def _warnings(gains: Found, names: list[str], *, single: bool) -> list[str]:
 
 
 def _smallest_seen(gains: Found, measure: str) -> list[str]:
-    """How large a difference must be to be told from chance; nothing with a single seed."""
+    """How large a difference must be to be told from chance."""
     widths = [gain.half_width for each in gains.values() for gain in each]
     widths = [width for width in widths if np.isfinite(width)]
     if not widths:

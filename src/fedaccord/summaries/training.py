@@ -40,7 +40,7 @@ def training_title(comparison: "Comparison") -> str:
     if gain == 0:
         return f"The same {measure}{seeds}"
     more = "more" if gain > 0 else "less"
-    against = f"under {largest.profile} than under {first.profile}"
+    against = f"under {largest.profile} than under {first.profile}{_which_test(comparison)}"
     return f"{_difference(abs(gain), measure)} {more} {measure} {against}{seeds}"
 
 
@@ -63,18 +63,26 @@ def setting_sentence(comparison: "Comparison") -> str:
 
 
 def gain_sentence(comparison: "Comparison", score: "ProfileScore") -> str:
-    """The gain of a profile over the first one, and how certain it is."""
-    first, gain, measure = comparison.scores[0].profile, score.accuracy_gain, comparison.measure
+    """The gain of a profile over the first one, and how certain it is as far as seeds can tell."""
+    gain, measure = score.accuracy_gain, comparison.measure
+    who = f"{score.profile} against {comparison.scores[0].profile}{_which_test(comparison)}"
     points = _difference(gain.mean, measure, "+")
     if gain.mean == 0 == gain.half_width:
-        return f"{score.profile} against {first}: the same {measure} with every seed."
+        return f"{who}: the same {measure} with every seed."
     if not np.isfinite(gain.half_width):
-        return f"{score.profile} against {first}: {points} of {measure}, from a single seed."
+        return f"{who}: {points} of {measure}, from a single seed."
     low, high = (gain.mean + side * gain.half_width for side in (-1, 1))
     ends = [written_score(Estimate(end, np.nan), measure, signed=True) for end in (low, high)]
-    between = f"(95 % interval {ends[0]} to {ends[1]})"
+    if ends[0] == ends[1]:
+        return f"{who}: {points} of {measure} with every seed."
+    between = f"(95 % interval over the seeds {ends[0]} to {ends[1]})"
     chance = "" if gain.sure else ", which may be chance"
-    return f"{score.profile} against {first}: {points} of {measure} {between}{chance}."
+    return f"{who}: {points} of {measure} {between}{chance}."
+
+
+def _which_test(comparison: "Comparison") -> str:
+    """Said where clients have tests of their own as well."""
+    return ", on everyone's test" if comparison.scores[0].clients else ""
 
 
 def training_notes(trial: "Trial") -> list[str]:
@@ -94,9 +102,14 @@ def training_notes(trial: "Trial") -> list[str]:
             )
         if coarse := rounding_note(profile.contributions[0], trial.course.scale):
             notes.append(f"{profile.name}: {coarse}")
-    if uneven := scale_note(trial.course.model.dataset):
-        notes.append(uneven)
-    return notes + partition_notes(trial.course.partition(trial.runs[0].seed))
+    return notes + data_notes(trial)
+
+
+def data_notes(comparison: "Comparison") -> list[str]:
+    """Whose data says little, and which features have scales that are far apart."""
+    uneven = scale_note(comparison.course.model.dataset)
+    notes = partition_notes(comparison.course.partition(comparison.runs[0].seed))
+    return [*([uneven] if uneven else []), *notes]
 
 
 def _course_of(profile: "PlayedProfile") -> list[str]:
@@ -168,8 +181,9 @@ def label_skew(comparison: "Comparison") -> float | None:
 def scores_note(comparison: "Comparison") -> str:
     """What the table of scores shows."""
     note = (
-        f"At the end of the last slot. 95 % intervals over {count(comparison.seeds, 'seed')} "
-        "(Student's t); gains are taken seed by seed, on the same data and from the same start."
+        f"At the end of the last slot{_which_test(comparison)}. 95 % intervals over "
+        f"{count(comparison.seeds, 'seed')} (Student's t), which do not cover the choice of test "
+        "examples; gains are taken seed by seed, on the same data and from the same start."
     )
     alone = [score.profile for score in comparison.scores if is_alone(comparison, score.profile)]
     if alone:

@@ -1,6 +1,7 @@
 """What is said about the value of clients' data: whose helps whom, whom it hurts, what is noise."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,67 @@ _NAMED = 3
 """Of those that are helped or hurt, how many are named, the largest first."""
 
 
+@dataclass(frozen=True)
+class Unit:
+    """How a measure is written: accuracy in per cent, its differences in points; others as is."""
+
+    measure: str
+
+    @property
+    def percent(self) -> bool:
+        """Whether numbers are in per cent."""
+        return self.measure == "accuracy"
+
+    @property
+    def points(self) -> str:
+        """What differences are in, after their number: " points of accuracy"."""
+        return f" points of {self.measure}" if self.percent else f" of {self.measure}"
+
+    @property
+    def heading(self) -> str:
+        """What comes after the name of a row of levels."""
+        return ", %" if self.percent else ""
+
+    def number(self, value: float, sign: str = "") -> str:
+        """A number in this unit.
+
+        >>> Unit("accuracy").number(0.784), Unit("concordance").number(0.784)
+        ('78.4', '0.784')
+        """
+        return f"{100 * value:{sign}.1f}" if self.percent else f"{value:{sign}.3f}"
+
+    def difference(self, estimates: "Estimates", *place: int) -> str:
+        """A difference with its sign and its give-or-take."""
+        one = estimates.at(*place)
+        if np.isnan(one.mean):
+            return "–"
+        return f"{self.number(float(one.mean), '+')} ± {self.number(float(one.half_width()))}"
+
+    def amount(self, estimates: "Estimates", *place: int) -> str:
+        """A difference without its sign, in a sentence."""
+        points = " points" if self.percent else ""
+        return f"{self.difference(estimates, *place).lstrip('+-')}{points}"
+
+    def cell(self, estimates: "Estimates", *place: int) -> str:
+        """A difference in a table: in brackets where it is within noise."""
+        told = self.difference(estimates, *place)
+        return told if bool(estimates.sure()[place]) or told == "–" else f"({told})"
+
+    def short_cell(self, estimates: "Estimates", *place: int) -> str:
+        """The same without its give-or-take, for narrow tables."""
+        full = self.cell(estimates, *place)
+        short = full.partition(" ± ")[0]
+        return f"{short})" if full.startswith("(") else short
+
+    def level(self, estimates: "Estimates", *place: int) -> str:
+        """A level with its give-or-take."""
+        return self.difference(estimates, *place).removeprefix("+")
+
+    def short_level(self, estimates: "Estimates", *place: int) -> str:
+        """The same without its give-or-take."""
+        return self.level(estimates, *place).partition(" ± ")[0]
+
+
 def value_sentences(values: "DataValues") -> list[str]:
     """What a reader needs first: whose data helps whom, whom it hurts, and what is within noise."""
     said = [_helped(values), _hurt(values), _within_noise(values)]
@@ -27,24 +89,23 @@ def value_sentences(values: "DataValues") -> list[str]:
 
 def _helped(values: "DataValues") -> str:
     """The largest Shapley values that are no noise."""
-    found = _sure(values.shapley, _others(values), 1)[:_NAMED]
+    found, unit = _sure(values.shapley, _others(values), 1)[:_NAMED], Unit(values.measure)
     if not found:
         return "Nobody's data surely helps anyone else: all of it is within noise."
     if values.tests == 1:
-        gained = 100 * float(values.together.mean[0] - values.untrained.mean[0])
-        told = [f"{values.names[n]} ({points(values.shapley, 0, n)})" for _, n in found]
+        gained = float(values.together.mean[0] - values.untrained.mean[0])
+        told = [f"{values.names[n]} ({unit.difference(values.shapley, 0, n)})" for _, n in found]
         return (
-            f"Of the {gained:.1f} points of {values.measure} that training brings on the common "
-            f"test, most are due to the data of {listed(told)}."
+            f"Of the {unit.number(gained)}{unit.points} that training brings on the common test, "
+            f"most are due to the data of {listed(told)}."
         )
     told = [
-        f"{values.names[n]}'s helps {values.names[test - 1]} ({points(values.shapley, test, n)})"
+        f"{values.names[n]}'s helps {values.names[test - 1]} "
+        f"({unit.difference(values.shapley, test, n)})"
         for test, n in found
     ]
-    return (
-        f"Whose data helps whom most, in points of {values.measure} on the other's own test: "
-        f"{listed(told)}."
-    )
+    measured = f"points of {values.measure}" if unit.percent else values.measure
+    return f"Whose data helps whom most, in {measured} on the other's own test: {listed(told)}."
 
 
 def _hurt(values: "DataValues") -> str:
@@ -54,10 +115,11 @@ def _hurt(values: "DataValues") -> str:
     found = _sure(values.leave_one_out, chosen, -1)
     if not found:
         return "Nobody's data surely hurts anyone: no model would surely be better without it."
-    told = []
+    told, unit = [], Unit(values.measure)
     for test, n in found[:_NAMED]:
         whom = f"for {values.names[test - 1]}" if test else "on the common test"
-        told.append(f"without {values.names[n]} {whom} ({_amount(values.leave_one_out, test, n)})")
+        amount = unit.amount(values.leave_one_out, test, n)
+        told.append(f"without {values.names[n]} {whom} ({amount})")
     more = f"; {len(found) - _NAMED:,} more such pairs are in the table" * (len(found) > _NAMED)
     return f"Everyone's model would be better {listed(told)}{more}."
 
@@ -95,14 +157,15 @@ def _against_alone(values: "DataValues") -> Iterator[str]:
     """For whom everyone's model is surely worse than its own, or better, or neither."""
     test = "on its own test" if values.tests > 1 else "on the common test"
     sure, gain = values.gain.sure(looks=len(values.names)), values.gain
+    unit = Unit(values.measure)
     for n in np.flatnonzero(sure & (gain.mean < 0)).tolist():
         yield (
             f"{values.names[n]} does better alone than with everyone's model, {test}: by "
-            f"{_amount(gain, n)}."
+            f"{unit.amount(gain, n)}."
         )
     better = np.flatnonzero(sure & (gain.mean > 0)).tolist()
     if better:
-        told = [f"{values.names[n]} ({points(gain, n)})" for n in better]
+        told = [f"{values.names[n]} ({unit.difference(gain, n)})" for n in better]
         yield f"Better with everyone's model than alone, {test}: {listed(told)}."
     unsure = [values.names[n] for n in np.flatnonzero(~sure).tolist()]
     if len(unsure) == len(values.names):
@@ -114,55 +177,21 @@ def _against_alone(values: "DataValues") -> Iterator[str]:
         yield f"For {listed(unsure)} the difference is within noise."
 
 
-def _amount(estimates: "Estimates", *place: int) -> str:
-    """A number of points without its sign."""
-    one = estimates.at(*place)
-    return f"{100 * abs(float(one.mean)):.1f} ± {100 * float(one.half_width()):.1f} points"
-
-
 def noisy(estimates: "Estimates") -> BoolArray:
     """Which numbers are within noise, each looked at by itself."""
     return ~estimates.sure()
 
 
-def points(estimates: "Estimates", *place: int) -> str:
-    """A number in percentage points, with its give-or-take."""
-    one = estimates.at(*place)
-    if np.isnan(one.mean):
-        return "–"
-    return f"{100 * float(one.mean):+.1f} ± {100 * float(one.half_width()):.1f}"
-
-
-def cell(estimates: "Estimates", *place: int) -> str:
-    """The same in a table: in brackets where it is within noise."""
-    told = points(estimates, *place)
-    return told if bool(estimates.sure()[place]) or told == "–" else f"({told})"
-
-
-def short_cell(estimates: "Estimates", *place: int) -> str:
-    """The same without its give-or-take, for narrow tables."""
-    full = cell(estimates, *place)
-    short = full.partition(" ± ")[0]
-    return f"{short})" if full.startswith("(") else short
-
-
-def share(estimates: "Estimates", *place: int) -> str:
-    """A measure in per cent, with its give-or-take."""
-    return points(estimates, *place).removeprefix("+")
-
-
-def short_share(estimates: "Estimates", *place: int) -> str:
-    """The same without its give-or-take."""
-    return share(estimates, *place).partition(" ± ")[0]
-
-
 def tables_note(values: "DataValues") -> str:
-    """What the two tables show."""
+    """What the two tables show, and why the sentences may leave out what has no brackets."""
+    unit = f"{'Percentage points' if Unit(values.measure).percent else 'Differences'} of"
+    over = ["seeds", "test examples"]
+    over += [] if values.worth.exact else ["sampled permutations"]
     return (
-        f"Percentage points of {values.measure}; ± is half of a 95 % interval over seeds, test "
-        f"examples{'' if values.worth.exact else ' and sampled permutations'}; brackets: within "
-        "noise. Shapley: each client's share of what everyone's model gains over an untrained "
-        "one. Leave-one-out: what is lost if only that client leaves."
+        f"{unit} {values.measure}; ± is half of a 95 % interval over {listed(over)}; brackets: "
+        "within noise. Among this many numbers some are outside of noise by chance, so the "
+        "sentences above ask for more than that. Shapley: each client's share of what everyone's "
+        "model gains over an untrained one. Leave-one-out: what is lost if only that client leaves."
     )
 
 
@@ -251,7 +280,7 @@ def _between(weight: "QualityWeight") -> str:
     if np.isinf(weight.low):
         return "more than the law can tell"
     if np.isinf(weight.high):
-        return f"{_number(weight.low)} or more"
+        return f"anything from {_number(weight.low)} upwards"
     return f"{_number(weight.low)} to {_number(weight.high)}"
 
 

@@ -67,6 +67,8 @@ def client_scores(
     clients = range(len(runs[0].own_errors))
     weights = weights or [1.0] * len(clients)
     gains, tuned_gains = own_gains(first, runs, weights), fine_tuned_gains(first, runs, weights)
+    if runs[0].profile == first[0].profile:  # against itself, which is known for sure
+        gains = [Estimate(gain.mean, 0.0) for gain in gains]
     return tuple(
         ClientScore(
             name=names[n] if n < len(names) else f"client-{n + 1}",

@@ -9,6 +9,7 @@ import io
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -73,7 +74,7 @@ class CurveFile:
         self._saved = time.monotonic()
 
 
-_GROUPS = ("values", "by_example", "alone", "own", "own_by_example")
+_GROUPS = tuple(field.name for field in fields(CurveState))
 
 
 def _group(arrays: Mapping[str, FloatArray], name: str) -> dict[Measure, FloatArray]:
@@ -96,4 +97,5 @@ def identity_of(course: Course, sizes: Sequence[int], seeds: int, alone: bool) -
         "clients alone": "yes" if alone else "no",
         "own tests": digest(*tests) if alone and len(tests) else "none",
         "server optimiser": server_in_words(course),
+        "fine-tuning": str(course.fine_tuning or "none"),
     }

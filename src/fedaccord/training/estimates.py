@@ -9,7 +9,8 @@ example, the variance of their mean is estimated by
 
 which is a little too much, since the noise of single errors is in both. The interval is Student's
 t, with the degrees of freedom that Welch and Satterthwaite give to a sum of two variances. Two
-models are compared seed by seed and example by example: what they have in common cancels.
+models are compared seed by seed and example by example: what they have in common cancels. With a
+single seed the second variance is not known, and the interval is about the choice of examples only.
 
 A model that is right about all of 16 patients may still be wrong about the next one. So before the
 variance over examples is taken, two examples are added, one that the model is right about and one
@@ -37,14 +38,17 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate(Record):
-    """A mean over seeds, plus or minus `half_width` (NaN for a single seed)."""
+    """A mean, plus or minus `half_width` (NaN if nothing is known about it).
+
+    That of a single seed is known only where there are test examples to compute it from.
+    """
 
     mean: float
     half_width: float
 
     @property
     def sure(self) -> bool:
-        """Whether the interval excludes 0; a single seed has no interval."""
+        """Whether the interval excludes 0; never without an interval."""
         return abs(self.mean) > self.half_width
 
     def _facts(self) -> dict[str, Any]:
@@ -107,13 +111,9 @@ def _at_most(possible: float, half_width: float) -> float:
 
 
 def _variances(by_seed: FloatArray, by_example: FloatArray) -> list[tuple[float, int]]:
-    """The two variances of the mean, each with its degrees of freedom."""
-    if by_seed.size < 2:
-        return [(nan, 0)]
-    return [
-        (float(values.var(ddof=1)) / values.size, values.size - 1)
-        for values in (by_seed, by_example)
-    ]
+    """The variances of the mean, each with its degrees of freedom; one seed has none."""
+    known = [by_seed, by_example] if by_seed.size > 1 else [by_example]
+    return [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in known]
 
 
 def _half_width(*variances: tuple[float, int]) -> float:

@@ -4,6 +4,9 @@ Each seed deals the clients' examples into one sequence, in which everyone's sha
 samples; a size is a beginning of it. So subsets are nested, and every size begins with the same
 parameters: most of a seed's noise cancels in differences. Values are kept by test example, because
 the choice of these is noise as well.
+
+With fine-tuning the models are personal ones, each judged by its owner's own test. The curve is
+then the mean over all own test examples, and not what the shared model does on the common test.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from fedaccord.game.curve import LEAST_SIZES, Curve
 from fedaccord.numbers import FloatArray
 from fedaccord.training.course import Course
 from fedaccord.training.engine import TrainingPlan
+from fedaccord.training.fine_tuning import fine_tune
 from fedaccord.training.optimisers import FEDAVG
 from fedaccord.training.rules import GradientStep
 from fedaccord.training.task import Parameters
@@ -45,13 +49,18 @@ class CurveState:
     values: dict[Measure, FloatArray]
     """By size and seed; NaN where a run is not over."""
     by_example: dict[Measure, FloatArray]
-    """By size and test example, added up over seeds."""
+    """By size and test example, added up over seeds; the examples of own tests if models are
+    fine-tuned."""
     alone: dict[Measure, FloatArray]
     """By client and seed, trained on all of its own examples by itself."""
     own: dict[Measure, FloatArray]
     """The same on its own test; no clients if there are none."""
     own_by_example: dict[Measure, FloatArray]
     """That for each example of the clients' own tests, one after the other, added up over seeds."""
+    together: dict[Measure, FloatArray]
+    """As `own`, of the model that each client has if all train on everything together."""
+    together_by_example: dict[Measure, FloatArray]
+    """As `own_by_example`, of that model."""
 
     @classmethod
     def empty(
@@ -59,12 +68,15 @@ class CurveState:
     ) -> CurveState:
         """Before the first run; `clients` is 0 if none is trained alone."""
         tested = len(tests) if clients else 0
+        owned = sum(map(len, tests[:tested]))
         return cls(
             {measure: np.full((sizes, seeds), np.nan) for measure in MEASURED},
             {measure: np.zeros((sizes, examples)) for measure in MEASURED},
             {measure: np.full((clients, seeds), np.nan) for measure in MEASURED},
             {measure: np.full((tested, seeds), np.nan) for measure in MEASURED},
-            {measure: np.zeros(sum(map(len, tests[:tested]))) for measure in MEASURED},
+            {measure: np.zeros(owned) for measure in MEASURED},
+            {measure: np.full((tested, seeds), np.nan) for measure in MEASURED},
+            {measure: np.zeros(owned) for measure in MEASURED},
         )
 
 
@@ -131,12 +143,17 @@ def measure_curves(
 ) -> LearningCurves:
     """Train at every size with every seed; with `alone`, each client by itself, too.
 
+    Then clients are also judged by their own tests, if they have any, and models are fine-tuned if
+    the course says so. Without `alone` nothing is fine-tuned.
+
     `progress` is called with the runs that are over, and how many there will be. With a store, a
     measurement that was interrupted resumes where it was, to the same numbers.
     """
-    clients = len(course.partition(0).draw(1))
-    examples = len(course.model.dataset.test_labels)
-    saved, tests = store.load() if store else None, course.partition(0).tests
+    course = course if alone else replace(course, fine_tuning=0)
+    clients, tests = len(course.partition(0).draw(1)), course.partition(0).tests if alone else ()
+    own = sum(len(test) for test in tests) if course.fine_tuning else 0
+    examples = own or len(course.model.dataset.test_labels)
+    saved = store.load() if store else None
     state = saved or CurveState.empty(len(sizes), seeds, examples, clients if alone else 0, tests)
     no_server = replace(course, server=FEDAVG)
     done, of = 0, seeds * (len(sizes) + (clients if alone else 0))
@@ -146,16 +163,14 @@ def measure_curves(
         for row, size in enumerate(sizes):
             if np.isnan(state.values["loss"][row, seed]):
                 trained = _train(course, beginning(drawn, dealt, size), seed)
-                for measure, values in _judged(trained).items():
-                    state.values[measure][row, seed] = values.mean()
-                    state.by_example[measure][row] += values
+                _keep_size(state, course, tests, (row, seed), trained)
                 _keep(store, state)
             done += 1
             _tell(progress, done, of)
         for row in range(len(state.alone["loss"])):
             if np.isnan(state.alone["loss"][row, seed]):
-                own = [share if n == row else share[:0] for n, share in enumerate(drawn)]
-                _keep_alone(state, tests, row, seed, _train(no_server, own, seed))
+                only = [share if n == row else share[:0] for n, share in enumerate(drawn)]
+                _keep_alone(state, tests, (row, seed), _train(no_server, only, seed))
                 _keep(store, state)
             done += 1
             _tell(progress, done, of)
@@ -191,17 +206,55 @@ def beginning(drawn: Sequence[Indices], dealt: Indices, size: int) -> list[Indic
     return [share[:count] for share, count in zip(drawn, counts, strict=True)]
 
 
+def _keep_size(
+    state: CurveState,
+    course: Course,
+    tests: Sequence[Indices],
+    place: tuple[int, int],
+    trained: _Trained,
+) -> None:
+    """What is lost with a size and a seed; with the largest, also on each client's own test."""
+    largest = place[0] == len(state.values["loss"]) - 1
+    own = _judged_on_own_tests(course, tests, trained) if largest or course.fine_tuning else []
+    on_own = {measure: [found[measure] for found in own] for measure in MEASURED}
+    for measure, common in ({} if course.fine_tuning else _judged(trained)).items():
+        _add(state, measure, place, common)
+    for measure, each in on_own.items():
+        if course.fine_tuning:
+            _add(state, measure, place, np.concatenate(each))
+        if largest and each:
+            state.together[measure][:, place[1]] = [one.mean() for one in each]
+            state.together_by_example[measure] += np.concatenate(each)
+
+
+def _add(state: CurveState, measure: Measure, place: tuple[int, int], values: FloatArray) -> None:
+    state.values[measure][place] = values.mean()
+    state.by_example[measure][place[0]] += values
+
+
+def _judged_on_own_tests(
+    course: Course, tests: Sequence[Indices], trained: _Trained
+) -> list[dict[Measure, FloatArray]]:
+    """What each client's model loses on its own test: the shared model, fine-tuned if asked for."""
+    plan, shared = trained
+    tuned = {}
+    if course.fine_tuning:
+        tuned = fine_tune(VectorisedEngine(), plan, shared, course.fine_tuning)
+    return [_judged((plan, tuned.get(n, shared)), own) for n, own in enumerate(tests)]
+
+
 def _keep_alone(
-    state: CurveState, tests: Sequence[Indices], client: int, seed: int, trained: _Trained
+    state: CurveState, tests: Sequence[Indices], place: tuple[int, int], trained: _Trained
 ) -> None:
     """What a client reaches alone, on the common test and on its own."""
+    client, _ = place
     for measure, values in _judged(trained).items():
-        state.alone[measure][client, seed] = values.mean()
+        state.alone[measure][place] = values.mean()
     if not len(tests):
         return
     first = sum(len(own) for own in tests[:client])
     for measure, values in _judged(trained, tests[client]).items():
-        state.own[measure][client, seed] = values.mean()
+        state.own[measure][place] = values.mean()
         state.own_by_example[measure][first : first + len(values)] += values
 
 

@@ -30,7 +30,7 @@ from fedaccord.game.measured import fit_law
 from fedaccord.game.next_measurement import NextMeasurement, next_measurement
 from fedaccord.numbers import FloatArray
 from fedaccord.record import Columns, Record, Tables, jsonable
-from fedaccord.training.estimates import Estimate, estimate_lost
+from fedaccord.training.estimates import Estimate, estimate, estimate_lost
 from fedaccord.trials.setting import (
     Progress,
     find_model,
@@ -66,12 +66,19 @@ class AloneScore(Record):
     """The mean of the measure over seeds."""
     error: float
     """The standard error of that mean; NaN with one seed."""
+    half_width: float
+    """Half of its 95 % interval, over the seeds; NaN with one."""
     by_law: float
-    """What the law says for as many samples of all members' data."""
+    """What the law says for as many samples of all members' data; NaN with fine-tuning, when the
+    law is about own tests."""
     worth: float
-    """How many of all members' samples one of its own is worth to it alone, by the law."""
+    """How many of all members' samples one of its own is worth to it alone, by the law; NaN as
+    above."""
     own: Estimate | None = None
     """The measure on its own test; None without one."""
+    together: Estimate | None = None
+    """The measure on its own test if all members train on everything: of the shared model, or of
+    what the member makes of it by fine-tuning."""
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -79,9 +86,11 @@ class AloneScore(Record):
             "samples": self.samples,
             "value": self.value,
             "error": self.error,
+            "half_width": self.half_width,
             "by_law": self.by_law,
             "worth": self.worth,
             "own": self.own,
+            "together": self.together,
         }
 
 
@@ -139,23 +148,32 @@ class Calibration(Record):
         """What each member reaches alone; empty unless each has data of its own."""
         values = self.curves.state.alone[self.measure]
         sizes = [len(share) for share in self.course.partition(0).draw(1)]
+        law = None if self.course.fine_tuning else self.law
         scores = [
-            _alone_score(name, size / self.course.scale, row, self.law)
+            _alone_score(name, size / self.course.scale, row, law)
             for name, size, row in zip(self.course.names, sizes, values, strict=False)
         ]
-        own = self._on_own_tests()
-        return tuple(replace(score, own=own[n]) if own else score for n, score in enumerate(scores))
+        state = self.curves.state
+        own = self._on_own_tests(state.own, state.own_by_example)
+        together = self._on_own_tests(state.together, state.together_by_example)
+        if not own:
+            return tuple(scores)
+        return tuple(
+            replace(score, own=own[n], together=together[n]) for n, score in enumerate(scores)
+        )
 
-    def _on_own_tests(self) -> list[Estimate]:
-        """What each member loses alone on its own test; empty without own tests."""
-        state, tests = self.curves.state, self.course.partition(0).tests
-        if not len(state.own[self.measure]):
+    def _on_own_tests(
+        self, by_seed: "dict[Measure, FloatArray]", summed: "dict[Measure, FloatArray]"
+    ) -> list[Estimate]:
+        """What each member loses on its own test, given values by seed and sums by example."""
+        tests = self.course.partition(0).tests
+        if not len(by_seed[self.measure]):
             return []
         ends = np.cumsum([len(own) for own in tests])
-        by_example = np.split(state.own_by_example[self.measure] / len(self.curves.seeds), ends)
+        by_example = np.split(summed[self.measure] / len(self.curves.seeds), ends)
         return [
             estimate_lost(row, each, self.model.weight(own) if self.measure == "error" else None)
-            for row, each, own in zip(state.own[self.measure], by_example, tests, strict=False)
+            for row, each, own in zip(by_seed[self.measure], by_example, tests, strict=False)
         ]
 
     @property
@@ -181,6 +199,7 @@ class Calibration(Record):
             "dataset": self.model.dataset.name,
             "task": self.model.task.name,
             "optimiser": self.course.optimiser,
+            "fine_tuning": self.course.fine_tuning,
             "rounds": self.rounds,
             "measure": self.lost,
             "seeds": len(self.curve.seeds),
@@ -194,7 +213,7 @@ class Calibration(Record):
         return self.curve._tables() | {"alone": self._alone}
 
     def _alone(self) -> Columns:
-        names = ("name", "samples", "value", "error", "by_law", "worth")
+        names = ("name", "samples", "value", "error", "half_width", "by_law", "worth")
         return {name: [getattr(score, name) for score in self.alone] for name in names}
 
     def written_into(
@@ -209,11 +228,13 @@ class Calibration(Record):
         return with_law(file, table, comments)
 
 
-def _alone_score(name: str, samples: float, values: FloatArray, law: Law) -> AloneScore:
-    mean = float(values.mean())
+def _alone_score(name: str, samples: float, values: FloatArray, law: Law | None) -> AloneScore:
+    found = estimate(values.tolist())
     error = float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan
-    worth = _total_with(law, mean, samples) / samples
-    return AloneScore(name, samples, mean, error, float(law.loss(samples)), worth)
+    by_law = worth = np.nan
+    if law is not None:
+        by_law, worth = float(law.loss(samples)), _total_with(law, found.mean, samples) / samples
+    return AloneScore(name, samples, found.mean, error, found.half_width, by_law, worth)
 
 
 def _total_with(law: Law, value: float, samples: float) -> float:
@@ -235,6 +256,7 @@ def calibrate(
     task: "str | Task | None" = None,
     local: "LocalRule | None" = None,
     server: "ServerOptimiser | str | None" = None,
+    fine_tuning: int | None = None,
     rounds: int | None = None,
     measure: "Measure" = "error",
     seeds: int = SEEDS,
@@ -261,6 +283,8 @@ def calibrate(
             `LocalSteps()`.
         server: what the server does with the clients' average: `fedavg` (the default), `fedadam`,
             `fedyogi` or `fedadagrad`, or one with its numbers, such as `FedAdam(rate=0.03)`.
+        fine_tuning: epochs that each client adds by itself at the end, on its share. The law is
+            then that of these personal models, each judged on its owner's own test.
         rounds: rounds in a slot; the consortium's, or else 50.
         measure: what is lost: `error` (1 - accuracy, or 1 - concordance for survival times) or
             `loss`, the task's own.
@@ -287,7 +311,9 @@ def calibrate(
     source = _source(dataset, data, consortium, progress)
     own = isinstance(source, OwnPartition)
     course = _course(source, consortium, task, local_steps(local), rounds)
-    course = replace(course, server=server_optimiser(server))
+    course = replace(course, server=server_optimiser(server), fine_tuning=fine_tuning or 0)
+    if fine_tuning is not None:
+        _check_fine_tuning(fine_tuning, course)
     largest = sum(len(share) for share in course.partition(0).draw(1))
     sizes = spread_sizes(largest, **({} if smallest is None else {"smallest": smallest}))
     store = None
@@ -361,6 +387,22 @@ def _course(
         scale=scale,
         names=names if consortium is None else consortium.names,
     )
+
+
+def _check_fine_tuning(epochs: int, course: "Course") -> None:
+    """Refuse to fine-tune if somebody's own test cannot judge the result."""
+    from fedaccord.training.fine_tuning import check_fine_tuning
+
+    check_whole("fine_tuning", epochs, least=1)
+    model, partition = course.model, course.partition(0)
+    check_fine_tuning(epochs, partition)
+    for name, own in zip(course.names, partition.tests, strict=True):
+        if np.isnan(model.evaluate_each(model.start(0), own)[1]).any():
+            raise InvalidInput(
+                f"{name}: its own test has no two examples of which it is known whose event came "
+                "first",
+                field="fine_tuning",
+            )
 
 
 def _evenly(size: int) -> FloatArray:

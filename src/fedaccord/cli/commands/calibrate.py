@@ -43,6 +43,16 @@ def calibrate(
         ),
     ] = "error",
     rules: RuleOptions,
+    fine_tune: Annotated[
+        int | None,
+        typer.Option(
+            "--fine-tune",
+            metavar="EPOCHS",
+            callback=from_one,
+            help="Every client trains the model for so many epochs more, for itself; the law is of "
+            "these models, each judged on its owner's own test.",
+        ),
+    ] = None,
     rounds: RoundsOption = None,
     seeds: Annotated[
         int,
@@ -139,6 +149,7 @@ def calibrate(
             task=task,
             local=local,
             server=server,
+            fine_tuning=fine_tune,
             rounds=rounds,
             measure=measure,
             seeds=seeds,

@@ -18,6 +18,12 @@ from fedaccord.cli.options import (
     with_option_groups,
 )
 from fedaccord.cli.outputs import check_writable, write_csv, write_file
+from fedaccord.cli.training_options import (
+    FineTuneOption,
+    RuleOptions,
+    flags_in_messages,
+    progress_bar,
+)
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
     from fedaccord.mechanisms.comparison import MechanismComparison
     from fedaccord.mechanisms.mechanism import Mechanism
-    from fedaccord.training.estimates import Estimate
+    from fedaccord.trials.trial import Trial
 
 
 @with_option_groups
@@ -109,6 +115,8 @@ def compare(
             "--seed", callback=from_zero, help="Train: seed of the first run (default: 0)."
         ),
     ] = None,
+    rules: RuleOptions,
+    fine_tune: FineTuneOption = None,
     setting: PaperOptions,
     output_format: FormatOption = "text",
     report: ReportOption = None,
@@ -127,9 +135,11 @@ def compare(
     (clock, serial-clock, fair-exchange), the least total cost with payments among clients
     (transfers, social-optimum), a server that buys training (contract), and one that drops free
     riders (detection).
+
+    With --train a model is trained under each of them, by --local and the options after it.
     """
-    if dataset is None and (seeds is not None or seed is not None):
-        raise InvalidInput("--seeds and --seed: go with --train only")
+    with flags_in_messages():
+        _check_training(dataset, rules, seeds=seeds, seed=seed, fine_tune=fine_tune)
     check_writable(report, csv, inputs=[file, contract_types])
     consortium = choose_consortium(file, setting)
     types = _read_types(contract_types, contract_classes, consortium)
@@ -147,20 +157,21 @@ def compare(
 
     with working("Comparing"):
         comparison = compare_mechanisms(consortium, chosen)
-    accuracy: dict[str, Estimate] = {}
-    measure = "accuracy"
+    trial = None
     if dataset:
-        accuracy, measure = _measure(comparison, dataset, seeds or 3, seed or 0)
+        trial = _train(
+            comparison, dataset, rules, fine_tune=fine_tune, seeds=seeds or 3, seed=seed or 0
+        )
     from fedaccord.cli.outputs import comparison_record, to_json
 
-    record = comparison_record(comparison, accuracy, measure)
+    record = comparison_record(comparison, trial)
     if csv is not None:
         _write_rows(csv, record)
     if report is not None:
         from fedaccord.report import render_comparison
 
         with working("Writing the report"):
-            write_file(report, render_comparison(comparison, accuracy, measure))
+            write_file(report, render_comparison(comparison, trial))
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":
@@ -169,7 +180,7 @@ def compare(
         from fedaccord.cli.tables import print_consortium
 
         print_consortium(output(), consortium)
-        _print(output(), comparison, accuracy, measure)
+        _print(output(), comparison, trial)
 
 
 def _read_types(
@@ -210,33 +221,56 @@ def _choose(names: list[str] | None, **contract: Any) -> "list[Mechanism]":
     ]
 
 
-def _measure(
-    comparison: "MechanismComparison", dataset: str, seeds: int, seed: int
-) -> "tuple[dict[str, Estimate], str]":
-    """The test accuracy under each mechanism after one slot, or what the task is measured by."""
-    from fedaccord.cli.training_options import flags_in_messages, progress_bar
+def _check_training(dataset: str | None, rules: RuleOptions, **others: int | None) -> None:
+    """Refuse options that would do nothing without a training, and rules that cannot be."""
+    if dataset is not None:
+        rules.rule(), rules.server()
+        return
+    given = [name for name, value in others.items() if value is not None] + rules.given
+    if given:
+        raise InvalidInput("goes with --train only", field=given[0])
+
+
+def _train(
+    comparison: "MechanismComparison",
+    dataset: str,
+    rules: RuleOptions,
+    *,
+    fine_tune: int | None,
+    seeds: int,
+    seed: int,
+) -> "Trial":
+    """One slot under each mechanism; before them everyone alone, if there are own tests."""
+    from fedaccord.data.own import OwnPartition
+    from fedaccord.trials.setting import find_source
     from fedaccord.trials.trial import train
 
-    profiles = {entry.name: entry.outcome.contributions[None] for entry in comparison.entries}
+    profiles: dict[str, Any] = {
+        entry.name: entry.outcome.contributions[None] for entry in comparison.entries
+    }
     with flags_in_messages(), progress_bar() as progress:
-        trial = train(
+        source = find_source(dataset, comparison.consortium.names, progress)
+        own_tests = isinstance(source, OwnPartition) and len(source.tests) > 0
+        return train(
             comparison.consortium,
-            profiles,
-            dataset=dataset,
+            {"alone": "alone"} | profiles if own_tests else profiles,
+            data=source,
+            local=rules.rule(),
+            server=rules.server(),
+            fine_tuning=fine_tune,
             seeds=seeds,
             seed=seed,
             progress=progress,
         )
-    return {score.profile: score.accuracy for score in trial.scores}, trial.measure
 
 
 def _write_rows(path: Path, record: dict[str, Any]) -> None:
-    """One row per mechanism, with the fields of the JSON except the notes, which are sentences."""
+    """One row per mechanism, with the fields of the JSON that are a single value."""
     from fedaccord.agreement.punishment import read_punishment
 
     rows = [dict(row) for row in record["mechanisms"]]
     for row in rows:
-        del row["notes"]
+        del row["notes"], row["clients"]
         punishment = row["punishment"]
         row["punishment"] = None if punishment is None else str(read_punishment(punishment))
         interval = row.pop("accuracy") or {"mean": None, "half_width": None}
@@ -244,17 +278,11 @@ def _write_rows(path: Path, record: dict[str, Any]) -> None:
     write_csv(path, list(rows[0]), (tuple(row.values()) for row in rows))
 
 
-def _print(
-    console: "Console",
-    comparison: "MechanismComparison",
-    accuracy: "Mapping[str, Estimate]",
-    measure: str,
-) -> None:
-    """Two tables, what they show, and a few lines about each mechanism."""
-    from fedaccord.cli.tables import plain_table
+def _print(console: "Console", comparison: "MechanismComparison", trial: "Trial | None") -> None:
+    """Two tables, what they show, what training brought, and a few lines about each mechanism."""
     from fedaccord.summaries import mechanisms as said
 
-    rows = said.mechanism_rows(comparison, accuracy, measure)
+    rows = said.mechanism_rows(comparison, trial)
     headings = [heading.format(noun="client") for heading in said.AMOUNT_HEADINGS]
     _print_columns(console, headings, {row.name: said.amounts_of(row) for row in rows})
     console.print(said.amounts_note(), style="dim")
@@ -262,18 +290,31 @@ def _print(
         console, list(said.MERIT_HEADINGS), {row.name: said.merits_of(row) for row in rows}
     )
     console.print(said.merits_note(), style="dim")
-    if accuracy:
-        measured = plain_table("Mechanism", [f"Test {measure}"])
-        for row in rows:
-            measured.add_row(row.name, row.accuracy)
-        console.print(measured)
-        console.print(said.ACCURACY_NOTE, style="dim")
+    if trial is not None:
+        _print_trial(console, trial, {row.name: row.accuracy for row in rows})
     console.print()
     console.print(said.comparison_summary(comparison))
     for row in rows:
         console.print(f"  {row.name}: {row.explanation}", soft_wrap=True)
         for note in row.notes:
             console.print(f"    {note}", soft_wrap=True)
+
+
+def _print_trial(console: "Console", trial: "Trial", accuracies: "Mapping[str, str]") -> None:
+    """How good the model under each mechanism is, for everyone and for each client."""
+    from fedaccord.cli.tables import plain_table, print_own_tests
+    from fedaccord.summaries.mechanisms import ACCURACY_NOTE
+    from fedaccord.summaries.training import data_notes, setting_sentence
+
+    measured = plain_table("Mechanism", [f"Test {trial.measure}"])
+    for name, accuracy in accuracies.items():
+        measured.add_row(name, accuracy)
+    console.print(measured)
+    console.print(ACCURACY_NOTE, style="dim")
+    console.print(setting_sentence(trial), style="dim")
+    for note in data_notes(trial):
+        console.print(f"Note: {note}.")
+    print_own_tests(console, trial)
 
 
 def _print_columns(

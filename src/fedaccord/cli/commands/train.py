@@ -26,6 +26,7 @@ from fedaccord.cli.strategy_options import read_strategies
 from fedaccord.cli.training_options import (
     DataOption,
     DatasetOption,
+    FineTuneOption,
     RuleOptions,
     ScaleOption,
     SkewOption,
@@ -77,16 +78,7 @@ def train(
     ] = None,
     punishment: PunishmentOptions,
     rules: RuleOptions,
-    fine_tune: Annotated[
-        int | None,
-        typer.Option(
-            "--fine-tune",
-            metavar="EPOCHS",
-            callback=from_one,
-            help="After each slot every client trains the model for so many epochs more, for "
-            "itself: judged on its own test.",
-        ),
-    ] = None,
+    fine_tune: FineTuneOption = None,
     skew: SkewOption = None,
     scale: ScaleOption = None,
     seeds: Annotated[

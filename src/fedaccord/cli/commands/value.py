@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from fedaccord.checks import check_number
 from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one, from_zero, with_option_groups
 from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
@@ -123,9 +124,11 @@ def value(
     check_writable(out, picture, inputs=[] if in_place else [file])
     check_picture(picture)
     consortium = _consortium(file, out, rounds)
-    from fedaccord.membership.values import TOLERANCE, value_data
+    from fedaccord.membership.values import value_data
 
     with flags_in_messages():
+        if tolerance is not None:
+            check_number("tolerance", tolerance, least=0)
         local, server = rules.rule(), rules.server()
     with flags_in_messages(), progress_bar() as progress:
         values = value_data(
@@ -144,7 +147,7 @@ def value(
             seed=seed,
             exact=exact,
             permutations=permutations,
-            tolerance=TOLERANCE if tolerance is None else tolerance / 100,
+            tolerance=None if tolerance is None else tolerance / 100,
             quality=_measure(quality, out, consortium),
             progress=progress,
         )

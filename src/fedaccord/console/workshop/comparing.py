@@ -31,7 +31,7 @@ def compare_page(request: Request, packed: str) -> Response:
         title="Mechanisms side by side",
         consortium=comparison.consortium,
         summary=said.comparison_summary(comparison, "member"),
-        rows=said.mechanism_rows(comparison, {}, noun="member"),
+        rows=said.mechanism_rows(comparison, noun="member"),
         said=said,
         picture=picture,
     )

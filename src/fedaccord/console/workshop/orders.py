@@ -26,9 +26,9 @@ ABOUT = {
     "digits": "1,797 handwritten digits of 8 x 8 pixels",
     "breast-cancer": "569 tumours with 30 measurements each, malignant or benign",
     "mnist": "70,000 handwritten digits of 28 x 28 pixels",
-    "heart-disease": "920 patients of four clinics, each scaled by itself",
+    "heart-disease": "740 patients of four clinics, each scaled by itself",
     "heart-disease-shared": "the same patients, scaled together",
-    "heart-disease-imputed": "the same patients, with gaps filled",
+    "heart-disease-imputed": "all 920 patients, with gaps filled",
     "tcga-brca": "1,088 patients with breast cancer, and how long they lived",
 }
 _PER_ROUND = {"digits": 0.012, "mnist": 0.12}
