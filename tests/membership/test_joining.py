@@ -70,6 +70,20 @@ def test_numbers_are_those_of_the_groups(found: Joining) -> None:
         assert prospect.gain.half_width < prospect.alone.half_width + prospect.together.half_width
 
 
+def saying_nothing(found: Joining) -> Joining:
+    """As if a single example of each test counted, like one event among 200 patients."""
+    return replace(found, scores=replace(found.scores, scales=(200.0,) * 4))
+
+
+def test_an_interval_is_never_wider_than_what_is_possible(found: Joining) -> None:
+    for one in saying_nothing(found).prospects:
+        for level in (one.alone, one.together):
+            assert level.half_width == max(level.mean, 1 - level.mean)
+        assert one.gain.half_width == 1 + abs(one.gain.mean)
+        assert one.says_nothing
+    assert not any(one.says_nothing for one in found.prospects)
+
+
 def test_all_groups_are_there_and_everyones_is_refuted(found: Joining) -> None:
     record = found.to_dict()
     assert [len(group["members"]) for group in record["groups"]] == [1, 1, 2, 1, 2, 2, 3]

@@ -64,6 +64,11 @@ class Prospect(Record):
     loss_gain: Estimate
     """How much lower the loss on its own test is with everyone than alone."""
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether its test leaves everything possible: the gain's interval is the whole range."""
+        return self.gain.half_width >= 1.0 + abs(self.gain.mean)
+
     def _facts(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -111,7 +116,8 @@ class Joining(Record):
 
     def gain(self, client: int, group: int) -> Estimate:
         """How much better a client's measure is in a group than alone."""
-        return _estimate(self._gain(client, group))
+        found = self._gain(client, group)
+        return _estimate(found, most=1.0 + abs(float(found.mean)))
 
     def _gain(self, client: int, group: int, scores: GroupScores | None = None) -> Estimates:
         weights = np.zeros(len(self.scores.members))
@@ -124,8 +130,9 @@ class Joining(Record):
         """A client's measure in a group."""
         weights = np.zeros(len(self.scores.members))
         weights[self.scores.row(all_groups(len(self.names))[group])] = 1.0
-        error = _estimate(self.scores.combine(weights, self._test(client)))
-        return Estimate(1.0 - error.mean, error.half_width)
+        found = self.scores.combine(weights, self._test(client))
+        mean = float(found.mean)
+        return Estimate(1.0 - mean, _estimate(found, most=max(mean, 1.0 - mean)).half_width)
 
     def _test(self, client: int) -> int:
         return client + 1 if self.scores.own_tests else COMMON
@@ -140,7 +147,7 @@ class Joining(Record):
             tested=len(self.scores.tests[self._test(n)]),
             alone=self.level(n, 1 << n),
             together=self.level(n, self.everyone),
-            gain=_estimate(gain),
+            gain=self.gain(n, self.everyone),
             verdict=("gains" if gain.mean > 0 else "loses") if sure else "unclear",
             best_group=self.members_of(best),
             best_gain=self.gain(n, best),
@@ -226,8 +233,9 @@ class Joining(Record):
         return columns_of([prospect._facts() for prospect in self.prospects])
 
 
-def _estimate(found: Estimates) -> Estimate:
-    return Estimate(float(found.mean), float(found.half_width()))
+def _estimate(found: Estimates, most: float = np.inf) -> Estimate:
+    """With an interval that reaches no further than `most`: a measure is from 0 to 1."""
+    return Estimate(float(found.mean), float(np.minimum(found.half_width(), most)))
 
 
 def join_groups(
