@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from fedaccord.membership.joining import Joining, Prospect
     from fedaccord.training.comparison import Estimate
 
+_SAME = 0.02
+"""The part of a loss by which another may differ and still be called about the same."""
 SHOWN_GROUPS = 6
 """Groups in a table, besides those that are asked for."""
 
@@ -172,21 +174,24 @@ def held_out_sentences(joining: Joining) -> Iterator[str]:
     losses = zip(
         joining.names, ways.best_together.each_together, ways.best_alone.each_alone, strict=True
     )
-    better: dict[bool, list[str]] = {True: [], False: []}
+    found: dict[str, list[str]] = {"lower together": [], "lower alone": [], "about the same": []}
     for name, together, alone in losses:
-        better[together < alone].append(f"{name} ({together:.3f} together, {alone:.3f} alone)")
-    said = [
-        f"lower {how} for {listed(better[which], 10)}"
-        for which, how in ((True, "together"), (False, "alone"))
-        if better[which]
-    ]
-    yield f"On records held out, by the ways chosen, the loss is {', and '.join(said)}."
-    if better[False] and joining.recommended is not None:
+        written = f"{name} ({together:.3f} together, {alone:.3f} alone)"
+        found[_compared(together, alone)].append(written)
+    said = [f"{how} for {listed(who, 10)}" for how, who in found.items() if who]
+    yield f"On records held out, by the ways chosen, the loss is {'; '.join(said)}."
+    if found["lower alone"] and joining.recommended is not None:
         yield (
             f"Who should join is judged by {joining.setting.task.measure.name} on the tests, not "
             "by this loss."
         )
     yield from _one_class_sentences(joining)
+
+
+def _compared(together: float, alone: float) -> str:
+    if abs(together - alone) <= _SAME * max(together, alone):
+        return "about the same"
+    return "lower together" if together < alone else "lower alone"
 
 
 def _one_class_sentences(joining: Joining) -> Iterator[str]:

@@ -208,7 +208,7 @@ def trained_sentences(result: StudyResult) -> Iterator[str]:
     yield (
         f"One slot, trained {count(models.trial.seeds, 'time')}: alone, without an agreement (the "
         "equilibrium), as agreed, and with everyone's records in one place. Alone is as under "
-        f"\"Who should join\": everyone trains on all its records, by {ways.alone}, even if fewer "
+        f'"Who should join": everyone trains on all its records, by {ways.alone}, even if fewer '
         f"would pay. All others train by {ways.together}."
     )
     anyway = models.fine_tuned_anyway
