@@ -1,6 +1,7 @@
 """Time contestants in turn, so that a slow moment of the machine affects both."""
 
 import gc
+import os
 import resource
 import statistics
 import sys
@@ -78,6 +79,12 @@ def _once(contestant: Contestant) -> tuple[float, float]:
         return perf_counter() - wall, contestant.cpu_clock() - cpu
     finally:
         gc.enable()
+
+
+def children_time() -> float:
+    """Processor time of the child processes that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def peak_memory() -> int:

@@ -29,6 +29,7 @@ NAMES = (
     "training_pfl",
     "training_flower",
     "value",
+    "study",
     "simulated_calibrations",
     "predictions",
     "start_up",

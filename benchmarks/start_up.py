@@ -1,12 +1,11 @@
 """How fast the command line starts, against importing the library that it is built on."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.measure import Contestant, race
+from benchmarks.measure import Contestant, children_time, race
 from benchmarks.row import Row, slower
 
 REPEATS = 15
@@ -18,8 +17,8 @@ def run() -> list[Row]:
     if not command.exists() or not _runs([str(command), "--help"]):
         return [Row("start_up", WHAT, AGAINST, note=f"skipped: {WHAT} does not run here")]
     ours, theirs = race(
-        Contestant(lambda _: _run([str(command), "--help"]), cpu_clock=_children),
-        Contestant(lambda _: _run([sys.executable, "-c", "import typer"]), cpu_clock=_children),
+        Contestant(lambda _: _run([str(command), "--help"]), cpu_clock=children_time),
+        Contestant(lambda _: _run([sys.executable, "-c", "import typer"]), cpu_clock=children_time),
         repeats=REPEATS,
         take="median",
     )
@@ -32,9 +31,3 @@ def _run(command: Sequence[str]) -> None:
 
 def _runs(command: Sequence[str]) -> bool:
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
-
-
-def _children() -> float:
-    """Processor time of the child processes that have ended."""
-    times = os.times()
-    return times.children_user + times.children_system

@@ -978,6 +978,8 @@ class JoiningClient(_Output):
     """What it gains in that group, against training alone."""
     loss_gain: Interval
     """How much lower the loss on its test is with everyone than alone; not a fraction."""
+    saving: Interval | None
+    """What it saves with everyone in a slot, fees paid, in the unit; null without FILE."""
 
 
 class TriedWay(_Output):
@@ -988,6 +990,10 @@ class TriedWay(_Output):
     """The mean over clients, of everyone's model; null if only one way was tried."""
     alone: float | None
     """The mean over clients, of their own models; null likewise."""
+    each_together: list[float]
+    """The loss of everyone's model for each client; empty if only one way was tried."""
+    each_alone: list[float]
+    """That of their own models."""
 
 
 class ChosenWays(_Output):
@@ -995,6 +1001,17 @@ class ChosenWays(_Output):
 
     together: str
     alone: str
+
+
+class PlainJoining(_Output):
+    """What plain FedAvg would have led to."""
+
+    way: str
+    gain: list[Interval]
+    """What each client would gain with everyone, in the order of the clients."""
+    recommended: list[str] | None
+    """The members of the group to form; null if there is none."""
+    surely_recommended: bool
 
 
 class TrainedGroup(_Output):
@@ -1029,6 +1046,8 @@ class GroupAgreement(_Output):
     """Whether no agreement holds for every law that fits, so that this one is for the best fit."""
     contributions: dict[str, float] | None
     """The total by member; null if no law fits."""
+    solution: Solution | None
+    """All that `solve` would print about it; null if no law fits."""
 
 
 class Joining(_Output):
@@ -1041,6 +1060,8 @@ class Joining(_Output):
     rounds: int
     seeds: int
     """Runs of each group."""
+    own_tests: bool
+    """Whether each client is judged by a test of its own, and not by the common one."""
     unit: str
     """What groups are compared by: the measure, or with FILE its currency ("cost" without one)."""
     recommended: list[str] | None
@@ -1050,8 +1071,12 @@ class Joining(_Output):
     clients: list[JoiningClient]
     ways: list[TriedWay]
     way: ChosenWays
+    plain: PlainJoining | None
+    """The comparison with plain FedAvg; null if that was used, or if only one way was tried."""
     groups: list[TrainedGroup]
     """All groups, those of a single client included."""
+    notes: list[str]
+    """What to know about the records before the numbers are believed."""
     agreement: GroupAgreement | None
     """Null without FILE, or if no group is recommended."""
 

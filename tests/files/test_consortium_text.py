@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.files.consortium import example_text, load_consortium
-from fedaccord.files.consortium_text import with_numbers
+from fedaccord.files.consortium_text import with_law, with_numbers
 
 FIELDS = ("valuation", "cost_per_sample", "samples", "discount_factor", "communication_cost")
 EVERY_FORM = """\
@@ -167,3 +167,43 @@ def test_line_endings_stay() -> None:
 def test_an_unknown_client() -> None:
     with pytest.raises(fa.InvalidInput, match="no client called 'Numbr'"):
         written(EVERY_FORM, {"Numbr": {"valuation": 1.0}})
+
+
+LAW = {"kind": "power", "measure": "error", "scale": 1.0, "exponent": 0.5}
+STATES = """
+[[states]]
+name = "usual"
+
+[[states]]
+name = "holiday"
+away = ["Dotted"]
+
+[transitions]
+usual = { holiday = 0.1 }
+"""
+
+
+def test_a_law_for_some_of_the_clients(tmp_path: Path) -> None:
+    """The others are left out, and so are states in which they are away; comments stay."""
+    file = tmp_path / "all.toml"
+    file.write_text(EVERY_FORM + STATES, encoding="utf-8")
+    some = tmp_path / "some.toml"
+    some.write_text(with_law(file, LAW, clients=["Inline", "Table"]), encoding="utf-8")
+    part = load_consortium(some)
+    assert part.names == ("Inline", "Table")
+    assert part.valuation.tolist() == [12.5, 1.0]
+    text = some.read_text(encoding="utf-8")
+    assert "# agreed in May" in text
+    assert "states" not in text
+
+
+def test_a_law_for_some_of_the_clients_of_a_spreadsheet(tmp_path: Path) -> None:
+    rows = "name,valuation,cost_per_sample,samples\nA,10,1,5\nB,20,2,6\nC,30,3,7\n"
+    (tmp_path / "clients.csv").write_text(rows, encoding="utf-8")
+    file, some = tmp_path / "all.toml", tmp_path / "some.toml"
+    file.write_text('rounds = 6\ndiscount_factor = 0.9\nclients = "clients.csv"\n')
+    some.write_text(with_law(file, LAW, clients=["A", "C"]), encoding="utf-8")
+    part = load_consortium(some)
+    assert part.names == ("A", "C")
+    assert part.cost_per_sample.tolist() == [1, 3]
+    assert part.law.loss(4.0) == pytest.approx(0.5)

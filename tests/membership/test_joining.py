@@ -11,11 +11,13 @@ from fedaccord.data.own import own_partition
 from fedaccord.membership.agreeing import agree, group_curve
 from fedaccord.membership.group_scores import all_groups
 from fedaccord.membership.joining import Joining, join_groups
+from fedaccord.membership.stability import Payoffs, find_stability
 from fedaccord.membership.ways import Setting, Way
 from fedaccord.plots import plot_joining
 from fedaccord.summaries.joining import (
     agreement_sentences,
     group_rows,
+    held_out_sentences,
     joining_sentences,
     prospect_rows,
 )
@@ -68,6 +70,20 @@ def test_numbers_are_those_of_the_groups(found: Joining) -> None:
         assert prospect.alone.mean == pytest.approx(1 - alone)
         assert prospect.gain.mean == pytest.approx(alone - everyone)
         assert prospect.gain.half_width < prospect.alone.half_width + prospect.together.half_width
+
+
+def saying_nothing(found: Joining) -> Joining:
+    """As if a single example of each test counted, like one event among 200 patients."""
+    return replace(found, scores=replace(found.scores, scales=(200.0,) * 4))
+
+
+def test_an_interval_is_never_wider_than_what_is_possible(found: Joining) -> None:
+    for one in saying_nothing(found).prospects:
+        for level in (one.alone, one.together):
+            assert level.half_width == max(level.mean, 1 - level.mean)
+        assert one.gain.half_width == 1 + abs(one.gain.mean)
+        assert one.says_nothing
+    assert not any(one.says_nothing for one in found.prospects)
 
 
 def test_all_groups_are_there_and_everyones_is_refuted(found: Joining) -> None:
@@ -152,6 +168,68 @@ def test_without_own_tests_the_common_one_is_everyones() -> None:
     whole = clinics(tested=30)
     common = join_groups(replace(whole, tests=()), find_task("softmax"), [WAY], rounds=5, seeds=2)
     assert [one.tested for one in common.prospects] == [90, 90, 90]
+
+
+def test_whoever_loses_on_the_common_test_is_told_so(found: Joining) -> None:
+    scores = replace(found.scores, tests=found.scores.tests[3:])  # Odd's test is everyone's
+    common = replace(
+        found, scores=scores, stability=find_stability(Payoffs.of_scores(scores)), plain=None
+    )
+    said = joining_sentences(common)
+    assert said[0].startswith("Odd loses by joining everyone: ")
+    assert " on the common test, " in said[0]
+    assert not any("own test" in sentence for sentence in said)
+    assert any("Nobody was judged by its own cases" in sentence for sentence in said)
+    left, _ = plot_joining(common).axes
+    assert left.get_xlabel() == "Accuracy on the common test (%)"
+
+
+def test_a_test_that_says_nothing_is_named(found: Joining) -> None:
+    everyone = joining_sentences(saying_nothing(found))
+    assert any(
+        sentence.startswith("The tests of North, South and Odd say nothing")
+        for sentence in everyone
+    )
+    scores = replace(found.scores, scales=(1.0, 1.0, 1.0, 200.0))
+    assert any(
+        sentence.startswith("Odd's test says nothing")
+        for sentence in joining_sentences(replace(found, scores=scores))
+    )
+
+
+@pytest.mark.slow
+def test_another_way_is_compared_with_plain_fedavg() -> None:
+    ways = [WAY, Way(GradientStep(1.0), fine_tuning=5)]
+    joining = join_groups(clinics(), find_task("softmax"), ways, rounds=15, seeds=2)
+    assert joining.ways.together == ways[1]
+    plain = joining.plain
+    assert plain is not None
+    assert plain.ways.together == WAY
+    assert plain.ways.alone == joining.ways.alone  # alone is as good as it can be in both
+    assert plain.prospects[2].alone == joining.prospects[2].alone
+    assert plain.prospects[2].gain.mean < joining.prospects[2].gain.mean
+    said = joining_sentences(joining)[-1]
+    assert said.startswith("With plain FedAvg (rate 1) only North and South ")
+    record = joining.to_dict()["plain"]
+    assert record["recommended"] == ["North", "South"]
+    assert record["gain"][2] == plain.prospects[2].gain.to_dict()
+
+
+@pytest.mark.slow
+def test_one_class_explains_a_low_loss_alone() -> None:
+    """Odd has only patients that are ill, and is right to say that all are."""
+    whole = clinics(tested=30)
+    labels = whole.dataset.labels.copy()
+    labels[60:] = 1
+    single = replace(whole, dataset=replace(whole.dataset, labels=labels))
+    ways = [WAY, Way(GradientStep(0.5))]
+    joining = join_groups(single, find_task("softmax"), ways, rounds=5, seeds=2)
+    alone = joining.ways.best_alone
+    assert alone.alone == pytest.approx(np.mean(alone.each_alone))
+    assert min(alone.each_alone) == alone.each_alone[2]
+    said = list(held_out_sentences(joining))
+    assert "Odd (" in said[0]
+    assert any(sentence.startswith("Odd has only one class to train on") for sentence in said)
 
 
 def test_the_picture_has_a_row_for_each(found: Joining) -> None:

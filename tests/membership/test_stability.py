@@ -127,6 +127,19 @@ def test_payoffs_are_errors_on_the_own_test_times_what_they_cost() -> None:
     more, error = money.difference(0)
     assert more[7, 1] == pytest.approx(-10 * estimate.mean)
     assert error[7, 1] == pytest.approx(10 * estimate.error)
+    assert money.noise[0][7, 1] == pytest.approx(10 * estimate.half_width())
+
+
+def test_few_seeds_do_not_hide_a_loss_that_the_test_shows() -> None:
+    """Each difference has its own degrees of freedom: seeds hardly matter to this one."""
+    rng = np.random.default_rng(0)
+    right = rng.random((4, 1, 200)) < np.array([0.5, 0.5, 0.9, 0.3])[:, np.newaxis, np.newaxis]
+    errors = np.repeat(1.0 - right, 2, axis=1) + 0.001 * rng.normal(size=(4, 2, 200))
+    measured = GroupScores(all_groups(2), (0, 1), errors, errors, (np.arange(200),))
+    assert measured.combine(np.array([0.0, 0.0, 1.0, -1.0])).sure()
+    found = find_stability(Payoffs.of_scores(measured))
+    assert found.surely_better(-1)[3, 1]
+    assert found.surely_unstable[3]
 
 
 def test_without_own_tests_the_common_one_is_everyones() -> None:

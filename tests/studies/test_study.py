@@ -55,6 +55,16 @@ def test_four_hospitals_from_records_to_money() -> None:
     assert result.certificate is not None
     assert result.certificate.holds
     assert len(result.worths) == len(MULTIPLES)
+    # alone is the same wherever the page shows it, and fine-tuning needs no agreement
+    assert result.models is not None
+    alone, equilibrium, *_ = result.models.trial.scores
+    for score, prospect in zip(alone.clients, result.joining.prospects, strict=True):
+        assert score.accuracy.mean == pytest.approx(prospect.alone.mean)
+        assert score.accuracy.half_width == pytest.approx(prospect.alone.half_width)
+    assert list(result.models.fine_tuned_anyway) == ["Hungary", "Switzerland"]
+    shared = equilibrium.clients[2].fine_tuned
+    assert shared is not None
+    assert result.models.fine_tuned_anyway["Switzerland"].mean > shared.mean
     # FLamby's preparation does harm: with it nobody should take Switzerland in
     assert result.warning is not None
     assert result.warning.prospects[2].gain.mean < 0

@@ -8,11 +8,14 @@ from rich.table import Table
 
 from fedaccord.cli.tables import print_certificate, print_wide
 from fedaccord.summaries.joining import (
-    GROUP_HEADINGS,
-    NOTES,
+    INTERVAL_NOTE,
     WAY_HEADINGS,
     agreement_sentences,
+    data_notes,
+    group_headings,
+    group_note,
     group_rows,
+    held_out_sentences,
     joining_sentences,
     prospect_headings,
     prospect_rows,
@@ -28,12 +31,16 @@ def print_joining(console: Console, joining: "Joining", agreed: "GroupAgreement 
     """Who loses and who gains, the groups, the ways that were tried, and the agreement."""
     for sentence in joining_sentences(joining):
         console.print(sentence)
-    tables = [_table(prospect_headings(joining), prospect_rows(joining), numbers=range(1, 7))]
-    tables.append(_table(GROUP_HEADINGS, group_rows(joining)))
+    headings = prospect_headings(joining)
+    numbers = range(1, len(headings) - 1)
+    tables = [words_table(headings, prospect_rows(joining), numbers)]
+    tables.append(words_table(group_headings(joining), group_rows(joining)))
     if len(joining.ways.tried) > 1:
-        tables.append(_table(WAY_HEADINGS, way_rows(joining), numbers=range(1, 3)))
+        tables.append(words_table(WAY_HEADINGS, way_rows(joining), numbers=range(1, 3)))
     print_wide(console, *tables)
-    for note in NOTES:
+    for note in (INTERVAL_NOTE, group_note(joining), *held_out_sentences(joining)):
+        console.print(note)
+    for note in data_notes(joining):
         console.print(note)
     if agreed is not None:
         _print_agreement(console, agreed)
@@ -52,16 +59,19 @@ def _print_agreement(console: Console, agreed: "GroupAgreement") -> None:
         print_certificate(console, agreed.certificate, every=False)
 
 
-def _table(
+def words_table(
     headings: tuple[str, ...], rows: list[tuple[str, ...]], numbers: range = range(0)
 ) -> Table:
-    """Words wrap, numbers do not."""
+    """Words wrap, numbers do not; a column is never too narrow for a word or a number of it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for n, heading in enumerate(headings):
+    for n, (heading, *cells) in enumerate(zip(headings, *rows, strict=True)):
         right = n in numbers
-        least = 12 if n == 0 else None
+        parts = cells if right else [word for cell in cells for word in cell.split()]
         table.add_column(
-            heading, justify="right" if right else "left", no_wrap=right, min_width=least
+            heading,
+            justify="right" if right else "left",
+            no_wrap=right,
+            min_width=max(12 if n == 0 else 0, *map(len, [*heading.split(), *parts])),
         )
     for row in rows:
         table.add_row(*row)

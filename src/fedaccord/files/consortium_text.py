@@ -52,13 +52,21 @@ def with_numbers(
     return _commented(changed, comments, "\r\n" if "\r\n" in text else "\n")
 
 
-def with_law(path: str | Path, law: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
+def with_law(
+    path: str | Path,
+    law: Mapping[str, Any],
+    comments: Sequence[str] = (),
+    clients: Sequence[str] | None = None,
+) -> str:
     """The text of the consortium file at `path` with this `[law]` table, and all else as it was.
 
     In a table that is there already, comments stay, and so do resamples and seed if both laws are
-    measured. The comments that are given go to the top, as with `with_numbers`.
+    measured. The comments that are given go to the top, as with `with_numbers`. With `clients` all
+    others are left out, and so are states, which may be about them.
     """
     text, document = _parsed(Path(path))
+    if clients is not None:
+        document = _of_clients(document, Path(path), clients)
     table: Any = document.get("law")
     if table is None:
         table = tomlkit.table()
@@ -71,6 +79,23 @@ def with_law(path: str | Path, law: Mapping[str, Any], comments: Sequence[str] =
         document.append("law", table)
     newline = "\r\n" if "\r\n" in text else "\n"
     return _commented(_spaced(tomlkit.dumps(document), newline), comments, newline)
+
+
+def _of_clients(
+    document: tomlkit.TOMLDocument, path: Path, names: Sequence[str]
+) -> tomlkit.TOMLDocument:
+    """The document with these clients alone, as tables, and without states."""
+    for key in ("states", "transitions"):
+        document.pop(key, None)
+    listed: Any = document["clients"]
+    if isinstance(listed, str):
+        document.remove("clients")
+        own = [_client_text(client, {}) for client in load_consortium(path) if client.name in names]
+        return tomlkit.parse("\n".join([tomlkit.dumps(document).rstrip() + "\n", *own]))
+    for n in reversed(range(len(listed))):
+        if normalised(listed[n]["name"]) not in names:
+            del listed[n]
+    return document
 
 
 def _spaced(text: str, newline: str) -> str:

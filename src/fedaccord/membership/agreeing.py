@@ -7,19 +7,24 @@ shared model does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedaccord.agreement.agreement import USUAL_MARGIN
 from fedaccord.agreement.certificate import Certificate, certify
+from fedaccord.agreement.solution import solution_record
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.errors import InvalidInput
+from fedaccord.files.consortium_text import with_law
 from fedaccord.game.changing import some_members
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.curve import Curve
 from fedaccord.game.measured import fit_law
+from fedaccord.game.social_optimum import solve_social_optimum
 from fedaccord.membership.joining import Joining
 from fedaccord.membership.measuring import Run, judge_runs
 from fedaccord.membership.ways import Setting, Told, Way
@@ -51,6 +56,7 @@ class GroupAgreement(Record):
             "holds": False,
             "for_the_fit": self.for_the_fit,
             "contributions": None,
+            "solution": None,
         }
         if self.certificate is not None:
             agreement = self.certificate.agreement
@@ -59,8 +65,25 @@ class GroupAgreement(Record):
                 "total": agreement.total,
                 "holds": self.certificate.holds,
                 "contributions": dict(zip(self.members, agreement.profile.tolist(), strict=True)),
+                "solution": self._solution(self.certificate),
             }
         return facts
+
+    @staticmethod
+    def _solution(certificate: Certificate) -> dict[str, Any]:
+        """All that `solve` says about it: savings, thresholds, the certificate, its worth."""
+        optimum = solve_social_optimum(certificate.agreement.consortium)
+        return solution_record(certificate, optimum, exists_from=None)
+
+    def written_into(
+        self, file: str | Path, curve: str = "curve.csv", comments: Sequence[str] = ()
+    ) -> str:
+        """The text of a consortium file for this group alone, with its law.
+
+        The curve is in the file of that name; `comments` go to the top.
+        """
+        table = {"kind": "measured", "measure": self.curve.measure, "curve": curve}
+        return with_law(file, table, comments, self.members)
 
 
 def agree(
@@ -73,7 +96,8 @@ def agree(
     )
     some = some_members(consortium, np.isin(consortium.names, names))
     scale = min(1.0, sum(setting.partition.sizes) / float(some.samples.sum()))
-    curve = group_curve(setting, joining.ways.together, scale=scale, progress=progress)
+    first = joining.scores.seeds[0]
+    curve = group_curve(setting, joining.ways.together, first=first, scale=scale, progress=progress)
     try:
         law = fit_law(curve)
     except InvalidInput as error:
@@ -97,18 +121,19 @@ def group_curve(
     way: Way,
     seeds: int = CURVE_SEEDS,
     *,
+    first: int = 0,
     scale: float = 1.0,
     progress: Told | None = None,
 ) -> Curve:
     """The error by the number of samples that all clients together train on.
 
-    Every size is shared by the clients in proportion to what they have. `scale` is in examples per
-    sample.
+    Every size is shared by the clients in proportion to what they have. `first` is the seed of the
+    first training, `scale` is in examples per sample.
     """
     course = setting.course(way)
     sizes = spread_sizes(sum(setting.partition.sizes))
     runs = []
-    for seed in range(seeds):
+    for seed in range(first, first + seeds):
         drawn = course.partition(seed).draw(1)
         dealt = deal(drawn)
         runs += [Run(beginning(drawn, dealt, size), seed) for size in sizes]
@@ -122,7 +147,7 @@ def group_curve(
     by_run = errors.reshape(seeds, len(sizes), -1)
     return Curve(
         np.rint(np.asarray(sizes) / scale),
-        range(seeds),
+        range(first, first + seeds),
         by_run.mean(axis=2).T,
         _measure(setting),
         by_run.mean(axis=0),

@@ -16,6 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fedaccord.checks import check_whole
+from fedaccord.data.inputs import scale_note
+from fedaccord.data.notes import partition_notes
 from fedaccord.data.own import OwnPartition
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
@@ -24,7 +26,7 @@ from fedaccord.membership.group_scores import COMMON, GroupScores, all_groups
 from fedaccord.membership.measuring import measure_groups
 from fedaccord.membership.stability import MOST_CLIENTS, Payoffs, Stability, find_stability
 from fedaccord.membership.ways import Setting, TriedWays, Way, try_ways
-from fedaccord.numbers import FloatArray
+from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables, columns_of, jsonable
 from fedaccord.training.comparison import Estimate
 from fedaccord.training.task import Task
@@ -63,6 +65,14 @@ class Prospect(Record):
     """In that group."""
     loss_gain: Estimate
     """How much lower the loss on its own test is with everyone than alone."""
+    saving: Estimate | None = None
+    """With everyone rather than alone, in money and in a slot, fees paid; None without a
+    consortium."""
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether its test leaves everything possible: the gain's interval is the whole range."""
+        return self.gain.half_width >= 1.0 + abs(self.gain.mean)
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -76,6 +86,7 @@ class Prospect(Record):
             "best_group": list(self.best_group),
             "best_gain": self.best_gain,
             "loss_gain": self.loss_gain,
+            "saving": self.saving,
         }
 
 
@@ -89,6 +100,20 @@ class Joining(Record):
     """Of all groups; clients by themselves train in the way that is best for that."""
     stability: Stability
     consortium: Consortium | None = None
+    plain: Joining | None = None
+    """The same by plain FedAvg, to compare with; None if it is, or if no other way was tried."""
+
+    @property
+    def own_tests(self) -> bool:
+        """Whether clients are judged by tests of their own, and not by the common one."""
+        return self.scores.own_tests
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Whose data, or whose test, is too little to say much."""
+        data = self.setting.partition
+        uneven = scale_note(data.dataset)
+        return (*partition_notes(data), *([uneven] if uneven else []))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,7 +136,8 @@ class Joining(Record):
 
     def gain(self, client: int, group: int) -> Estimate:
         """How much better a client's measure is in a group than alone."""
-        return _estimate(self._gain(client, group))
+        found = self._gain(client, group)
+        return _estimate(found, most=1.0 + abs(float(found.mean)))
 
     def _gain(self, client: int, group: int, scores: GroupScores | None = None) -> Estimates:
         weights = np.zeros(len(self.scores.members))
@@ -120,12 +146,20 @@ class Joining(Record):
         weights[self.scores.row(members[group])] -= 1.0
         return (scores or self.scores).combine(weights, self._test(client))
 
+    def saving(self, client: int, group: int) -> Estimate | None:
+        """What a group saves a client in a slot, against training alone; None without prices."""
+        if self.consortium is None:
+            return None
+        found = self.stability
+        return Estimate(float(found.gain[group, client]), float(found.gain_noise[group, client]))
+
     def level(self, client: int, group: int) -> Estimate:
         """A client's measure in a group."""
         weights = np.zeros(len(self.scores.members))
         weights[self.scores.row(all_groups(len(self.names))[group])] = 1.0
-        error = _estimate(self.scores.combine(weights, self._test(client)))
-        return Estimate(1.0 - error.mean, error.half_width)
+        found = self.scores.combine(weights, self._test(client))
+        mean = float(found.mean)
+        return Estimate(1.0 - mean, _estimate(found, most=max(mean, 1.0 - mean)).half_width)
 
     def _test(self, client: int) -> int:
         return client + 1 if self.scores.own_tests else COMMON
@@ -140,11 +174,12 @@ class Joining(Record):
             tested=len(self.scores.tests[self._test(n)]),
             alone=self.level(n, 1 << n),
             together=self.level(n, self.everyone),
-            gain=_estimate(gain),
+            gain=self.gain(n, self.everyone),
             verdict=("gains" if gain.mean > 0 else "loses") if sure else "unclear",
             best_group=self.members_of(best),
             best_gain=self.gain(n, best),
             loss_gain=_estimate(self._gain(n, self.everyone, self.scores.by_loss)),
+            saving=self.saving(n, self.everyone),
         )
 
     @cached_property
@@ -184,7 +219,19 @@ class Joining(Record):
             "clients": [prospect.to_dict() for prospect in self.prospects],
             "ways": [each.to_dict() for each in self.ways.tried],
             "way": {"together": str(together), "alone": str(alone)},
+            "plain": None if self.plain is None else self.plain._as_plain(),
             "groups": [self._group(group) for group in range(1, self.everyone + 1)],
+            "notes": list(self.notes),
+        }
+
+    def _as_plain(self) -> dict[str, Any]:
+        """What is told of the comparison with plain FedAvg."""
+        best = self.recommended
+        return {
+            "way": str(self.ways.together),
+            "gain": [prospect.gain.to_dict() for prospect in self.prospects],
+            "recommended": None if best is None else list(self.members_of(best)),
+            "surely_recommended": self.surely_recommended,
         }
 
     def _group(self, group: int) -> dict[str, Any]:
@@ -207,6 +254,7 @@ class Joining(Record):
             "measure": self.setting.task.measure.name,
             "rounds": self.setting.rounds,
             "seeds": len(self.scores.seeds),
+            "own_tests": self.own_tests,
             "unit": self.unit,
             "recommended": None if best is None else list(self.members_of(best)),
             "surely_recommended": self.surely_recommended,
@@ -226,8 +274,9 @@ class Joining(Record):
         return columns_of([prospect._facts() for prospect in self.prospects])
 
 
-def _estimate(found: Estimates) -> Estimate:
-    return Estimate(float(found.mean), float(found.half_width()))
+def _estimate(found: Estimates, most: float = np.inf) -> Estimate:
+    """With an interval that reaches no further than `most`: a measure is from 0 to 1."""
+    return Estimate(float(found.mean), float(np.minimum(found.half_width(), most)))
 
 
 def join_groups(
@@ -237,6 +286,7 @@ def join_groups(
     *,
     rounds: int,
     seeds: int = SEEDS,
+    seed: int = 0,
     consortium: Consortium | None = None,
     progress: Progress | None = None,
 ) -> Joining:
@@ -248,6 +298,7 @@ def join_groups(
         ways: how they may train together; the best is chosen on training examples alone.
         rounds: rounds in a slot.
         seeds: how often each group is trained.
+        seed: the seed of the first training.
         consortium: what an error and a slot cost each client: groups are then compared by money.
         progress: called as the work proceeds.
     """
@@ -261,26 +312,24 @@ def join_groups(
     if not len(partition.tests) and any(way.fine_tuning for way in ways):
         raise InvalidInput("needs a test of each client's own to judge by", field="fine_tune")
     setting = Setting(partition, task, rounds)
-    ways_tried = try_ways(setting, ways, range(_CHOOSING_SEEDS), _telling(progress, "Choosing"))
-    scores = _measured(setting, ways_tried, range(seeds), progress)
-    payoffs = Payoffs.of_scores(scores, *_prices(consortium, clients))
-    return Joining(setting, ways_tried, scores, find_stability(payoffs), consortium)
+    choosing, training = range(seed, seed + _CHOOSING_SEEDS), range(seed, seed + seeds)
+    tried = try_ways(setting, ways, choosing, _telling(progress, "Choosing"))
+    groups = all_groups(clients)[1:]
+    larger = groups.sum(axis=1) > 1
 
+    def measured(way: Way, some: BoolArray, doing: str) -> GroupScores:
+        tell, of = _telling(progress, doing), len(some) * len(training)
+        return measure_groups(setting.course(way), some, training, lambda done: tell(done, of))
 
-def _measured(
-    setting: Setting, ways: TriedWays, seeds: range, progress: Progress | None
-) -> GroupScores:
-    """All groups: those of one client in the way that is best alone, the others together."""
-    groups = all_groups(len(setting.partition.names))[1:]
-    alone = groups.sum(axis=1) == 1
-    tell, of = _telling(progress, "Training"), len(groups) * len(seeds)
-    larger = setting.course(ways.together)
-    found = measure_groups(larger, groups[~alone], seeds, lambda done: tell(done, of))
-    before = int((~alone).sum()) * len(seeds)
-    single = setting.course(ways.alone)
-    return found.joined(
-        measure_groups(single, groups[alone], seeds, lambda done: tell(before + done, of))
-    )
+    alone = measured(tried.alone, groups[~larger], "Training alone")
+
+    def joining(ways: TriedWays, doing: str, plain: Joining | None = None) -> Joining:
+        scores = measured(ways.together, groups[larger], doing).joined(alone)
+        payoffs = Payoffs.of_scores(scores, *_prices(consortium, clients))
+        return Joining(setting, ways, scores, find_stability(payoffs), consortium, plain)
+
+    plain = None if tried.plain is None else joining(tried.plain, "Training by FedAvg")
+    return joining(tried, "Training", plain)
 
 
 def _prices(consortium: Consortium | None, clients: int) -> tuple[FloatArray, FloatArray]:

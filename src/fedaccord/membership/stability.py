@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.errors import InvalidInput
+from fedaccord.membership.estimates import Estimates
 from fedaccord.membership.group_scores import COMMON, GroupScores, all_groups
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.training.estimates import CONFIDENCE
@@ -47,8 +48,8 @@ class Payoffs:
     """By group, in the order of `all_groups`, and client; only those of members are looked at."""
     errors: tuple[FloatArray, ...]
     """For each client, by two groups: the standard error of the difference between its payoffs."""
-    surely: float
-    """How many standard errors a difference must have to be no noise."""
+    noise: tuple[FloatArray, ...]
+    """Likewise: how large that difference must be to be no noise (half of its 95 % interval)."""
 
     def __post_init__(self) -> None:
         """Refuse payoffs that are not those of all groups."""
@@ -64,13 +65,20 @@ class Payoffs:
     def of_errors(
         cls, mean: npt.ArrayLike, error: npt.ArrayLike, surely: float | None = None
     ) -> Payoffs:
-        """Payoffs by group and client, with standard errors, and no noise in common."""
+        """Payoffs by group and client, with standard errors, and no noise in common.
+
+        A difference is no noise if it is more than `surely` standard errors; those of a normal
+        distribution by default.
+        """
+        from scipy.special import ndtri
+
         means = np.asarray(mean, dtype=np.float64)
         each = np.broadcast_to(np.asarray(error, dtype=np.float64), means.shape)
         errors = [np.hypot.outer(own, own) for own in each.T]
         for own in errors:
             np.fill_diagonal(own, 0.0)
-        return cls(means, tuple(errors), _quantile(np.inf) if surely is None else surely)
+        times = float(ndtri((1 + CONFIDENCE) / 2)) if surely is None else surely
+        return cls(means, tuple(errors), tuple(times * own for own in errors))
 
     @classmethod
     def of_scores(
@@ -89,9 +97,12 @@ class Payoffs:
         tests = [n + 1 if scores.own_tests else COMMON for n in range(clients)]
         error = np.stack([scores.by_seed(test)[rows].mean(axis=1) for test in tests], axis=1)
         mean = -value * error - np.asarray(cost, dtype=np.float64)
-        errors = [value[n] * _paired_errors(scores, rows, test) for n, test in enumerate(tests)]
-        seeds = len(scores.seeds)
-        return cls(np.where(members, mean, np.nan), tuple(errors), _quantile(seeds - 1))
+        paired = [_paired(scores, rows, test) for test in tests]
+        return cls(
+            np.where(members, mean, np.nan),
+            tuple(value[n] * each.error for n, each in enumerate(paired)),
+            tuple(value[n] * _noise(each) for n, each in enumerate(paired)),
+        )
 
     @property
     def clients(self) -> int:
@@ -104,10 +115,11 @@ class Payoffs:
         return np.subtract.outer(mean, mean), self.errors[client]
 
 
-def _paired_errors(scores: GroupScores, rows: list[int], test: int) -> FloatArray:
-    """The standard error of the difference between any two groups, as `GroupScores.combine` has it.
+def _paired(scores: GroupScores, rows: list[int], test: int) -> Estimates:
+    """The difference between the errors of any two groups, as `GroupScores.combine` has it.
 
-    Two examples are added there, which are half of the test's scale above 0 and below.
+    Two examples are added there, which are half of the test's scale above 0 and below. Each
+    difference has degrees of freedom of its own.
     """
     seeds, examples = scores.by_seed(test)[rows], scores.by_example(test)[rows]
     size, number = seeds.shape[1], examples.shape[1] + 2
@@ -116,9 +128,17 @@ def _paired_errors(scores: GroupScores, rows: list[int], test: int) -> FloatArra
     variance = np.maximum(squares, 0.0) / (size * max(size - 1, 1))
     total = np.subtract.outer(examples.sum(axis=1), examples.sum(axis=1))
     squares = _squares(examples) + scores.scale(test) ** 2 / 2 - total**2 / number
-    error = np.sqrt(variance + squares / (number * (number - 1)))
-    np.fill_diagonal(error, 0.0)
-    return np.asarray(error)
+    among = np.maximum(squares, 0.0) / (number * (number - 1))
+    np.fill_diagonal(variance, 0.0)
+    np.fill_diagonal(among, 0.0)
+    return Estimates.of(
+        np.subtract.outer(mean, mean), (variance, max(size - 1, 1)), (among, number - 1)
+    )
+
+
+def _noise(differences: Estimates) -> FloatArray:
+    """Half-widths of their intervals, within what is possible: errors are from 0 to 1."""
+    return np.minimum(differences.half_width(), 1.0 + np.abs(differences.mean))
 
 
 def _squares(values: FloatArray) -> FloatArray:
@@ -126,14 +146,6 @@ def _squares(values: FloatArray) -> FloatArray:
     product = values @ values.T
     own = np.diag(product)
     return np.asarray(np.add.outer(own, own) - 2 * product)
-
-
-def _quantile(freedom: float) -> float:
-    """How many standard errors the half-width of an interval is."""
-    from scipy.special import ndtri, stdtrit
-
-    upper = (1 + CONFIDENCE) / 2
-    return float(ndtri(upper) if np.isinf(freedom) else stdtrit(freedom, upper))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +157,8 @@ class Stability:
     """By group and client: how much better off than alone; NaN for those that are not members."""
     gain_error: FloatArray
     """The standard errors of that."""
+    gain_noise: FloatArray
+    """How large it must be to be no noise."""
     blocked: BoolArray
     """By group (rows) and a larger one (columns): whether it is better for all its members."""
     surely_blocked: BoolArray
@@ -180,7 +194,7 @@ class Stability:
 
     def surely_better(self, sign: int = 1) -> BoolArray:
         """Who is better off than alone beyond noise, by group; with -1, who is worse off."""
-        return np.asarray(sign * self.gain > self.payoffs.surely * self.gain_error)
+        return np.asarray(sign * self.gain > self.gain_noise)
 
     def blocking(self, group: int, *, surely: bool = False) -> Groups:
         """The subgroups that would break away from a group."""
@@ -193,9 +207,9 @@ class Stability:
 
     def perhaps_best(self, client: int) -> Groups:
         """All groups that are not worse for a client than the best, beyond noise."""
-        mean, error = self.payoffs.difference(client)
+        mean, _ = self.payoffs.difference(client)
         best = self.best(client)
-        near = mean[best] <= self.payoffs.surely * error[best]
+        near = mean[best] <= self.payoffs.noise[client][best]
         return np.flatnonzero(near & self.members[:, client])
 
 
@@ -204,16 +218,17 @@ def find_stability(payoffs: Payoffs) -> Stability:
     members, parts = all_groups(payoffs.clients), _parts(payoffs.clients)
     blocked, surely_blocked = parts.copy(), parts.copy()
     surely_kept = np.zeros_like(parts)
-    gain, gain_error = np.full((2, *members.shape), np.nan)
+    gain, gain_error, gain_noise = np.full((3, *members.shape), np.nan)
     for n in range(payoffs.clients):
         more, error = payoffs.difference(n)
-        noise, inside = payoffs.surely * error, members[:, [n]]
+        noise, inside = payoffs.noise[n], members[:, [n]]
         blocked &= ~inside | (more > 0)
         surely_blocked &= ~inside | (more > noise)
         surely_kept |= inside & parts & (more < -noise)
         gain[:, n] = np.where(inside[:, 0], more[:, 1 << n], np.nan)
         gain_error[:, n] = np.where(inside[:, 0], error[:, 1 << n], np.nan)
-    return Stability(payoffs, gain, gain_error, blocked, surely_blocked, surely_kept)
+        gain_noise[:, n] = np.where(inside[:, 0], noise[:, 1 << n], np.nan)
+    return Stability(payoffs, gain, gain_error, gain_noise, blocked, surely_blocked, surely_kept)
 
 
 def _parts(clients: int) -> BoolArray:

@@ -20,7 +20,7 @@ from fedaccord.data.own import OwnPartition
 from fedaccord.membership.group_scores import GroupScores
 from fedaccord.membership.holding_out import held_out
 from fedaccord.membership.measuring import measure_groups
-from fedaccord.numbers import BoolArray, count
+from fedaccord.numbers import BoolArray, FloatArray, count
 from fedaccord.record import Record
 from fedaccord.training.course import Course
 from fedaccord.training.optimisers import FEDAVG, FedAdam, FedAvg, ServerOptimiser
@@ -44,6 +44,11 @@ class Way:
     def name(self) -> str:
         """The optimiser and the fine-tuning."""
         return self._optimiser() + self._tuned()
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is FedAvg and nothing else."""
+        return self._optimiser() == FedAvg.__name__ and not self.fine_tuning
 
     def __str__(self) -> str:
         """With the rates, too."""
@@ -93,13 +98,29 @@ class TriedWay(Record):
     """
 
     way: Way
-    together: float
-    """Of everyone's model: the mean over clients of the loss on their own examples."""
-    alone: float
+    each_together: tuple[float, ...] = ()
+    """Of everyone's model: the loss on each client's own examples. Empty if it was not tried."""
+    each_alone: tuple[float, ...] = ()
     """Of each client's own model, likewise."""
 
+    @property
+    def together(self) -> float:
+        """The mean over clients of the loss of everyone's model."""
+        return float(np.mean(self.each_together)) if self.each_together else np.nan
+
+    @property
+    def alone(self) -> float:
+        """The mean over clients of the loss of their own models."""
+        return float(np.mean(self.each_alone)) if self.each_alone else np.nan
+
     def _facts(self) -> dict[str, Any]:
-        return {"way": self.way.name, "together": self.together, "alone": self.alone}
+        return {
+            "way": str(self.way),
+            "together": self.together,
+            "alone": self.alone,
+            "each_together": list(self.each_together),
+            "each_alone": list(self.each_alone),
+        }
 
 
 @dataclass(frozen=True)
@@ -107,16 +128,36 @@ class TriedWays:
     """All ways that were tried."""
 
     tried: tuple[TriedWay, ...]
+    forced: TriedWay | None = None
+    """One to train together by, even if another one is better."""
 
     @cached_property
-    def together(self) -> Way:
-        """The best for everyone together."""
-        return min(self.tried, key=lambda each: each.together).way
+    def best_together(self) -> TriedWay:
+        """The best for everyone together, unless one is forced."""
+        return self.forced or min(self.tried, key=lambda each: each.together)
 
     @cached_property
-    def alone(self) -> Way:
+    def best_alone(self) -> TriedWay:
         """The best for clients by themselves."""
-        return min(self.tried, key=lambda each: each.alone).way
+        return min(self.tried, key=lambda each: each.alone)
+
+    @property
+    def together(self) -> Way:
+        """How everyone trains together."""
+        return self.best_together.way
+
+    @property
+    def alone(self) -> Way:
+        """How clients train by themselves."""
+        return self.best_alone.way
+
+    @cached_property
+    def plain(self) -> TriedWays | None:
+        """The same with plain FedAvg together, at its best rate; None if it is that, or untried."""
+        plain = [each for each in self.tried if each.way.plain]
+        if not plain or self.together.plain:
+            return None
+        return replace(self, forced=min(plain, key=lambda each: each.together))
 
 
 _RATES = (0.3, 1.0, 3.0)
@@ -152,7 +193,7 @@ def try_ways(
     A single way is not tried: there is nothing to choose.
     """
     if len(ways) == 1:
-        return TriedWays((TriedWay(ways[0], np.nan, np.nan),))
+        return TriedWays((TriedWay(ways[0]),))
     groups = everyone_and_alone(len(setting.partition.names))
     of = len(ways) * FOLDS
     tried = []
@@ -163,8 +204,8 @@ def try_ways(
             losses.append(_held_out_losses(scores))
             if progress is not None:
                 progress(k * FOLDS + fold + 1, of)
-        together, alone = np.mean(losses, axis=0)
-        tried.append(TriedWay(way, float(together), float(alone)))
+        together, alone = np.mean(losses, axis=0).tolist()
+        tried.append(TriedWay(way, tuple(together), tuple(alone)))
     return TriedWays(tuple(tried))
 
 
@@ -173,7 +214,7 @@ def everyone_and_alone(clients: int) -> BoolArray:
     return np.concatenate([np.ones((1, clients), bool), np.eye(clients, dtype=bool)])
 
 
-def _held_out_losses(scores: GroupScores) -> tuple[float, float]:
-    """Together and alone: the mean over clients of the loss on their own examples."""
+def _held_out_losses(scores: GroupScores) -> FloatArray:
+    """Together and alone (rows): the loss on each client's own examples."""
     own = np.array([scores.by_loss.by_seed(n + 1).mean(axis=1) for n in range(scores.clients)])
-    return float(own[:, 0].mean()), float(np.diag(own[:, 1:]).mean())
+    return np.stack([own[:, 0], np.diag(own[:, 1:])])

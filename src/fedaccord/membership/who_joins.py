@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fedaccord.checks import check_whole
 from fedaccord.data.dataset import Dataset
 from fedaccord.data.own import OwnPartition
 from fedaccord.game.consortium import Consortium
@@ -31,6 +32,7 @@ def join(
     skew: float | None = None,
     scale: float | None = None,
     seeds: int = 10,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Joining:
     """Find out who gains by training together, with whom, and which groups hold together.
@@ -49,19 +51,22 @@ def join(
         local: what a client does in a round, as for `fedaccord.train`.
         ways: how they may train, as `fedaccord.membership.ways.Way`; by default FedAvg with `local`
             at three rates, and FedAdam, each without and with fine-tuning. The best is chosen on
-            training examples alone.
+            training examples alone, and compared with plain FedAvg.
         rounds: rounds in a slot; the consortium's, or else 50.
         skew: gives each client its own mixture of labels, and its own test.
         scale: examples of the dataset per sample of a client.
         seeds: how many runs of each group.
+        seed: that of the first run, and of what is drawn.
         progress: called as the work proceeds; see `Progress`.
     """
+    check_whole("seed", seed, least=0)
     course = holders_course(
         consortium,
         dataset=dataset,
         data=data,
         clients=clients,
         skew=skew,
+        seed=seed,
         progress=progress,
         task=task,
         local=local,
@@ -71,7 +76,7 @@ def join(
     from fedaccord.membership.joining import join_groups
     from fedaccord.membership.ways import usual_ways
 
-    partition = course.partition(0)
+    partition = course.partition(seed)
     assert isinstance(partition, OwnPartition)
     own_tests = bool(len(partition.tests))
     return join_groups(
@@ -80,6 +85,7 @@ def join(
         usual_ways(course.local, own_tests=own_tests) if ways is None else ways,
         rounds=course.rounds,
         seeds=seeds,
+        seed=seed,
         consortium=consortium,
         progress=progress,
     )

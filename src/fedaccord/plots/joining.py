@@ -20,7 +20,7 @@ _APART = 0.12
 
 
 def plot_joining(joining: "Joining", *, ax: Sequence[Axes] | None = None) -> Figure:
-    """A row for each client: its measure on its own test, and what it gains with everyone.
+    """A row for each client: its measure on its test, and what it gains with everyone.
 
     Whiskers are 95 % intervals. Those of the gain are narrower: alone and together are judged by
     the same records. With `ax` it takes two axes.
@@ -48,7 +48,8 @@ def plot_joining(joining: "Joining", *, ax: Sequence[Axes] | None = None) -> Fig
         axes.tick_params(axis="y", length=0)
     low, high = left.get_xlim()
     left.set_xlim(max(low, 0.0), min(high, times * 1.01))
-    left.set_xlabel("Accuracy on its own test (%)" if accuracy else "Concordance on its own test")
+    test = "its own test" if joining.own_tests else "the common test"
+    left.set_xlabel(f"Accuracy on {test} (%)" if accuracy else f"Concordance on {test}")
     right.set_xlabel("Gain (points)" if accuracy else "Gain")
     put_legend(left, ax, legend, len(legend))
     return figure_of(left)

@@ -47,7 +47,7 @@ def study_document(result: StudyResult) -> Document:
         sections.append(_section("If the numbers are off", _ranges(result)))
     if result.year is not None:
         sections.append(_section("A year under the agreement", _year(result)))
-    if result.trial is not None:
+    if result.models is not None:
         sections.append(_section("What each member's model then reaches", _accuracy(result)))
     if result.worths:
         sections.append(_section("What it is worth in money", _money(result)))
@@ -67,29 +67,29 @@ def _section(heading: str, parts: Iterator[Part]) -> Section:
 def _records(result: StudyResult) -> Iterator[Part]:
     yield about_study.records_sentence(result)
     yield Table(about_study.RECORD_HEADINGS, tuple(about_study.record_rows(result)))
-    yield from about_study.record_notes(result)
+    yield from about_joining.data_notes(result.joining)
 
 
 def _joining(result: StudyResult) -> Iterator[Part]:
     joining = result.joining
     yield from about_joining.joining_sentences(joining)
-    yield _prospects(joining, about_joining.NOTES[0])
+    yield _prospects(joining, about_joining.INTERVAL_NOTE)
     yield Picture(
         f"{result.study.name}-joining",
         about_study.JOINING_CAPTION,
         plots.plot_joining(joining),
     )
     yield Table(
-        about_joining.GROUP_HEADINGS,
+        about_joining.group_headings(joining),
         tuple(about_joining.group_rows(joining)),
-        about_joining.NOTES[1],
+        about_joining.group_note(joining),
     )
     yield Table(
         about_joining.WAY_HEADINGS,
         tuple(about_joining.way_rows(joining)),
         about_study.WAYS_NOTE,
     )
-    yield about_study.plain_sentence(result)
+    yield from about_joining.held_out_sentences(joining)
     if result.warning is not None:
         yield from about_study.warning_sentences(result.warning)
         yield _prospects(result.warning)
@@ -156,10 +156,10 @@ def _year(result: StudyResult) -> Iterator[Part]:
 
 
 def _accuracy(result: StudyResult) -> Iterator[Part]:
-    trial = result.trial
-    assert trial is not None
+    assert result.models is not None
+    trial = result.models.trial
     table = own_levels(trial)
-    yield about_study.trial_sentence(trial)
+    yield from about_study.trained_sentences(result)
     yield Table(("Member", *table.headings), tuple((name, *cells) for name, cells in table.rows))
     yield from own_sentences(trial, "member")
 

@@ -6,7 +6,7 @@ and a record cost each organisation is assumed, and stated in the study's file b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -29,11 +29,11 @@ from fedaccord.membership.joining import SEEDS, Joining, join_groups
 from fedaccord.membership.ways import Way
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import DeviateOnce
+from fedaccord.studies.models import TrainedModels, train_models
 from fedaccord.training.optimisers import FedAdam
 from fedaccord.training.rules import LocalSteps
 from fedaccord.training.task import find_task
 from fedaccord.trials.setting import Progress
-from fedaccord.trials.trial import Trial, train
 
 MULTIPLES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Of everyone's valuation: the assumption that is least certain."""
@@ -130,15 +130,13 @@ class StudyResult:
     consortium: Consortium
     """Everyone, with what is assumed."""
     joining: Joining
-    plain: Joining
-    """By the first of the ways alone: FedAvg, and nothing else."""
     warning: Joining | None
     """With records prepared in the way that does harm."""
     agreed: GroupAgreement | None = None
     """For the group that should form, if there is one."""
     ranges: RangeCosts | None = None
     year: Year | None = None
-    trial: Trial | None = None
+    models: TrainedModels | None = None
     worths: tuple[Worth, ...] = ()
     """For every multiple of the valuations."""
 
@@ -162,12 +160,11 @@ def run_study(
     partition = _partition(study.dataset)
     consortium = load_consortium(study.file)
 
-    def joined(records: OwnPartition, ways: Sequence[Way] = study.ways) -> Joining:
-        task = find_task(study.task)
+    def joined(records: OwnPartition) -> Joining:
         return join_groups(
             records,
-            task,
-            ways,
+            find_task(study.task),
+            study.ways,
             rounds=int(consortium.rounds),
             seeds=seeds,
             consortium=consortium,
@@ -175,9 +172,8 @@ def run_study(
         )
 
     joining = joined(partition)
-    plain = joined(partition, study.ways[:1])
     warning = joined(_partition(study.warning)) if study.warning else None
-    result = StudyResult(study, partition, consortium, joining, plain, warning)
+    result = StudyResult(study, partition, consortium, joining, warning)
     if joining.recommended is None:
         return result
     agreed = agree(joining, consortium, joining.recommended, _telling(progress))
@@ -189,7 +185,7 @@ def run_study(
         agreed=agreed,
         ranges=range_costs(agreement.consortium, whole_samples=True, **_TERMS),
         year=play_year(agreement),
-        trial=_trial(joining, agreement, seeds, progress),
+        models=train_models(joining, agreement, seeds, progress),
         worths=tuple(_worth(agreement, times) for times in MULTIPLES),
     )
 
@@ -234,27 +230,6 @@ def play_year(agreement: Agreement) -> Year:
         if match.slots_out or match.deviations == 0:
             break
     return Year(least, match)
-
-
-def _trial(joining: Joining, agreement: Agreement, seeds: int, progress: Progress | None) -> Trial:
-    """One slot alone, at the equilibrium, as agreed, and with all data in one place."""
-    way, names = joining.ways.together, agreement.consortium.names
-    return train(
-        {
-            "alone": "alone",
-            "equilibrium": agreement.equilibrium,
-            "agreement": agreement,
-            "pooled": "pooled",
-        },
-        data=joining.setting.partition.of(names),
-        task=joining.setting.task,
-        local=way.local,
-        server=way.server,
-        fine_tuning=way.fine_tuning,
-        rounds=joining.setting.rounds,
-        seeds=seeds,
-        progress=progress,
-    )
 
 
 def _worth(agreement: Agreement, times: float) -> Worth:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedaccord.numbers import count
-from fedaccord.summaries.words import listed
+from fedaccord.summaries.words import in_unit, listed
 
 if TYPE_CHECKING:
     from fedaccord.membership.agreeing import GroupAgreement
     from fedaccord.membership.joining import Joining, Prospect
     from fedaccord.training.comparison import Estimate
 
+_SAME = 0.02
+"""The part of a loss by which another may differ and still be called about the same."""
 SHOWN_GROUPS = 6
 """Groups in a table, besides those that are asked for."""
 
@@ -26,17 +28,21 @@ def joining_sentences(joining: Joining) -> list[str]:
         *_others(joining),
         recommendation(joining),
         *_doubts(joining),
+        *_tests_that_say_nothing(joining),
+        *_not_judged_by_own_cases(joining),
         way_sentence(joining),
+        *_plain_sentences(joining),
     ]
 
 
 def _losers(joining: Joining) -> Iterator[str]:
     """A sentence for each client that is worse off with everyone, beyond noise; the worst first."""
+    test = "on its own test" if joining.own_tests else "on the common test"
     for prospect in sorted(joining.prospects, key=lambda one: one.gain.mean):
         if prospect.verdict == "loses":
             yield (
                 f"{prospect.name} loses by joining everyone: "
-                f"{level(joining, prospect.together)} on its own test, "
+                f"{level(joining, prospect.together)} {test}, "
                 f"{level(joining, prospect.alone)} alone ({gain(joining, prospect.gain)})."
             )
 
@@ -89,24 +95,123 @@ def _doubts(joining: Joining) -> Iterator[str]:
     smallest = min(tests, key=lambda one: one.tested)
     one = len(unsure) == 1
     test = "its test" if one else f"the smallest of their tests, {smallest.name}'s,"
+    test = test if joining.own_tests else "the common test"
     yield (
         f"It is unclear whether {listed(unsure, 10)} then {'gains' if one else 'gain'}: {test} has "
         f"{count(smallest.tested, 'record')}."
     )
 
 
+_ALL_POSSIBLE = "the intervals cover all that is possible"
+
+
+def _tests_that_say_nothing(joining: Joining) -> Iterator[str]:
+    """Whose test leaves everything possible."""
+    names = [one.name for one in joining.prospects if one.says_nothing]
+    if not names:
+        return
+    if not joining.own_tests:
+        yield f"The common test says nothing: {_ALL_POSSIBLE}."
+    elif len(names) == 1:
+        yield f"{names[0]}'s test says nothing: {_ALL_POSSIBLE}."
+    else:
+        yield f"The tests of {listed(names, 10)} say nothing: {_ALL_POSSIBLE}."
+
+
+def _not_judged_by_own_cases(joining: Joining) -> Iterator[str]:
+    if not joining.own_tests:
+        yield (
+            "Nobody was judged by its own cases: there is only a common test, and a model that is "
+            "better on it may be worse for a client whose cases are unlike the others'."
+        )
+
+
 def way_sentence(joining: Joining) -> str:
     """How they train, and how that was chosen."""
     ways, seeds = joining.ways, count(len(joining.scores.seeds), "seed")
     if len(ways.tried) == 1:
-        return f"Trained by {ways.together.name}, {seeds}."
+        return f"Trained by {ways.together}; {seeds}."
     same = ways.alone == ways.together
-    alone = "" if same else f", and alone by {ways.alone.name}"
+    alone = "" if same else f"; alone by {ways.alone}"
     return (
-        f"Trained by {ways.together.name}{alone}, {seeds}. {'This is' if same else 'These are'} "
+        f"Trained by {ways.together}{alone}; {seeds}. {'This is' if same else 'These are'} "
         f"the best of {len(ways.tried)} ways by the loss in cross-validation on training records; "
         "the tests had no part in the choice."
     )
+
+
+def _plain_sentences(joining: Joining) -> Iterator[str]:
+    """What plain FedAvg would have led to, if another way was better."""
+    plain = joining.plain
+    if plain is None:
+        return
+    gains = [f"{one.name} {gain(plain, one.gain)}" for one in plain.prospects]
+    yield (
+        f"With plain FedAvg (rate {plain.ways.together.local.rate:g}) {_plain_verdict(plain)}: "
+        f"everyone's model would have meant {listed(gains, 10)} against training alone."
+    )
+
+
+def _plain_verdict(plain: Joining) -> str:
+    """Who should train together by FedAvg."""
+    best = plain.recommended
+    if best is None:
+        return f"these {len(plain.names)} should not train together"
+    verb = "should" if plain.surely_recommended else "could"
+    if best == plain.everyone:
+        return f"all of them {verb} train together, too"
+    return f"only {listed(plain.members_of(best), 10)} {verb} train together"
+
+
+def held_out_sentences(joining: Joining) -> Iterator[str]:
+    """For whom the loss on records held out from training is lower together, and for whom alone.
+
+    The means over clients that the table of ways shows may be those of one of them.
+    """
+    ways = joining.ways
+    if len(ways.tried) == 1:
+        return
+    losses = zip(
+        joining.names, ways.best_together.each_together, ways.best_alone.each_alone, strict=True
+    )
+    found: dict[str, list[str]] = {"lower together": [], "lower alone": [], "about the same": []}
+    for name, together, alone in losses:
+        written = f"{name} ({together:.3f} together, {alone:.3f} alone)"
+        found[_compared(together, alone)].append(written)
+    said = [f"{how} for {listed(who, 10)}" for how, who in found.items() if who]
+    yield f"On records held out, by the ways chosen, the loss is {'; '.join(said)}."
+    if found["lower alone"] and joining.recommended is not None:
+        yield (
+            f"Who should join is judged by {joining.setting.task.measure.name} on the tests, not "
+            "by this loss."
+        )
+    yield from _one_class_sentences(joining)
+
+
+def _compared(together: float, alone: float) -> str:
+    if abs(together - alone) <= _SAME * max(together, alone):
+        return "about the same"
+    return "lower together" if together < alone else "lower alone"
+
+
+def _one_class_sentences(joining: Joining) -> Iterator[str]:
+    """Why the loss alone is low for clients with a single class."""
+    data = joining.setting.partition.dataset
+    if data.survival:
+        return
+    held = joining.setting.partition.draw(1)
+    single = [
+        name
+        for name, own in zip(joining.names, held, strict=True)
+        if len(set(data.labels[own].tolist())) == 1
+    ]
+    if single:
+        verb, its = ("has", "its") if len(single) == 1 else ("have", "their")
+        yield (
+            f"{listed(single, 10)} {verb} only one class to train on. A model that always predicts "
+            f"this class is right about all of {its} held-out records, so that {its} loss alone is "
+            "almost 0 and lowers the mean; about other cases that says nothing."
+        )
 
 
 def agreement_sentences(found: GroupAgreement) -> list[str]:
@@ -124,6 +229,16 @@ def agreement_sentences(found: GroupAgreement) -> list[str]:
         f"alone{held}: measure more before you rely on it.",
         said,
     ]
+
+
+def group_comment(found: GroupAgreement) -> str:
+    """What the consortium file of a group says about its law."""
+    curve = found.curve
+    return (
+        f"Law measured with the records of {listed(found.members, 10)}: {len(curve.sizes)} sizes "
+        f"from {curve.smallest:,.0f} to {curve.largest:,.0f} samples, "
+        f"{count(len(curve.seeds), 'seed')} each."
+    )
 
 
 # --- Numbers -------------------------------------------------------------------------------
@@ -150,15 +265,34 @@ def _in_percent(joining: Joining) -> bool:
 
 
 def _give_or_take(width: float, decimals: int) -> str:
-    return f" ± {width:.{decimals}f}" if np.isfinite(width) else ""
+    return f" ± {width:,.{decimals}f}" if np.isfinite(width) else ""
 
 
-NOTES = (
+INTERVAL_NOTE = (
     "±: a 95 % interval that covers other seeds and other test records. It does not cover other "
-    "records to train with.",
-    "A group holds together if no smaller group of its members, and none of them alone, would be "
-    "better off without the rest. Yes and no mean beyond noise.",
+    "records to train with."
 )
+
+
+def group_note(joining: Joining) -> str:
+    """What the table of groups shows, and what groups are compared by."""
+    said = (
+        "A group holds together if no smaller group of its members, and none of them alone, would "
+        "be better off without the rest. Yes and no mean beyond noise."
+    )
+    if joining.consortium is None:
+        return said
+    unit = joining.consortium.currency
+    money = f"in {unit} a slot" if unit else "by cost"
+    return (
+        f"{said} Groups, and what is best for each, are compared {money}: what fewer errors save, "
+        "less fees."
+    )
+
+
+def data_notes(joining: Joining) -> list[str]:
+    """What to know about the records before numbers are believed."""
+    return [f"Note: {note}." for note in joining.notes]
 
 
 # --- Tables --------------------------------------------------------------------------------
@@ -174,6 +308,7 @@ def prospect_headings(joining: Joining) -> tuple[str, ...]:
         f"Alone{percent}",
         f"With everyone{percent}",
         f"Gain{points}",
+        *([] if joining.consortium is None else [f"Saved a slot{in_unit(joining.consortium)}"]),
         "Loss falls by",
         "Best for it",
     )
@@ -194,9 +329,14 @@ def _row(joining: Joining, one: Prospect) -> tuple[str, ...]:
         f"{one.records:,}",
         f"{one.tested:,}",
         *(_bare(text) for text in (level_of, level(joining, one.together), gain_of)),
+        *([] if one.saving is None else [_saved(one.saving)]),
         f"{one.loss_gain.mean + 0.0:.3f}{_give_or_take(one.loss_gain.half_width, 3)}",
         best,
     )
+
+
+def _saved(saving: Estimate) -> str:
+    return f"{saving.mean + 0.0:+,.0f}{_give_or_take(saving.half_width, 0)}"
 
 
 def _bare(text: str) -> str:
@@ -204,7 +344,11 @@ def _bare(text: str) -> str:
     return text.replace(" %", "").replace(" points", "")
 
 
-GROUP_HEADINGS = ("Group", "Each gains, against alone", "Holds together")
+def group_headings(joining: Joining) -> tuple[str, ...]:
+    """Over the columns of `group_rows`."""
+    consortium = joining.consortium
+    gains = "Each gains" if consortium is None else f"Each saves a slot{in_unit(consortium)}"
+    return ("Group", f"{gains}, against alone", "Holds together")
 
 
 def group_rows(joining: Joining) -> list[tuple[str, ...]]:
@@ -220,11 +364,16 @@ def group_rows(joining: Joining) -> list[tuple[str, ...]]:
 def _group_row(joining: Joining, group: int) -> tuple[str, ...]:
     members = joining.members_of(group)
     everyone = len(members) == len(joining.names)
-    gains = [
-        _bare(f"{name} {gain(joining, joining.gain(joining.names.index(name), group))}")
-        for name in members
-    ]
+    gains = [f"{name} {_gained(joining, joining.names.index(name), group)}" for name in members]
     return ("everyone" if everyone else listed(members), "; ".join(gains), _holds(joining, group))
+
+
+def _gained(joining: Joining, client: int, group: int) -> str:
+    """In the unit that groups are compared by."""
+    saving = joining.saving(client, group)
+    if saving is not None:
+        return _saved(saving)
+    return _bare(gain(joining, joining.gain(client, group)))
 
 
 def _holds(joining: Joining, group: int) -> str:

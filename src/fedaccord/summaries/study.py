@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord.data.notes import partition_notes
 from fedaccord.game.money import money
 from fedaccord.numbers import count, write
 from fedaccord.studies.study import MULTIPLES
-from fedaccord.summaries.joining import gain, level, recommendation
+from fedaccord.summaries.joining import level, recommendation
 from fedaccord.summaries.ranges import known_in_words
 from fedaccord.summaries.words import in_unit, listed
 from fedaccord.summaries.worth import measure_name, written_measure
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from fedaccord.membership.joining import Joining
     from fedaccord.studies.study import StudyResult, Year
     from fedaccord.summaries.clients import ClientRow
-    from fedaccord.trials.trial import Trial
 
 _LEADS = {
     "four-hospitals": (
@@ -122,24 +120,7 @@ def record_rows(result: StudyResult) -> Iterator[tuple[str, ...]]:
         )
 
 
-def record_notes(result: StudyResult) -> list[str]:
-    """What to know before numbers are believed."""
-    found = partition_notes(result.partition)
-    return [f"Note: {note}." for note in found]
-
-
 # --- Joining and the law -------------------------------------------------------------------
-
-
-def plain_sentence(result: StudyResult) -> str:
-    """What FedAvg by itself would have led to."""
-    plain = result.plain
-    gains = [f"{one.name} {gain(plain, one.gain)}" for one in plain.prospects]
-    said = (
-        "With plain FedAvg, without fine-tuning, everyone's model would have meant "
-        f"{listed(gains, 10)} against training alone."
-    )
-    return said if plain.recommended == plain.everyone else f"{said} {recommendation(plain)}"
 
 
 def warning_sentences(warning: Joining) -> Iterator[str]:
@@ -152,7 +133,7 @@ def warning_sentences(warning: Joining) -> Iterator[str]:
         "How records are prepared matters, too. If each member normalises by its own training "
         "records, as in FLamby, everyone's mean becomes 0. That hides how the members differ, "
         "above all how many of their patients are ill, and a shared model has only one intercept "
-        f"for all of them. With {warning.ways.together.name}, the best way for such records, "
+        f"for all of them. With {warning.ways.together}, the best way for such records, "
         f"{names} {verb} worse with everyone than alone"
         f"{', although within noise' if within else ''}:"
     )
@@ -166,7 +147,7 @@ def curve_sentence(result: StudyResult) -> str:
         level(result.joining, Estimate(1.0 - float(value), np.nan)) for value in curve.mean[[0, -1]]
     )
     return (
-        f"{listed(result.agreed.members, 10)} trained by {result.joining.ways.together.name} on "
+        f"{listed(result.agreed.members, 10)} trained by {result.joining.ways.together} on "
         f"more and more of their records, {count(len(curve.seeds), 'time')} at each of "
         f"{curve.sizes.size} sizes. The mean {result.joining.setting.task.measure.name} is {first} "
         f"with {curve.sizes[0]:,.0f} records and {last} with {curve.sizes[-1]:,.0f}."
@@ -220,12 +201,28 @@ def _slipper(year: Year) -> str:
     return str(next(event.client for event in year.match.events if event.kind == "deviation"))
 
 
-def trial_sentence(trial: Trial) -> str:
-    """What was trained."""
-    return (
-        f"One slot, trained {count(trial.seeds, 'time')}: alone, without an agreement, as agreed, "
-        "and with everyone's records in one place."
+def trained_sentences(result: StudyResult) -> Iterator[str]:
+    """What was trained, on which records, and who had none to fine-tune with."""
+    models, ways = result.models, result.joining.ways
+    assert models is not None
+    yield (
+        f"One slot, trained {count(models.trial.seeds, 'time')}: alone, without an agreement (the "
+        "equilibrium), as agreed, and with everyone's records in one place. Alone is as under "
+        f'"Who should join": everyone trains on all its records, by {ways.alone}, even if fewer '
+        f"would pay. All others train by {ways.together}."
     )
+    anyway = models.fine_tuned_anyway
+    if anyway:
+        reached = [f"{name} {level(result.joining, found)}" for name, found in anyway.items()]
+        one = len(anyway) == 1
+        yield (
+            "Fine-tuning uses the records that a member trains on in the slot, since each costs "
+            f"something. Without an agreement {listed(list(anyway), 10)} "
+            f"{'trains' if one else 'train'} on none, so that the table shows the shared model for "
+            f"{'it' if one else 'them'}. With all records that {'it has' if one else 'they have'}, "
+            f"fine-tuning would lead to {listed(reached, 10)} there: what the agreement gains "
+            f"{'it' if one else 'them'} must be compared with that."
+        )
 
 
 # --- Money ---------------------------------------------------------------------------------

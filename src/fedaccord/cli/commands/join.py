@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one, from_zero, with_option_groups
-from fedaccord.cli.outputs import check_picture, check_writable, write_picture
+from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
 from fedaccord.cli.training_options import (
     ClientsOption,
     DataOption,
@@ -61,6 +61,24 @@ def join(
             help="Runs of each group, at least 2; default 10.",
         ),
     ] = 10,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            callback=from_zero,
+            show_default=False,
+            help="Seed of the first run, and of what is drawn; default 0.",
+        ),
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE.toml",
+            help="Write FILE there for the group that should form, with its measured law; the "
+            "curve goes beside it.",
+        ),
+    ] = None,
     picture: Annotated[
         Path | None,
         typer.Option("--picture", metavar="FILE.png", help="Plot who gains (png, svg, pdf)."),
@@ -78,8 +96,13 @@ def join(
     Unless --optimiser or --fine-tune says how to train, several ways are tried on training records
     alone, and the best is used.
     """
-    check_writable(picture, inputs=[file])
+    curve = None if out is None else out.with_name(f"{out.stem}-curve.csv")
+    check_writable(out, curve, picture, inputs=[file])
     check_picture(picture)
+    if out is not None and file is None:
+        raise InvalidInput(
+            "--out: needs a FILE to put the law into (`fedaccord init` writes one to start from)"
+        )
     consortium = _consortium(file, rounds)
     import fedaccord as fa
 
@@ -96,6 +119,7 @@ def join(
             skew=skew,
             scale=scale,
             seeds=seeds,
+            seed=seed,
             progress=progress,
         )
         agreed = None
@@ -113,6 +137,8 @@ def join(
 
         write_picture(picture, plot_joining(found))
     _print(found, agreed, output_format)
+    if file is not None and out is not None and curve is not None:
+        typer.echo(_write(out, file, curve, agreed), err=output_format == "json")
 
 
 def _consortium(file: Path | None, rounds: int | None) -> "Consortium | None":
@@ -130,10 +156,24 @@ def _ways(rules: RuleOptions, fine_tune: int | None) -> "list[Way] | None":
     """The way that was asked for; None to choose from several."""
     from fedaccord.membership.ways import Way
 
+    server = rules.server()  # refuses numbers that go with another optimiser
     source = click.get_current_context().get_parameter_source("optimiser")
     if fine_tune is None and source is not ParameterSource.COMMANDLINE:
         return None
-    return [Way(rules.rule(), rules.server(), fine_tune or 0)]
+    return [Way(rules.rule(), server, fine_tune or 0)]
+
+
+def _write(out: Path, file: Path, curve: Path, agreed: "GroupAgreement | None") -> str:
+    """Write the group's own file and the curve of its law; what was done, in words."""
+    if agreed is None or agreed.certificate is None:
+        missing = "no group should form" if agreed is None else "no law fits the measurements"
+        return f"{out} was not written: {missing}."
+    from fedaccord.files.curve import curve_text
+    from fedaccord.summaries.joining import group_comment
+
+    write_file(curve, curve_text(agreed.curve))
+    write_file(out, agreed.written_into(file, curve.name, [group_comment(agreed)]))
+    return f"Wrote {out}, with these members and their law; its curve is in {curve}."
 
 
 def _print(found: "Joining", agreed: "GroupAgreement | None", output_format: str) -> None:

@@ -12,7 +12,7 @@ from fedaccord.errors import InvalidInput
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="four-hospitals or six-regions.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
     *,
     out: Annotated[
         Path | None,
@@ -35,8 +35,9 @@ def study(
 ) -> None:
     """Carry out a case study: who should join, what they can agree on, and what it is worth.
 
-    The records are real: those of four hospitals (heart-disease), or of six regions (tcga-brca).
-    What errors and records cost is assumed, and the page says what.
+    NAME is four-hospitals or six-regions. The records are real: those of four hospitals
+    (heart-disease), or of six regions (tcga-brca). What errors and records cost is assumed, and
+    the page says what.
     """
     from fedaccord.studies.study import find_study, run_study
 
