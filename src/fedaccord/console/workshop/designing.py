@@ -6,11 +6,12 @@ Each state has an address. With scripts, only the result is fetched when somethi
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.console.workshop.answers import Answer, answer_for, ways_out
-from fedaccord.console.workshop.draft import Draft, unpack
+from fedaccord.console.workshop.complete import Complete
+from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings, read_settings, settings_of
 from fedaccord.console.workshop.what_if import JOINING, has_states
 from fedaccord.errors import InvalidInput, Problem
@@ -41,18 +42,13 @@ _PICTURED = 12
 
 
 @router.get("/w/{packed}/design")
-def design(request: Request, packed: str) -> Response:
+def design(request: Request, draft: Complete) -> Response:
     """The page, or only its result if htmx asks for that."""
-    draft = unpack(packed)
     settings, problems = read_settings(request.query_params)
     live = request.headers.get("hx-request") == "true"
-    try:
-        stated = draft.consortium
-    except InvalidInput:
-        return RedirectResponse(f"/w/{packed}/members", 303)  # which says what is wrong
     values = _result(draft, settings, problems)
     if not live:
-        values |= _form(settings, stated)
+        values |= _form(settings, draft.consortium)
     page: Response = request.app.state.pages.show(
         request,
         "result.html.j2" if live else "design.html.j2",
@@ -66,9 +62,9 @@ def design(request: Request, packed: str) -> Response:
 
 
 @router.get("/w/{packed}/more")
-def more(request: Request, packed: str) -> Response:
+def more(request: Request, draft: Complete) -> Response:
     """What takes longer to find."""
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     answer = answer_for(draft, settings)
     page: Response = request.app.state.pages.show(
         request,
@@ -85,9 +81,9 @@ def more(request: Request, packed: str) -> Response:
 
 
 @router.get("/w/{packed}/ways-out")
-def what_would_help(request: Request, packed: str) -> Response:
+def what_would_help(request: Request, draft: Complete) -> Response:
     """If there is no agreement: what to change. Several are solved for it, so it comes later."""
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     answer = answer_for(draft, settings)
     needed = not (answer.agreement.exists or about_worth.good_news(answer.agreement))
     page: Response = request.app.state.pages.show(

@@ -115,6 +115,7 @@ class Settings(BaseModel):
         return Monitoring(audit=self.audit_rate)
 
 
+AS_USUAL = Settings()
 _JOINING = ("joins_name", "joins_samples", "joins_valuation", "joins_cost_per_sample")
 _MUST_BE = {
     "kind": "must be individual or uniform",

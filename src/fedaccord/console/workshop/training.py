@@ -16,6 +16,7 @@ from fedaccord.checks import check_installed
 from fedaccord.console.web.streams import stream_of
 from fedaccord.console.workshop import training_api
 from fedaccord.console.workshop.answers import Answer, answer_for
+from fedaccord.console.workshop.complete import Complete
 from fedaccord.console.workshop.draft import Draft, unpack
 from fedaccord.console.workshop.jobs import Training, trainings_of
 from fedaccord.console.workshop.orders import (
@@ -51,20 +52,16 @@ router.include_router(training_api.router)
 
 
 @router.get("/w/{packed}/train", include_in_schema=False)
-def plan(request: Request, packed: str, form: Annotated[TrainingForm, Query()]) -> Response:
+def plan(request: Request, draft: Complete, form: Annotated[TrainingForm, Query()]) -> Response:
     """The form; roughly how long it will take."""
-    draft, settings = unpack(packed), settings_of(request)
-    try:
-        answer = answer_for(draft, settings)
-    except InvalidInput:
-        return RedirectResponse(f"/w/{packed}/members{settings.query}", 303)
-    return _form_page(request, draft, answer, form)
+    return _form_page(request, draft, answer_for(draft, settings_of(request)), form)
 
 
 @router.post("/w/{packed}/train", include_in_schema=False)
 def start(
     request: Request,
     packed: str,
+    draft: Complete,
     *,
     dataset: Annotated[str, Form()] = "",
     profile: Annotated[list[str] | None, Form()] = None,
@@ -74,7 +71,7 @@ def start(
 ) -> Response:
     """Start it, and go where it can be watched."""
     form = TrainingForm(dataset=dataset[:100], profile=profile or [], seeds=seeds, rounds=rounds)
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     answer = answer_for(draft, settings)
     given = [file for file in files or [] if file.filename]
     try:
