@@ -1,5 +1,7 @@
 """The workshop as one application."""
 
+import re
+
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 
@@ -22,6 +24,8 @@ from fedaccord.console.workshop.settings import read_settings
 from fedaccord.console.workshop.wording import in_words
 from fedaccord.errors import InvalidInput
 
+_ABOUT_DRAFT = re.compile(r"^/w/([^/]+)/")
+
 
 def create_workshop() -> FastAPI:
     """The application; it listens to this machine only, so it needs no accounts."""
@@ -43,7 +47,7 @@ def create_workshop() -> FastAPI:
 
 def way_back(request: Request) -> WayBack:
     """From a page that says what went wrong to the members it is about, if these can be shown."""
-    packed = request.path_params.get("packed", "")
+    packed = next(iter(_ABOUT_DRAFT.findall(request.url.path)), "")
     try:
         form_of(unpack(packed))
     except (HTTPException, InvalidInput):

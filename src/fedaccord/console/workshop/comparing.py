@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from fedaccord import plots
 from fedaccord.console.web.pages import without_styles
-from fedaccord.console.workshop.complete import Complete
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import situation
 from fedaccord.mechanisms.comparison import MechanismComparison, compare
 from fedaccord.report.pages import as_svg

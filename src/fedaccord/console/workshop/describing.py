@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from fedaccord.console.workshop import clients_api
 from fedaccord.console.workshop.answered_form import answered
@@ -27,12 +27,14 @@ from fedaccord.console.workshop.members_form import (
     hint_of,
 )
 from fedaccord.console.workshop.settings import AS_USUAL, Settings, read_settings
+from fedaccord.console.workshop.sources import sources_of
 from fedaccord.console.workshop.uploads import (
     LARGEST,
     Unclear,
     chosen_columns,
     read_upload,
 )
+from fedaccord.console.workshop.ways import to_page
 from fedaccord.console.workshop.written_table import Written, with_written
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import example_text
@@ -43,7 +45,6 @@ router = APIRouter()
 router.include_router(clients_api.router)
 
 REFUSED = 422
-_SEE_OTHER = 303
 _BLANK = """\
 name = "Our consortium"
 rounds = 50               # rounds of federated averaging in one slot
@@ -124,9 +125,9 @@ def _sentence(problem: str, called: str) -> str:
 
 def _begun(request: Request, way: str, sent: Sent) -> Response:
     if way == "example":
-        return _to(Draft(example_text()), "members")
+        return to_page(Draft(example_text()), "members")
     if way == "empty":
-        return _to(Draft(_BLANK), "members")
+        return to_page(Draft(_BLANK), "members")
     if way == "columns":
         chosen = {
             int(found[1]): value
@@ -157,19 +158,13 @@ def _taken(
         return _show(request, "columns.html.j2", 200, title="Which column is which?", table=given)
     if isinstance(given, str):
         form_of(Draft(given))  # refuses what is no consortium file at all
-        return _to(Draft(given), "members")
+        return to_page(Draft(given), "members")
     read = with_written(draft, given)
     assert read.draft is not None
     if read.problems or read.others:
         return _members(request, read.draft, read, status=REFUSED)
     _remember(read.draft, read.notes)
-    return _to(read.draft, "members", settings)
-
-
-def _to(draft: Draft, page: str, settings: Settings = AS_USUAL, told: str = "") -> Response:
-    """Go on to a page about a draft, with what is set and perhaps something to tell."""
-    asked = "&".join(filter(None, (settings.query.removeprefix("?"), told)))
-    return RedirectResponse(f"/w/{draft.packed}/{page}{'?' if asked else ''}{asked}", _SEE_OTHER)
+    return to_page(read.draft, "members", settings)
 
 
 def _remember(draft: Draft, notes: Sequence[str]) -> None:
@@ -202,11 +197,14 @@ def _show(request: Request, template: str, status: int, **values: Any) -> Respon
 
 
 @router.get("/w/{packed}/members", response_class=Response, include_in_schema=False)
-def members(request: Request, packed: str, saved: str = "") -> Response:
-    """The table of members."""
+def members(request: Request, packed: str, saved: str = "", put_in: str = "") -> Response:
+    """The table of members; `put_in` is the number of one that the interview was about."""
     draft = unpack(packed)
     read = replace(review(draft), notes=_notes.get(draft.text, ()))
-    return _members(request, draft, read, saved=saved == "yes")
+    told = ""
+    if put_in.isdecimal() and 1 <= int(put_in[:6]) <= len(read.form.rows):
+        told = read.form.rows[int(put_in[:6]) - 1].text("name")
+    return _members(request, draft, read, saved=saved == "yes" or bool(told), interviewed=told)
 
 
 @router.post("/w/{packed}/members", response_class=Response, include_in_schema=False)
@@ -237,8 +235,8 @@ def change(request: Request, packed: str, sent: Typed) -> Response:
     if pasted:
         return _pasted(request, read.draft, pasted, sent, settings)
     if action in _NEXT and (action not in _ANSWERED or read.draft.is_complete):
-        return _to(read.draft, action, settings)
-    return _to(read.draft, "members", settings, "saved=yes")
+        return to_page(read.draft, action, settings)
+    return to_page(read.draft, "members", settings, "saved=yes")
 
 
 def _still_set(request: Request, draft: Draft, form: Form) -> Settings:
@@ -289,6 +287,7 @@ def _members(
     status: int = 200,
     sent: Sent | None = None,
     saved: bool = False,
+    interviewed: str = "",
 ) -> Response:
     data = draft.data
     clients = data.get("clients", [])
@@ -320,6 +319,8 @@ def _members(
         changing=bool({"states", "transitions"} & data.keys()),
         pasted=sent.text("text") if sent else "",
         saved=saved,
+        interviewed=interviewed,
+        sources=sources_of(draft),
         unsaved=sent is not None or status == REFUSED,
     )
 

@@ -3,6 +3,7 @@
 Each state has an address. With scripts, only the result is fetched when something is set.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -10,9 +11,10 @@ from starlette.responses import Response
 
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.console.workshop.answers import Answer, answer_for, ways_out
-from fedaccord.console.workshop.complete import Complete
 from fedaccord.console.workshop.draft import Draft
-from fedaccord.console.workshop.settings import Settings, read_settings, settings_of
+from fedaccord.console.workshop.members_form import as_cell
+from fedaccord.console.workshop.settings import Settings, named, read_settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import JOINING, has_states
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
@@ -48,7 +50,7 @@ def design(request: Request, draft: Complete) -> Response:
     live = request.headers.get("hx-request") == "true"
     values = _result(draft, settings, problems)
     if not live:
-        values |= _form(settings, draft.consortium)
+        values |= _form(settings, draft.consortium, request.query_params)
     page: Response = request.app.state.pages.show(
         request,
         "result.html.j2" if live else "design.html.j2",
@@ -56,6 +58,7 @@ def design(request: Request, draft: Complete) -> Response:
         draft=draft,
         settings=settings,
         current="design",
+        named=named,
         **values,
     )
     return page
@@ -101,12 +104,18 @@ def what_would_help(request: Request, draft: Complete) -> Response:
     return page
 
 
-def _form(settings: Settings, stated: Consortium) -> dict[str, Any]:
-    """What the form needs beside the settings."""
+def _form(settings: Settings, stated: Consortium, asked: Mapping[str, str]) -> dict[str, Any]:
+    """What the form needs beside the settings; what is wrong in a field stays there."""
+
+    def as_typed(field: str) -> str:
+        read = getattr(settings, field)
+        return asked.get(field, "") if read is None else as_cell(read)
+
     chosen = settings.punishment_slots
     own = {chosen} if isinstance(chosen, int) else set()
     return {
         "stated": stated,
+        "as_typed": as_typed,
         "names": stated.names,
         "lengths": sorted({*_LENGTHS, *own}),
         "typical": round(float(stated.discount_factor.mean()), 2)
@@ -228,7 +237,7 @@ def _slow(answer: Answer, stated: int) -> dict[str, Any]:
             number = number if number <= stated else 0
             leaving.append((number, answer.consortium.names[n], *texts, found.holds_kept[n]))
     return {
-        "alternatives": alternative_sentences(agreement, others),
+        "alternatives": alternative_sentences(agreement, others, "member"),
         "ranges": range_sentences(certificate, others.as_stated, "member"),
         "departures": [] if found is None else departure_sentences(found),
         "leaving": leaving,

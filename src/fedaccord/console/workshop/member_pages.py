@@ -7,9 +7,9 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.responses import Response
 
 from fedaccord.console.workshop.answers import answer_for
-from fedaccord.console.workshop.complete import Complete
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.summaries.own_page import own_page
 
 router = APIRouter(include_in_schema=False)

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import HTMLResponse, Response
 
 from fedaccord.console.workshop.answers import Answer, answer_for
-from fedaccord.console.workshop.complete import Complete
 from fedaccord.console.workshop.draft import LARGEST, Draft
 from fedaccord.console.workshop.settings import Settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import has_states
 from fedaccord.errors import InvalidInput
 from fedaccord.files.provenance import Note, Provenance, provenance_of_text

@@ -16,12 +16,12 @@ from fedaccord.checks import check_installed
 from fedaccord.console.web.streams import stream_of
 from fedaccord.console.workshop import training_api
 from fedaccord.console.workshop.answers import Answer, answer_for
-from fedaccord.console.workshop.complete import Complete
 from fedaccord.console.workshop.draft import Draft, unpack
 from fedaccord.console.workshop.jobs import Training, trainings_of
 from fedaccord.console.workshop.orders import (
     MOST_ROUNDS,
     MOST_SEEDS,
+    OPTIMISERS,
     PROFILES,
     UPLOADED,
     Order,
@@ -31,7 +31,8 @@ from fedaccord.console.workshop.orders import (
 )
 from fedaccord.console.workshop.settings import settings_of
 from fedaccord.console.workshop.training_files import check_names, kept
-from fedaccord.console.workshop.training_form import TrainingForm
+from fedaccord.console.workshop.training_form import OPTIMISER, TrainingForm
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.game.alone import alone_contribution
 from fedaccord.plots.growing_curves import growing_curves
@@ -67,10 +68,17 @@ def start(
     profile: Annotated[list[str] | None, Form()] = None,
     seeds: Annotated[str, Form()] = "",
     rounds: Annotated[str, Form()] = "",
+    optimiser: Annotated[str, Form()] = OPTIMISER,
     files: Annotated[list[UploadFile] | None, File()] = None,
 ) -> Response:
     """Start it, and go where it can be watched."""
-    form = TrainingForm(dataset=dataset[:100], profile=profile or [], seeds=seeds, rounds=rounds)
+    form = TrainingForm(
+        dataset=dataset[:100],
+        profile=profile or [],
+        seeds=seeds,
+        rounds=rounds,
+        optimiser=optimiser[:100],
+    )
     settings = settings_of(request)
     answer = answer_for(draft, settings)
     given = [file for file in files or [] if file.filename]
@@ -139,6 +147,7 @@ def _form_page(
         problems={problem.field: problem.message for problem in problems or []},
         missing=_what_is_missing(),
         datasets=dataset_choices(),
+        optimisers=OPTIMISERS,
         profiles=[(name, about, _amount(answer, name)) for name, about in PROFILES.items()],
         time=form.time(rounds),
         usual_time=lambda name: time_in_words(name, form.chosen, form.seeds_or_usual, rounds),
