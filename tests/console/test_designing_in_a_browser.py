@@ -73,6 +73,7 @@ def test_a_slider_moves_the_result(browser: Browser, address: str) -> None:
         expect(page.locator("output[data-of=discount_factor]")).to_have_text("0.1")
         links = page.locator("#places a", has_text="Compare")
         expect(links).to_have_attribute("href", re.compile(r"discount_factor=0.1$"))
+        settled(page)
         check_page(page)
 
 

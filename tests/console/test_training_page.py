@@ -162,7 +162,7 @@ def test_a_training_from_start_to_end(client: TestClient) -> None:
     record = client.get(f"{here}/training.json").json()
     assert [each["profile"] for each in record["profiles"]] == ["equilibrium", "agreement"]
     assert record["notes"] is not None
-    assert "fedadam" in page
+    assert "FedAdam" in page
     assert page.count("At the end of the") == 1
     assert "<html" not in client.get(here, headers={"hx-request": "true"}).text
     events = client.get(f"{here}/events").text
