@@ -9,6 +9,7 @@ import tempfile
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import urlencode
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
@@ -26,6 +27,19 @@ FOLDER = Path(__file__).parent / "images" / "console"
 COLOURS = 64
 """Of a picture: enough for pages, and a quarter of the size."""
 SECONDS = 300_000
+INTERVIEW = {
+    "name": "St Anna",
+    "cases_per_month": "500 to 700",
+    "years_used": "2",
+    "annotation_cost": "4",
+    "gpu_price": "2.5",
+    "samples_per_second": "10",
+    "cases_per_year": "8,000",
+    "missed_cost": "900 to 2000",
+    "false_cost": "150",
+    "prevalence": "1 %",
+}
+"""Answers of a hospital that is not in the example."""
 
 
 def take(page: Page, name: str, height: int = 900) -> None:
@@ -48,6 +62,14 @@ def workshop(browser: Browser) -> None:
         for name, height in (("members", 950), ("design", 1150), ("member/4", 950)):
             page.goto(f"{address}/w/{packed}/{name}")
             take(page, f"workshop-{name.split('/', maxsplit=1)[0]}", height)
+        page.goto(f"{address}/w/{packed}/interview?{urlencode(INTERVIEW)}")
+        take(page, "workshop-interview", 1000)
+        page.goto(f"{address}/w/{packed}/compare")
+        take(page, "workshop-compare", 1000)
+        page.goto(f"{address}/w/{packed}/train")
+        page.get_by_role("button", name="Train", exact=True).click()
+        expect(page.locator("#training-scores")).to_be_visible(timeout=SECONDS)
+        take(page, "workshop-train", 1000)
 
 
 def room(browser: Browser, folder: Path) -> None:

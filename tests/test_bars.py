@@ -32,10 +32,20 @@ def test_it_has_a_title_and_a_description() -> None:
 
 
 def test_names_cannot_break_it() -> None:
-    name = "</text><script>alert(1)</script>\"'&"
-    svg = draw_bars([Bar(name, 1.0, 1.0, "1")], key="k", title="t", description="d")
-    texts = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
-    assert texts == [name, "1"]
+    for name in ('</text><script>"', "<b>&\"'"):
+        svg = draw_bars([Bar(name, 1.0, 1.0, "1")], key="k", title="t", description="d")
+        texts = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+        assert texts == [name, "1"]
+
+
+def test_a_long_name_has_two_lines_and_its_row_is_higher() -> None:
+    bars = [Bar("North", 1.0, 1.0, "1"), Bar("University Hospital", 1.0, 1.0, "1")]
+    root = ElementTree.fromstring(draw_bars(bars, key="k", title="t", description="d"))
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert texts == ["North", "1", "University", "Hospital", "1"]
+    assert root.get("height") == str(24 + 24 + 14)
+    long = draw_bars([Bar("L" * 200, 1.0, 1.0, "1")], key="k", title="t", description="")
+    assert len(list(ElementTree.fromstring(long).iter(f"{SVG}text"))) == 3
 
 
 def test_it_needs_no_style_sheet() -> None:

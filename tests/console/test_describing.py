@@ -744,3 +744,78 @@ def test_strange_files(client: TestClient, text: str) -> None:
     for file in ("consortium.toml", "members.csv"):
         assert client.get(place + file).status_code in (200, 422)
     assert paste(client, text).status_code in (200, 422)
+
+
+# --- What is set for the agreement stays ---------------------------------------------------------
+
+SET = "?punishment=reversion&margin=0.05"
+
+
+def test_the_table_passes_on_what_is_set(client: TestClient) -> None:
+    page = client.get(f"/w/{Draft(example_text()).packed}/members{SET}")
+    assert f'/design{SET.replace("&", "&amp;")}"' in page.text
+    fields = _Inputs(page.text).fields | {"r0-samples": "17 000"}
+    action = unescape(re.findall(r'<form method="post" action="([^"]+)"', page.text)[0])
+    for button, leads in (("save", f"members{SET}&saved=yes"), ("design", f"design{SET}")):
+        sent = client.post(action, data=fields | {"action": button}, follow_redirects=False)
+        assert sent.headers["location"].endswith(f"/{leads}"), button
+
+
+def test_a_what_if_goes_with_the_member_that_has_another_number(client: TestClient) -> None:
+    action = f"/w/{Draft(example_text()).packed}/members{SET}&without=4"
+    fields = _Inputs(client.get(action).text).fields
+    fewer = {key: value for key, value in fields.items() if not key.startswith("r0-")}
+    sent = client.post(action, data=fewer | {"action": "design"}, follow_redirects=False)
+    assert sent.headers["location"].endswith(f"/design{SET}")
+
+
+@pytest.mark.parametrize("page", ["interview", "compare", "train", "consortium.toml"])
+def test_one_can_save_and_go_on(client: TestClient, page: str) -> None:
+    action = f"/w/{Draft(example_text()).packed}/members"
+    fields = _Inputs(client.get(action).text).fields | {"r0-samples": "17 000", "action": page}
+    sent = client.post(action, data=fields, follow_redirects=False)
+    assert sent.headers["location"].endswith(f"/{page}")
+    changed = unpack(sent.headers["location"].split("/")[2])
+    assert changed.data["clients"][0]["samples"] == 17_000
+
+
+def test_saving_leads_nowhere_else(client: TestClient) -> None:
+    action = f"/w/{Draft(example_text()).packed}/members"
+    fields = _Inputs(client.get(action).text).fields
+    for page in ("//elsewhere.example", "../../api/openapi.json", "design?margin=x"):
+        sent = client.post(action, data=fields | {"action": page}, follow_redirects=False)
+        assert sent.headers["location"].endswith("/members?saved=yes"), page
+
+
+INCOMPLETE = 'rounds = 5\ndiscount_factor = 0.9\n[[clients]]\nname = "North"\nsamples = 10\n'
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("design", "compare", "train", "more", "ways-out", "print", "report.html"),
+        *("profile.csv", "member/1", "member/1/sheet.html"),
+    ],
+)
+def test_pages_that_need_all_numbers_lead_to_the_table(client: TestClient, page: str) -> None:
+    place = f"/w/{Draft(INCOMPLETE).packed}"
+    found = client.get(f"{place}/{page}{SET}", follow_redirects=False)
+    assert found.status_code == 303
+    assert found.headers["location"] == f"{place}/members{SET}"
+
+
+def test_pages_about_mistakes_keep_the_draft(client: TestClient) -> None:
+    place = f"/w/{Draft(example_text()).packed}"
+    lost = client.get(f"{place}/member/9{SET}")
+    assert lost.status_code == 404
+    back = f'<a href="{place}/members{SET.replace("&", "&amp;")}">Back to the members</a>'
+    assert back in lost.text
+    broken = client.get(f"/w/{Draft('clients = 5').packed}/members")
+    assert broken.status_code == 422
+    assert '<a href="/">Back to the start</a>' in broken.text
+
+
+def test_a_file_keeps_its_name_in_a_message(client: TestClient) -> None:
+    named = {"file": ("ref.toml", b'clients = "members.csv"\n')}
+    refused = client.post("/new", data={"way": "upload"}, files=named)
+    assert "<p>ref.toml: clients: takes its members from the file" in unescape(refused.text)

@@ -1,5 +1,6 @@
 """Describing a consortium in a real browser: by mouse, by keyboard alone, and without scripts."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft, unpack
+from fedaccord.files.consortium import example_text
 from tests.console.browser import check_page, served, visitor
 from tests.console.test_describing import DOUBT, HOSTILE
 
@@ -176,3 +178,38 @@ def test_hostile_names_and_a_hundred_members(browser: Browser, address: str, pho
         page.get_by_role("button", name="Save", exact=True).first.click()
         assert list(draft_of(page).consortium.names) == names
         check_page(page)
+
+
+def test_what_is_typed_is_saved_by_going_on(browser: Browser, address: str) -> None:
+    packed = Draft(example_text()).packed
+    with visitor(browser) as page:
+        page.goto(f"{address}/w/{packed}/members?margin=0.05")
+        page.get_by_label("Samples, row 1").fill("17 000")
+        page.get_by_role("link", name="Agreement").click()
+        expect(page).to_have_url(re.compile(r"/design\?margin=0.05$"))
+        assert draft_of(page).data["clients"][0]["samples"] == 17_000
+        page.get_by_role("link", name="Members", exact=True).click()
+        page.get_by_label("Samples, row 1").fill("many")
+        page.get_by_role("link", name="Compare").click()
+        expect(page.locator(".problem")).to_have_text("must be a number, got 'many'")
+        expect(page.get_by_label("Samples, row 1")).to_have_value("many")
+        page.get_by_label("Samples, row 1").fill("18 000")
+        with page.expect_download() as file:
+            page.get_by_role("link", name="consortium.toml").click()
+        assert Draft(file.value.path().read_text("utf-8")).data["clients"][0]["samples"] == 18_000
+
+
+def test_the_browser_asks_before_what_is_typed_is_lost(browser: Browser, address: str) -> None:
+    packed, asked = Draft(example_text()).packed, []
+    with visitor(browser) as page:
+        page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+        page.goto(f"{address}/w/{packed}/members")
+        page.get_by_label("Member, row 1").click()
+        page.get_by_label("More columns").check()
+        page.get_by_role("link", name="Agreement").click()
+        expect(page).to_have_url(re.compile("/design$"))
+        page.get_by_role("link", name="Members", exact=True).click()
+        page.get_by_label("Member, row 1").fill("Another")
+        page.get_by_role("link", name="fedaccord", exact=True).click()
+        expect(page.get_by_label("Member, row 1")).to_have_value("Another")
+        assert asked == ["beforeunload"]

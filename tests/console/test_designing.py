@@ -130,7 +130,7 @@ def test_other_patience_is_another_file(client: TestClient, run: Run) -> None:  
     ("query", "said"),
     [
         ("?margin=x", "margin: must be from 0 to less than 1, got 'x'; taken as usual instead"),
-        ("?without=9", "without: there are 6 members, and no number 9"),
+        ("?without=9", "who leaves: there are 6 members, and no number 9"),
         ("?within=10&margin=2", "margin: must be"),
     ],
 )
@@ -245,12 +245,37 @@ def test_states_are_left_out_and_that_is_said(client: TestClient) -> None:
     assert answer.json() == {"problems": ["states: are not solved here; leave them out"]}
 
 
+ALONE = """\
+rounds = 50
+discount_factor = 0.9
+[[clients]]
+name = "Only"
+valuation = 500_000
+cost_per_sample = 0.5
+samples = 20_000
+"""
+
+
+def test_members_are_members_in_reasons(client: TestClient) -> None:
+    found = text_of(page(client, Draft(ALONE), "", "more"))
+    assert "there would be none: it takes at least two members" in found
+    assert "client" not in found
+
+
+def test_a_web_page_names_no_command(client: TestClient) -> None:
+    assert "fedaccord misreport" not in page(client, example(), "", "compare")
+
+
 def test_one_member_alone(client: TestClient) -> None:
     draft = some(["Only"])
     assert "nothing to agree on" in page(client, draft) or "exists" in page(client, draft)
     page(client, draft, "", "more")
     page(client, draft, "", "member/1")
     assert client.get(f"/w/{draft.packed}/design?without=1").status_code == 422
+    for query in ("?margin=0.1", "?kind=uniform"):
+        found = text_of(page(client, Draft(ALONE), query))
+        assert "exists: it takes at least two members to agree on something." in found
+        assert "Another member: add it" in page(client, Draft(ALONE), query, "ways-out")
 
 
 def test_a_large_consortium_works_here_only(client: TestClient) -> None:

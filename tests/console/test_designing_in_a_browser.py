@@ -73,6 +73,7 @@ def test_a_slider_moves_the_result(browser: Browser, address: str) -> None:
         expect(page.locator("output[data-of=discount_factor]")).to_have_text("0.1")
         links = page.locator("#places a", has_text="Compare")
         expect(links).to_have_attribute("href", re.compile(r"discount_factor=0.1$"))
+        settled(page)
         check_page(page)
 
 
@@ -115,6 +116,13 @@ def test_wrong_numbers_are_said_beside_them(browser: Browser, address: str) -> N
         page.goto(f"{address}/w/{example().packed}/design?joins=1&joins_samples=-3")
         expect(page.locator("#joins_samples-problem")).to_contain_text("more than 0")
         expect(page.locator("#result")).to_contain_text("taken as usual instead")
+        page.locator("#joins_samples").fill("12.500")
+        expect(page.locator("#result")).to_contain_text(
+            "samples of the one that joins: could mean 12.5 or 12500"
+        )
+        page.locator("#joins_samples").fill("12 500")
+        expect(page).to_have_url(re.compile("joins_samples=12500$"))
+        expect(page.locator("#result")).not_to_contain_text("not right")
 
 
 def test_the_keyboard_does_everything(browser: Browser, address: str) -> None:
@@ -145,6 +153,12 @@ def test_without_scripts(browser: Browser, address: str, phone: bool) -> None:
             page.get_by_role("heading", name="What if St Mary is half as patient?")
         ).to_be_visible()
         expect(page.get_by_label("As each of them stated")).to_be_checked()
+        page.get_by_label("All alike", exact=True).check()
+        page.get_by_label("If all are alike").fill("0.55")
+        page.get_by_role("button", name="Show").click()
+        expect(page).to_have_url(re.compile("discount_factor=0.55"))
+        expect(page.get_by_label("All alike", exact=True)).to_be_checked()
+        expect(page.get_by_label("If all are alike")).to_have_value("0.55")
         page.get_by_role("link", name="What else could be agreed on").click()
         expect(page.get_by_role("heading", name="If somebody leaves")).to_be_visible()
         page.get_by_role("link", name="Back to the agreement").click()
@@ -197,3 +211,28 @@ def test_downloads(browser: Browser, address: str) -> None:
             with page.expect_download() as download:
                 page.get_by_role("link", name=link).click()
             assert download.value.suggested_filename == name
+
+
+@pytest.mark.parametrize("path", ["design", "compare"])
+def test_notes_below_wide_tables_are_read_whole_on_a_phone(
+    browser: Browser, address: str, path: str
+) -> None:
+    with visitor(browser, phone=True) as page:
+        page.goto(f"{address}/w/{example().packed}/{path}")
+        for note in page.locator(".wide caption").all():
+            note.evaluate("e => { e.closest('.wide').scrollLeft = 60; }")
+            box = note.bounding_box()
+            assert box
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 375
+
+
+def test_names_beside_bars_are_read_whole_on_a_phone(browser: Browser, address: str) -> None:
+    with visitor(browser, phone=True) as page:
+        page.goto(f"{address}/w/{example().packed}/design")
+        cut = page.locator("svg.bars svg").evaluate_all(
+            "all => all.filter(e => [...e.children].some("
+            "text => text.getBBox().width > e.getBoundingClientRect().width))"
+            ".map(e => e.textContent)"
+        )
+        assert cut == []

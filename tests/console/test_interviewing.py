@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 from fastapi.testclient import TestClient
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft, unpack
@@ -231,8 +231,15 @@ def test_an_interview_in_a_browser(browser: Browser, phone: bool) -> None:
         page.wait_for_selector("#number-valuation")
         page.wait_for_selector("#file")
         check_page(page)
+        page.reload()
+        page.wait_for_selector("#number-valuation")
+        page.get_by_role("link", name="Agreement").click()
+        page.go_back()
+        page.wait_for_selector("#number-valuation")
         page.get_by_role("button", name="Put it into the consortium").click()
-        page.wait_for_url("**/members")
+        expect(page.get_by_role("status")).to_contain_text("interview of St. Anna")
+        expect(page.locator("#sources")).to_contain_text("600 cases a month")
+        check_page(page)
 
 
 @pytest.mark.slow
@@ -246,7 +253,7 @@ def test_an_interview_without_scripts(browser: Browser) -> None:
         page.get_by_role("button", name="Show what follows").click()
         assert "108,667" in page.inner_text("#number-valuation")
         page.get_by_role("button", name="Put it into the consortium").click()
-        page.wait_for_url("**/members")
+        page.wait_for_url("**/members?put_in=7")
 
 
 @pytest.mark.slow
@@ -266,7 +273,7 @@ def test_an_interview_by_keyboard_alone(browser: Browser) -> None:
                 break
         assert answered == set(FULL)
         page.keyboard.press("Enter")
-        page.wait_for_url("**/members")
+        page.wait_for_url("**/members?put_in=7")
 
 
 def _settled(page: Page) -> None:

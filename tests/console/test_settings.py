@@ -1,5 +1,7 @@
 """What is set on the page: read from an address, written to one, and what it does to members."""
 
+from urllib.parse import parse_qsl
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,23 @@ def test_a_number_of_a_class_is_changed_too() -> None:
 def test_a_member_that_is_not_there(field: str) -> None:
     with pytest.raises(InvalidInput, match="there are 6 members, and no number 7"):
         situation(example(), Settings.model_validate({field: 7}))
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"), [("12 000", 12_000), ("12,5", 12.5), ("700 000 €", 700_000), ("1.5e3", 1500)]
+)
+def test_numbers_are_read_as_people_write_them(typed: str, read: float) -> None:
+    found, problems = read_settings({"joins": "1", "joins_valuation": typed})
+    assert not problems
+    assert found.joins_valuation == read
+    again, problems = read_settings(dict(parse_qsl(found.query.removeprefix("?"))))
+    assert (again, problems) == (found, [])
+
+
+def test_a_number_with_two_readings_is_refused_with_both() -> None:
+    found, (problem,) = read_settings({"joins": "1", "joins_samples": "42.125"})
+    assert found.joins_samples is None
+    assert problem.message.startswith("could mean 42.125 or 42125: ")
+    chosen = found.changed(joins_samples=42.125)  # by a program
+    again, problems = read_settings(dict(parse_qsl(chosen.query.removeprefix("?"))))
+    assert (again, problems) == (chosen, [])

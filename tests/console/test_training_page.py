@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,6 +108,7 @@ def test_the_form_says_what_it_is_about(client: TestClient) -> None:
     ("changed", "said"),
     [
         ({"seeds": "0"}, "A whole number from 1 to 10."),
+        ({"optimiser": "magic"}, "Choose one of these."),
         ({"seeds": "1e9"}, "A whole number from 1 to 10."),
         ({"rounds": "٣"}, "A whole number from 1 to 200."),
         ({"rounds": "201"}, "A whole number from 1 to 200."),
@@ -143,7 +145,7 @@ def test_a_draft_with_mistakes_leads_to_its_members(client: TestClient) -> None:
 @pytest.mark.slow
 def test_a_training_from_start_to_end(client: TestClient) -> None:
     where = place(example_text().replace('name = "', f'name = "{HOSTILE}', 2))
-    training = started(client, where + "?margin=0.02", data=SHORT)
+    training = started(client, where + "?margin=0.02", data=SHORT | {"optimiser": "fedadam"})
     assert training.order.settings.margin == 0.02
     here = f"{where}/{training.id}"
     assert "Look again" in client.get(here).text
@@ -160,6 +162,8 @@ def test_a_training_from_start_to_end(client: TestClient) -> None:
     record = client.get(f"{here}/training.json").json()
     assert [each["profile"] for each in record["profiles"]] == ["equilibrium", "agreement"]
     assert record["notes"] is not None
+    assert "FedAdam" in page
+    assert page.count("At the end of the") == 1
     assert "<html" not in client.get(here, headers={"hx-request": "true"}).text
     events = client.get(f"{here}/events").text
     assert "event: ended" in events
@@ -354,6 +358,10 @@ def test_a_curve_that_has_hardly_begun() -> None:
     picture = growing_curves({"alone": [0.1, 0.9, 0.9], "pooled": [0.2] * 3}, 50, "concordance")
     assert picture.count("<polyline") == 2
     assert "<b>" not in growing_curves({"<b>": [0.5, 0.6]}, 9)
+    ended = growing_curves({"equilibrium": [0.1] * 5, "agreement": [0.9612] * 5}, 5, "concordance")
+    names = re.findall(r'<text x="([\d.]+)" [^>]*font-weight="600">([^<]+)<', ended)
+    assert [text for _, text in names] == ["equilibrium 0.100", "agreement 0.961"]
+    assert all(float(x) + 8 * len(text) <= 560 for x, text in names)
 
 
 # --- In a browser --------------------------------------------------------------------------

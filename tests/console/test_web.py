@@ -13,7 +13,8 @@ from fedaccord.agreement.solve import solve_agreement
 from fedaccord.console.web.guards import CONTENT_POLICY
 from fedaccord.console.web.pages import without_styles
 from fedaccord.console.workshop.app import create_workshop
-from fedaccord.files.consortium import example_consortium
+from fedaccord.console.workshop.draft import Draft
+from fedaccord.files.consortium import example_consortium, example_text
 from fedaccord.report.pages import as_svg
 from tests.console.browser import check_page, served, visitor
 
@@ -65,6 +66,13 @@ def test_a_change_from_the_own_page_passes(client: TestClient) -> None:
 def test_too_much_is_refused(client: TestClient) -> None:
     answer = client.post("/no-such-page", headers={"content-length": str(10**9)})
     assert answer.status_code == 413
+    assert "no more than 8 megabytes are taken at once" in answer.text
+    assert '<a href="/">Back to the start</a>' in answer.text
+    place = f"/w/{Draft(example_text()).packed}"
+    training = client.post(f"{place}/train", headers={"content-length": str(10**9)})
+    assert f'<a href="{place}/members">Back to the members</a>' in training.text
+    told = client.post("/api/solve", headers={"content-length": str(10**9)})
+    assert told.json() == {"problems": ["no more than 8 megabytes are taken at once"]}
 
 
 def test_an_error_is_a_page_or_json(client: TestClient) -> None:

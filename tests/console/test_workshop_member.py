@@ -10,7 +10,7 @@ import fedaccord as fa
 from fedaccord.agreement.punishment import Suspension
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.numbers import write
-from tests.console.drafts import example, many
+from tests.console.drafts import example, many, some
 
 HERE = "http://127.0.0.1:8321"
 
@@ -85,6 +85,12 @@ def test_words_for_each_case(client: TestClient) -> None:
     none = sheet(client, f"{base}5?discount_factor=0.005")
     assert "No individual agreement exists" in none
     assert "What it saves" not in none
+
+
+def test_two_members_are_told_what_totals_reveal(client: TestClient) -> None:
+    told = "work out some of the other’s"
+    assert told in client.get(f"/w/{some(['North', 'South']).packed}/member/1").text
+    assert told not in client.get(f"/w/{example().packed}/member/1").text
 
 
 def test_what_if_and_numbers(client: TestClient) -> None:

@@ -9,6 +9,7 @@ from fedaccord.agreement.monitoring import Monitoring
 from fedaccord.agreement.patience import smallest_discount_factor
 from fedaccord.game.equilibrium import Equilibrium
 
+ONE_ALONE = "it takes at least two clients to agree on something"
 NOTHING_WHOLE = "in whole samples nothing is left of the agreement"
 
 NO_USE = {
@@ -44,6 +45,8 @@ def why_no_individual(
     least = individual.smallest_common_discount_factor(game)
     if (equilibrium.profile == game.samples).all():
         return "everyone already contributes all it has at the equilibrium"
+    if equilibrium.consortium.size == 1:
+        return ONE_ALONE
     if np.isnan(least):
         return "however patient the clients are, nobody could gain from contributing more"
     if not monitoring.audits(equilibrium.consortium).any():
@@ -68,6 +71,8 @@ def why_no_uniform(
     """The same for uniform agreements, from client `first` on, or from any free rider (-1)."""
     if len(game.pull) > 1:
         return _NOT_FOR_ALL
+    if equilibrium.consortium.size == 1:
+        return ONE_ALONE
     if equilibrium.free_riders == 0:
         return "there is no free rider at the equilibrium to convert"
     if first < 0 and chosen == "paper":

@@ -44,7 +44,7 @@ class Selfish:
             truthful=True,
             truthful_reason=(
                 "nothing is asked: a client decides by itself, knowing the total (if a server "
-                "computes it from reports instead, lies pay: see fedaccord misreport)"
+                "computes it from reports instead, lies pay)"
             ),
             verified="nothing",
         )

@@ -11,6 +11,8 @@ readable on a phone, and no style sheet is needed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, repeat
+from textwrap import wrap
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -21,6 +23,10 @@ from fedaccord.numbers import patience, write
 
 _ROW = 24
 """Pixels of a row."""
+_LINE = 14
+"""Pixels more for a second line of a name."""
+_LETTERS = 16
+"""Letters of a line, as many as there is room for on a phone."""
 _FROM, _TO = 37.0, 83.0
 """Where bars begin and end, in per cent of the width; names are to the left, numbers right."""
 _INK, _FILLED, _TRACK = "#1d2733", "#0072b2", "#e9edf1"
@@ -85,28 +91,48 @@ def draw_bars(
         most: The number at the right end; by default the largest there is.
     """
     longest = most or max((max(bar.filled, bar.outlined) for bar in bars), default=0.0) or 1.0
-    height = _ROW * len(bars)
-    rows = "".join(_row(bar, n * _ROW, longest) for n, bar in enumerate(bars))
+    lines = [_in_lines(bar.name) for bar in bars]
+    heights = [_ROW if len(each) < 2 else _ROW + _LINE for each in lines]
+    tops = [0, *accumulate(heights)]
+    rows = "".join(map(_row, bars, lines, tops, heights, repeat(longest)))
     return (
-        f'<svg class="bars" role="img" width="100%" height="{height}" font-size="13" '
+        f'<svg class="bars" role="img" width="100%" height="{tops[-1]}" font-size="13" '
         f'aria-labelledby="{key}-title {key}-about" xmlns="http://www.w3.org/2000/svg">'
         f'<title id="{key}-title">{escape(title)}</title>'
         f'<desc id="{key}-about">{escape(description)}</desc>{rows}</svg>'
     )
 
 
-def _row(bar: Bar, top: int, longest: float) -> str:
-    """A name, cut off where the bars begin; the bars; the number."""
-    name, label, line = escape(bar.name), escape(bar.label), _ROW / 2 + 4.5
+def _in_lines(name: str) -> list[str]:
+    """A name in one line or two; the rest of a long one is left out.
+
+    >>> _in_lines("University Hospital of the North")
+    ['University', 'Hospital of the…']
+    """
+    first, *others = wrap(name, _LETTERS) or [""]
+    if len(others) < 2:
+        return [first, *others]
+    return [first, f"{others[0][: _LETTERS - 1]}…"]
+
+
+def _row(bar: Bar, lines: Sequence[str], top: int, height: int, longest: float) -> str:
+    """A name in a line or two, cut off where the bars begin; the bars; the number."""
+    name, label, middle = escape(bar.name), escape(bar.label), height / 2 + 4.5
+    first = middle - _LINE * (len(lines) - 1) / 2
+    written = "".join(
+        f'<text x="0" y="{first + n * _LINE:g}" fill="{_INK}">{escape(line)}</text>'
+        for n, line in enumerate(lines)
+    )
+    bars = top + (height - _ROW) // 2
     return "".join(
         (
             f"<g><title>{name}: {label}</title>",
-            f'<svg x="0" y="{top}" width="{_FROM - 1.5:g}%" height="{_ROW}">',
-            f'<text x="0" y="{line:g}" fill="{_INK}">{name}</text></svg>',
-            _rect(top + 5, 14, longest, longest, f'fill="{_TRACK}"'),
-            _rect(top + 7, 10, bar.filled, longest, f'fill="{bar.colour}"'),
-            _rect(top + 5, 14, bar.outlined, longest, f'fill="none" stroke="{_INK}"'),
-            f'<text x="100%" y="{top + line:g}" text-anchor="end" fill="{_INK}">{label}</text></g>',
+            f'<svg x="0" y="{top}" width="{_FROM - 1.5:g}%" height="{height}">{written}</svg>',
+            _rect(bars + 5, 14, longest, longest, f'fill="{_TRACK}"'),
+            _rect(bars + 7, 10, bar.filled, longest, f'fill="{bar.colour}"'),
+            _rect(bars + 5, 14, bar.outlined, longest, f'fill="none" stroke="{_INK}"'),
+            f'<text x="100%" y="{top + middle:g}" text-anchor="end" fill="{_INK}">{label}</text>',
+            "</g>",
         )
     )
 

@@ -13,7 +13,7 @@ from math import ceil, floor, log10
 from fedaccord.plots.training import PROFILE_LOOK
 
 _WIDTH, _HEIGHT = 560, 280
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 126, 12, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 150, 12, 44
 _SOFT, _LINE = "#55616e", "#d5dce3"
 _TEXT = f'fill="{_SOFT}" font-size="13"'
 _CLIP = "above-the-rounds"

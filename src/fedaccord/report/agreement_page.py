@@ -89,7 +89,7 @@ def _worth_part(
     """What the agreement is worth, and what speaks against it."""
     agreement = certificate.agreement
     doubts = about_agreement.consequences(certificate, "member")
-    others = alternative_sentences(agreement, alternatives)
+    others = alternative_sentences(agreement, alternatives, "member")
     edge = about_worth.knife_edge(certificate)
     good = about_worth.good_news(agreement)
     return {

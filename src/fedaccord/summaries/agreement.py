@@ -8,7 +8,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.money import money
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import FloatArray, count, patience, write
-from fedaccord.summaries.words import Noun, ends_of, listed, names_of
+from fedaccord.summaries.words import Noun, ends_of, listed, names_of, with_noun
 from fedaccord.summaries.worth import good_news
 
 
@@ -275,11 +275,12 @@ def why_none(agreement: Agreement, noun: Noun = "client") -> str:
     """Why there is no agreement; that everyone gives all it has is no failure."""
     if good_news(agreement):
         return "Good news: everyone already trains on all it has, so there is nothing to agree on."
-    reason = str(agreement.reason).replace("the clients", f"the {noun}s")
-    reason = reason.replace("every client", f"every {noun}").replace(
-        "suspended client", f"suspended {noun}"
-    )
-    return f"{none_exists(agreement)}: {reason}."
+    return f"{none_exists(agreement)}: {reason_of(agreement, noun)}."
+
+
+def reason_of(agreement: Agreement, noun: Noun = "client") -> str:
+    """Why there is no agreement, as the end of a sentence."""
+    return with_noun(str(agreement.reason), noun, agreement.consortium.names)
 
 
 def none_exists(agreement: Agreement) -> str:

@@ -11,6 +11,8 @@ from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.solve import Robust, solve_agreement
 from fedaccord.game.money import money
 from fedaccord.numbers import write
+from fedaccord.summaries.agreement import reason_of
+from fedaccord.summaries.words import Noun
 from fedaccord.summaries.worth import cheaper_sentence, good_news
 
 _SAME = 1e-6
@@ -73,17 +75,22 @@ def _robust(agreement: Agreement) -> bool | Robust:
     return "law" if agreement.laws is not None else agreement.ranges is not None and "ranges"
 
 
-def alternative_sentences(agreement: Agreement, alternatives: Alternatives) -> list[str]:
+def alternative_sentences(
+    agreement: Agreement, alternatives: Alternatives, noun: Noun = "client"
+) -> list[str]:
     """What each of the alternatives would give."""
     cheaper = cheaper_sentence(agreement, alternatives.cheapest)
     others = alternatives.assuming.items()
-    return ([cheaper] if cheaper else []) + [_beside(agreement, other, so) for so, other in others]
+    return [
+        *([cheaper] if cheaper else []),
+        *(_beside(agreement, other, so, noun) for so, other in others),
+    ]
 
 
-def _beside(agreement: Agreement, other: Agreement, assuming: str) -> str:
+def _beside(agreement: Agreement, other: Agreement, assuming: str, noun: Noun) -> str:
     """What another agreement would give, beside this one."""
     if not other.exists:
-        return f"{assuming} there would be none: {other.reason}."
+        return f"{assuming} there would be none: {reason_of(other, noun)}."
     if agreement.exists and np.allclose(other.profile, agreement.profile, rtol=_SAME, atol=0.0):
         return f"{assuming} the best agreement would be the same."
     total, saved = write([other.total])[0], float(other.saving.sum())

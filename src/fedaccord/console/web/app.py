@@ -1,6 +1,6 @@
 """The application that every face builds on: guarded, with its style and pages for errors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 
 from fastapi import FastAPI, Request
@@ -50,7 +50,7 @@ def create_app(
         openapi_url="/api/openapi.json",
     )
     app.state.pages = pages
-    app.add_middleware(Guards, hosts=tuple(hosts), limits=limits or Limits())
+    app.add_middleware(Guards, hosts=tuple(hosts), limits=limits or Limits(), tell=_tell)
     static = resources.files("fedaccord.console.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     app.add_exception_handler(HTTPException, _told(lambda e: (e.status_code, [str(e.detail)])))
@@ -90,15 +90,22 @@ def _told(
 
     def answer(request: Request, error: Exception) -> Response:
         status, found = read(error)
-        # half of a surrogate pair, which JSON may contain, cannot be sent
-        problems = [one.encode("utf-8", "backslashreplace").decode() for one in found]
         headers = getattr(error, "headers", None)
-        if request.url.path.startswith(API):
-            if status == NOT_ALLOWED:  # Starlette names the methods of one route only
-                headers = {"Allow": ", ".join(_methods_at(request))}
-            return JSONResponse({"problems": problems}, status, headers)
-        pages: Pages = request.app.state.pages
-        title = _TITLES.get(status, "This did not work")
-        return pages.show(request, "error.html.j2", status, headers, title=title, problems=problems)
+        if status == NOT_ALLOWED and request.url.path.startswith(API):
+            # Starlette names the methods of one route only
+            headers = {"Allow": ", ".join(_methods_at(request))}
+        return _tell(request, status, *found, headers=headers)
 
     return answer
+
+
+def _tell(
+    request: Request, status: int, *found: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    # half of a surrogate pair, which JSON may contain, cannot be sent
+    problems = [one.encode("utf-8", "backslashreplace").decode() for one in found]
+    if request.url.path.startswith(API):
+        return JSONResponse({"problems": problems}, status, headers)
+    pages: Pages = request.app.state.pages
+    title = _TITLES.get(status, "This did not work")
+    return pages.show(request, "error.html.j2", status, headers, title=title, problems=problems)

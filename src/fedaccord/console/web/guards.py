@@ -6,11 +6,12 @@ send neither header, and have no cookie that somebody else could misuse.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -52,12 +53,17 @@ class Limits:
     """Whether the page is reached by TLS only, which browsers are told to remember."""
 
 
+Tell = Callable[[Request, int, str], Response]
+"""Says to a request why it is refused: a status and a reason."""
+
+
 class Guards:
     """The middleware around an application."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], limits: Limits) -> None:
-        """`hosts` are the accepted names, without ports."""
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], limits: Limits, tell: Tell) -> None:
+        """`hosts` are the accepted names, without ports; `tell` answers what is too large."""
         self._app, self._hosts, self._limits = app, frozenset(hosts), limits
+        self._tell = tell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -88,7 +94,8 @@ class Guards:
             return _refused(scope, 403, "this change came from another page")
         length = headers.get("content-length", "0")
         if not _LENGTH.fullmatch(length) or int(length) > self._limits.body:
-            return _refused(scope, 413, f"at most {self._limits.body // MEGABYTE} megabytes")
+            most = f"{self._limits.body // MEGABYTE} megabytes"
+            return self._tell(Request(scope), 413, f"no more than {most} are taken at once")
         return None
 
     def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -12,13 +12,27 @@ from fedaccord.report.directions import isolate
 from fedaccord.report.pages import environment
 
 
+class WayBack(NamedTuple):
+    """A link that leads away from a page about a mistake."""
+
+    address: str
+    label: str
+
+
+TO_START = WayBack("/", "Back to the start")
+
+
 class Pages:
     """Fills the templates of one face, which build on those of `web`."""
 
     def __init__(self, package: str, **shared: Any) -> None:
-        """`package` has a folder `templates`; `shared` are values for all of its pages."""
+        """`package` has a folder `templates`; `shared` are values for all of its pages.
+
+        Pages about mistakes use two of them: `in_words`, which makes a message one for people who
+        see a page, and `way_back`, which finds where a request can go on.
+        """
         self._filling = environment(package, "fedaccord.console.web")
-        self._filling.globals |= shared
+        self._filling.globals |= {"in_words": str, "way_back": lambda _: TO_START} | shared
         self._filling.filters["apart"] = apart
 
     def text(self, template: str, **values: Any) -> str:

@@ -1,9 +1,12 @@
 """The workshop as one application."""
 
-from fastapi import FastAPI
+import re
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
 
 from fedaccord.console.web.app import create_app
-from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.pages import TO_START, Pages, WayBack
 from fedaccord.console.web.serving import LOOPBACK
 from fedaccord.console.workshop import (
     comparing,
@@ -15,11 +18,19 @@ from fedaccord.console.workshop import (
     reports,
     training,
 )
+from fedaccord.console.workshop.draft import unpack
+from fedaccord.console.workshop.members_form import form_of
+from fedaccord.console.workshop.settings import read_settings
+from fedaccord.console.workshop.wording import in_words
+from fedaccord.errors import InvalidInput
+
+_ABOUT_DRAFT = re.compile(r"^/w/([^/]+)/")
 
 
 def create_workshop() -> FastAPI:
     """The application; it listens to this machine only, so it needs no accounts."""
-    app = create_app("fedaccord workshop", Pages("fedaccord.console.workshop"), hosts=LOOPBACK)
+    pages = Pages("fedaccord.console.workshop", in_words=in_words, way_back=way_back)
+    app = create_app("fedaccord workshop", pages, hosts=LOOPBACK)
     for part in (
         describing,
         interviewing,
@@ -32,3 +43,14 @@ def create_workshop() -> FastAPI:
     ):
         app.include_router(part.router)
     return app
+
+
+def way_back(request: Request) -> WayBack:
+    """From a page that says what went wrong to the members it is about, if these can be shown."""
+    packed = next(iter(_ABOUT_DRAFT.findall(request.url.path)), "")
+    try:
+        form_of(unpack(packed))
+    except (HTTPException, InvalidInput):
+        return TO_START
+    settings, _ = read_settings(request.query_params)
+    return WayBack(f"/w/{packed}/members{settings.query}", "Back to the members")

@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from fedaccord import plots
 from fedaccord.console.web.pages import without_styles
-from fedaccord.console.workshop.draft import Draft, unpack
+from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import situation
 from fedaccord.mechanisms.comparison import MechanismComparison, compare
 from fedaccord.report.pages import as_svg
@@ -18,9 +19,9 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/w/{packed}/compare")
-def compare_page(request: Request, packed: str) -> Response:
+def compare_page(request: Request, draft: Complete) -> Response:
     """The page about mechanisms."""
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     comparison, picture = _compared(draft, settings)
     page: Response = request.app.state.pages.show(
         request,

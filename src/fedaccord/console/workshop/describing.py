@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from fedaccord.console.workshop import clients_api
 from fedaccord.console.workshop.answered_form import answered
@@ -27,12 +27,15 @@ from fedaccord.console.workshop.members_form import (
     form_of,
     hint_of,
 )
+from fedaccord.console.workshop.settings import AS_USUAL, Settings, read_settings
+from fedaccord.console.workshop.sources import sources_of
 from fedaccord.console.workshop.uploads import (
     LARGEST,
     Unclear,
     chosen_columns,
     read_upload,
 )
+from fedaccord.console.workshop.ways import to_page
 from fedaccord.console.workshop.written_table import Written, with_written
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import example_text
@@ -43,7 +46,6 @@ router = APIRouter()
 router.include_router(clients_api.router)
 
 REFUSED = 422
-_SEE_OTHER = 303
 _BLANK = """\
 name = "Our consortium"
 rounds = 50               # rounds of federated averaging in one slot
@@ -51,6 +53,10 @@ discount_factor = 0.9     # what 1 saved in the next slot is worth now: 0 or mor
 """
 _CELL = re.compile(r"r(\d{1,6})-(\w+)")
 _COLUMN = re.compile(r"column-(\d{1,3})")
+_ANSWERED = ("design", "compare", "train")
+"""Pages about an agreement, for which the table has to be complete."""
+_NEXT = (*_ANSWERED, "interview", "consortium.toml", "members.csv")
+"""Where one can go on to from the table, which is saved first."""
 _ROWS_ON_A_NEW_PAGE = 3
 _REMEMBERED = 50
 
@@ -112,18 +118,17 @@ def new(request: Request, sent: Typed) -> Response:
 
 
 def _sentence(problem: str, called: str) -> str:
-    """What is wrong with what somebody gave, as a sentence about it."""
+    """What is wrong with what somebody gave, as a sentence about it; a file keeps its name."""
     if problem.split(maxsplit=1)[0] in ("is", "has", "cannot", "names"):
         return f"{called or 'The table'} {problem}."
-    text = f"{called}: {problem}" if called else problem
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{called}: {problem}." if called else f"{problem[:1].upper()}{problem[1:]}."
 
 
 def _begun(request: Request, way: str, sent: Sent) -> Response:
     if way == "example":
-        return _to_members(Draft(example_text()))
+        return to_page(Draft(example_text()), "members")
     if way == "empty":
-        return _to_members(Draft(_BLANK))
+        return to_page(Draft(_BLANK), "members")
     if way == "columns":
         chosen = {
             int(found[1]): value
@@ -143,24 +148,24 @@ def _begun(request: Request, way: str, sent: Sent) -> Response:
     return _taken(request, Draft(_BLANK), given)
 
 
-def _taken(request: Request, draft: Draft, given: str | Written | Unclear) -> Response:
+def _taken(
+    request: Request,
+    draft: Draft,
+    given: str | Written | Unclear,
+    settings: Settings = AS_USUAL,
+) -> Response:
     """The page that follows what somebody gave."""
     if isinstance(given, Unclear):
         return _show(request, "columns.html.j2", 200, title="Which column is which?", table=given)
     if isinstance(given, str):
         form_of(Draft(given))  # refuses what is no consortium file at all
-        return _to_members(Draft(given))
+        return to_page(Draft(given), "members")
     read = with_written(draft, given)
     assert read.draft is not None
     if read.problems or read.others:
         return _members(request, read.draft, read, status=REFUSED)
     _remember(read.draft, read.notes)
-    return _to_members(read.draft)
-
-
-def _to_members(draft: Draft, saved: bool = False) -> Response:
-    asked = "?saved=yes" if saved else ""
-    return RedirectResponse(f"/w/{draft.packed}/members{asked}", _SEE_OTHER)
+    return to_page(read.draft, "members", settings)
 
 
 def _remember(draft: Draft, notes: Sequence[str]) -> None:
@@ -179,29 +184,9 @@ def _start(
         status,
         title="Workshop",
         way=way,
-        problems=[*map(in_words, problems)],
+        problems=problems,
         text=text,
     )
-
-
-_WORDS = {
-    "cost_per_sample": "cost per sample",
-    "discount_factor": "discount factor",
-    "communication_cost": "communication cost",
-    "server_fee": "server fee",
-    "the client on row": "the member in row",
-    "or rename the client": "or rename the member",
-}
-_IN_WORDS = re.compile("|".join(map(re.escape, _WORDS)))
-
-
-def in_words(text: str) -> str:
-    """A message about a file, for somebody who sees a table.
-
-    >>> in_words("cost_per_sample: is missing")
-    'cost per sample: is missing'
-    """
-    return _IN_WORDS.sub(lambda found: _WORDS[found[0]], text)
 
 
 def _show(request: Request, template: str, status: int, **values: Any) -> Response:
@@ -213,11 +198,14 @@ def _show(request: Request, template: str, status: int, **values: Any) -> Respon
 
 
 @router.get("/w/{packed}/members", response_class=Response, include_in_schema=False)
-def members(request: Request, packed: str, saved: str = "") -> Response:
-    """The table of members."""
+def members(request: Request, packed: str, saved: str = "", put_in: str = "") -> Response:
+    """The table of members; `put_in` is the number of one that the interview was about."""
     draft = unpack(packed)
     read = replace(review(draft), notes=_notes.get(draft.text, ()))
-    return _members(request, draft, read, saved=saved == "yes")
+    told = ""
+    if put_in.isdecimal() and 1 <= int(put_in[:6]) <= len(read.form.rows):
+        told = read.form.rows[int(put_in[:6]) - 1].text("name")
+    return _members(request, draft, read, saved=saved == "yes" or bool(told), interviewed=told)
 
 
 @router.post("/w/{packed}/members", response_class=Response, include_in_schema=False)
@@ -244,27 +232,28 @@ def change(request: Request, packed: str, sent: Typed) -> Response:
     if read.draft is None:
         return _members(request, draft, read, status=REFUSED, sent=sent)
     _remember(read.draft, read.notes)
+    settings = _still_set(request, draft, read.form)
     if pasted:
-        return _pasted(request, read.draft, pasted, sent)
-    if action == "design" and _is_complete(read.draft):
-        return RedirectResponse(f"/w/{read.draft.packed}/design", _SEE_OTHER)
-    return _to_members(read.draft, saved=True)
+        return _pasted(request, read.draft, pasted, sent, settings)
+    if action in _NEXT and (action not in _ANSWERED or read.draft.is_complete):
+        return to_page(read.draft, action, settings)
+    return to_page(read.draft, "members", settings, "saved=yes")
 
 
-def _is_complete(draft: Draft) -> bool:
-    try:
-        return bool(draft.consortium)
-    except InvalidInput:
-        return False
+def _still_set(request: Request, draft: Draft, form: Form) -> Settings:
+    """The settings; without any what-if if a member is gone, after which others have its number."""
+    settings, _ = read_settings(request.query_params)
+    left = [row for row in form.rows if row.was is not None]
+    return settings if len(left) == len(form_of(draft).rows) else settings.base
 
 
-def _pasted(request: Request, draft: Draft, text: str, sent: Sent) -> Response:
+def _pasted(request: Request, draft: Draft, text: str, sent: Sent, settings: Settings) -> Response:
     """The draft with a table that was pasted below it."""
     try:
         given = read_upload(text, complete=False)
         if not isinstance(given, Written):
             raise InvalidInput("its first row must name the columns, as the table above does")
-        return _taken(request, draft, given)
+        return _taken(request, draft, given, settings)
     except InvalidInput as error:
         others = [_sentence(str(each), "The pasted table") for each in error.problems]
         read = FormRead(form_of(draft), None, {}, others)
@@ -299,6 +288,7 @@ def _members(
     status: int = 200,
     sent: Sent | None = None,
     saved: bool = False,
+    interviewed: str = "",
 ) -> Response:
     data = draft.data
     clients = data.get("clients", [])
@@ -311,7 +301,7 @@ def _members(
         title=str(data.get("name") or "Members"),
         draft=draft,
         current="members",
-        settings=None,
+        settings=read_settings(request.query_params)[0],
         read=read,
         rows=rows,
         columns=COLUMNS,
@@ -332,8 +322,10 @@ def _members(
         still=_still(missing, rows),
         changing=bool({"states", "transitions"} & data.keys()),
         pasted=sent.text("text") if sent else "",
-        in_words=in_words,
         saved=saved,
+        interviewed=interviewed,
+        sources=sources_of(draft),
+        unsaved=sent is not None or status == REFUSED,
     )
 
 

@@ -3,15 +3,18 @@
 Each state has an address. With scripts, only the result is fetched when something is set.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.console.workshop.answers import Answer, answer_for, ways_out
-from fedaccord.console.workshop.draft import Draft, unpack
-from fedaccord.console.workshop.settings import Settings, read_settings, settings_of
+from fedaccord.console.workshop.draft import Draft
+from fedaccord.console.workshop.members_form import as_cell
+from fedaccord.console.workshop.settings import Settings, named, read_settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import JOINING, has_states
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
@@ -41,18 +44,13 @@ _PICTURED = 12
 
 
 @router.get("/w/{packed}/design")
-def design(request: Request, packed: str) -> Response:
+def design(request: Request, draft: Complete) -> Response:
     """The page, or only its result if htmx asks for that."""
-    draft = unpack(packed)
     settings, problems = read_settings(request.query_params)
     live = request.headers.get("hx-request") == "true"
-    try:
-        stated = draft.consortium
-    except InvalidInput:
-        return RedirectResponse(f"/w/{packed}/members", 303)  # which says what is wrong
     values = _result(draft, settings, problems)
     if not live:
-        values |= _form(settings, stated)
+        values |= _form(settings, draft.consortium, request.query_params)
     page: Response = request.app.state.pages.show(
         request,
         "result.html.j2" if live else "design.html.j2",
@@ -60,15 +58,16 @@ def design(request: Request, packed: str) -> Response:
         draft=draft,
         settings=settings,
         current="design",
+        named=named,
         **values,
     )
     return page
 
 
 @router.get("/w/{packed}/more")
-def more(request: Request, packed: str) -> Response:
+def more(request: Request, draft: Complete) -> Response:
     """What takes longer to find."""
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     answer = answer_for(draft, settings)
     page: Response = request.app.state.pages.show(
         request,
@@ -85,9 +84,9 @@ def more(request: Request, packed: str) -> Response:
 
 
 @router.get("/w/{packed}/ways-out")
-def what_would_help(request: Request, packed: str) -> Response:
+def what_would_help(request: Request, draft: Complete) -> Response:
     """If there is no agreement: what to change. Several are solved for it, so it comes later."""
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     answer = answer_for(draft, settings)
     needed = not (answer.agreement.exists or about_worth.good_news(answer.agreement))
     page: Response = request.app.state.pages.show(
@@ -105,12 +104,18 @@ def what_would_help(request: Request, packed: str) -> Response:
     return page
 
 
-def _form(settings: Settings, stated: Consortium) -> dict[str, Any]:
-    """What the form needs beside the settings."""
+def _form(settings: Settings, stated: Consortium, asked: Mapping[str, str]) -> dict[str, Any]:
+    """What the form needs beside the settings; what is wrong in a field stays there."""
+
+    def as_typed(field: str) -> str:
+        read = getattr(settings, field)
+        return asked.get(field, "") if read is None else as_cell(read)
+
     chosen = settings.punishment_slots
     own = {chosen} if isinstance(chosen, int) else set()
     return {
         "stated": stated,
+        "as_typed": as_typed,
         "names": stated.names,
         "lengths": sorted({*_LENGTHS, *own}),
         "typical": round(float(stated.discount_factor.mean()), 2)
@@ -232,7 +237,7 @@ def _slow(answer: Answer, stated: int) -> dict[str, Any]:
             number = number if number <= stated else 0
             leaving.append((number, answer.consortium.names[n], *texts, found.holds_kept[n]))
     return {
-        "alternatives": alternative_sentences(agreement, others),
+        "alternatives": alternative_sentences(agreement, others, "member"),
         "ranges": range_sentences(certificate, others.as_stated, "member"),
         "departures": [] if found is None else departure_sentences(found),
         "leaving": leaving,

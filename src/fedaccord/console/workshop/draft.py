@@ -68,6 +68,14 @@ class Draft:
         """What the file describes; `InvalidInput` has everything that is wrong with it."""
         return _read(self.text)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it describes a consortium, with nothing wrong and nothing missing."""
+        try:
+            return bool(self.consortium)
+        except InvalidInput:
+            return False
+
 
 def unpack(packed: str) -> Draft:
     r"""The draft in an address.

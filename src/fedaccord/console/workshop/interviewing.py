@@ -10,12 +10,13 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Form, Query, Request
 from pydantic import BaseModel, create_model
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from fedaccord.console.workshop import interview_api
 from fedaccord.console.workshop.draft import unpack
 from fedaccord.console.workshop.questionnaire import NEW, Questionnaire
 from fedaccord.console.workshop.settings import read_settings
+from fedaccord.console.workshop.ways import to_page
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.interviews.questions import BY_KEY
 
@@ -53,7 +54,7 @@ def put_into_consortium(
         others = [problem for problem in error.problems if problem.field not in here]
         return _shown(request, asked, others, _REFUSED)
     settings, _ = read_settings(request.query_params)
-    return RedirectResponse(f"/w/{changed.packed}/members{settings.query}", 303)
+    return to_page(changed, "members", settings, f"put_in={asked.number}")
 
 
 def _questionnaire(packed: str, answered: Answered, *, final: bool = False) -> Questionnaire:

@@ -7,17 +7,18 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.responses import Response
 
 from fedaccord.console.workshop.answers import answer_for
-from fedaccord.console.workshop.draft import Draft, unpack
+from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.summaries.own_page import own_page
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/w/{packed}/member/{number}")
-def member_page(request: Request, packed: str, number: int) -> Response:
+def member_page(request: Request, draft: Complete, number: int) -> Response:
     """The page of the member with this number, counted from 1 in the order of the file."""
-    draft, settings = unpack(packed), settings_of(request)
+    settings = settings_of(request)
     page: Response = request.app.state.pages.show(
         request,
         "member.html.j2",
@@ -31,9 +32,9 @@ def member_page(request: Request, packed: str, number: int) -> Response:
 
 
 @router.get("/w/{packed}/member/{number}/sheet.html")
-def member_sheet(request: Request, packed: str, number: int) -> Response:
+def member_sheet(request: Request, draft: Complete, number: int) -> Response:
     """The same sheet as a file: without links, and without the address, which has all numbers."""
-    own = _own(unpack(packed), settings_of(request), number)
+    own = _own(draft, settings_of(request), number)
     page: Response = request.app.state.pages.show(
         request,
         "sheet_alone.html.j2",

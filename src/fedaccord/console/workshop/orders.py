@@ -17,6 +17,14 @@ PROFILES: dict[Profile, str] = {
 }
 """What can be compared, in this order: gains are against the first one."""
 USUAL: tuple[Profile, ...] = ("equilibrium", "agreement")
+Optimiser = Literal["fedavg", "fedadam", "fedyogi", "fedadagrad"]
+OPTIMISERS: dict[Optimiser, str] = {
+    "fedavg": "their average (FedAvg)",
+    "fedadam": "a step towards their average, as Adam takes it (FedAdam)",
+    "fedyogi": "the same with smaller changes of the step (FedYogi)",
+    "fedadagrad": "the same with steps that only get smaller (FedAdagrad)",
+}
+"""What the server makes of the members' models in each round."""
 MOST_SEEDS, MOST_ROUNDS = 10, 200
 USUAL_SEEDS = 3
 UPLOADED = "uploaded"
@@ -55,6 +63,8 @@ class Order(BaseModel):
     """Runs of each profile."""
     rounds: Annotated[int | None, Field(ge=1, le=MOST_ROUNDS)] = None
     """In the slot; None: as many as the file says, but at most 200."""
+    optimiser: Optimiser = "fedavg"
+    """How the server makes the next model."""
 
     @property
     def in_order(self) -> list[Profile]:

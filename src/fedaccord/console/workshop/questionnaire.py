@@ -118,6 +118,11 @@ class Questionnaire:
             return None
         return self.members[int(self.who[:6]) - 1]
 
+    @property
+    def number(self) -> int:
+        """The member's number in the file, from 1: a new one comes last."""
+        return len(self.members) + 1 if self.chosen is None else int(self.who)
+
     @cached_property
     def shared(self) -> dict[str, Any]:
         """The answers that the consortium has given already."""

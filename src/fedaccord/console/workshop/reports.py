@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import HTMLResponse, Response
 
 from fedaccord.console.workshop.answers import Answer, answer_for
-from fedaccord.console.workshop.draft import LARGEST, Draft, unpack
+from fedaccord.console.workshop.draft import LARGEST, Draft
 from fedaccord.console.workshop.settings import Settings, settings_of
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import has_states
 from fedaccord.errors import InvalidInput
 from fedaccord.files.provenance import Note, Provenance, provenance_of_text
@@ -25,21 +26,21 @@ in a sandbox of its own: it can run no script, load nothing, and has none of our
 
 
 @router.get("/w/{packed}/print", include_in_schema=False)
-def printed(request: Request, packed: str) -> Response:
+def printed(request: Request, draft: Complete) -> Response:
     """The page as it will be printed."""
-    return HTMLResponse(_report(request, packed), headers={"Content-Security-Policy": _ALONE})
+    return HTMLResponse(_report(request, draft), headers={"Content-Security-Policy": _ALONE})
 
 
 @router.get("/w/{packed}/report.html", include_in_schema=False)
-def report(request: Request, packed: str) -> Response:
+def report(request: Request, draft: Complete) -> Response:
     """The same page as a file."""
-    return HTMLResponse(_report(request, packed), headers=_file("agreement.html"))
+    return HTMLResponse(_report(request, draft), headers=_file("agreement.html"))
 
 
 @router.get("/w/{packed}/profile.csv", include_in_schema=False)
-def profile(request: Request, packed: str) -> Response:
+def profile(request: Request, draft: Complete) -> Response:
     """The amounts, which `fedaccord certify` reads."""
-    agreement = answer_for(unpack(packed), settings_of(request)).agreement
+    agreement = answer_for(draft, settings_of(request)).agreement
     rows = zip(agreement.consortium.names, agreement.profile.tolist(), strict=True)
     text = csv_text(["name", "contribution"], rows)
     data = text.encode("utf-8-sig")  # a spreadsheet then reads it as UTF-8
@@ -50,8 +51,7 @@ def _file(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def _report(request: Request, packed: str) -> str:
-    draft = unpack(packed)
+def _report(request: Request, draft: Draft) -> str:
     answer = answer_for(draft, settings_of(request))
     known = provenance_of_text(draft.text, _NAME)
     provenance = Provenance(known.sources, (*_set_here(answer), *known.notes))

@@ -1,6 +1,7 @@
 """What is set on the pages about an agreement, as the query of their addresses has it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from fedaccord.agreement.monitoring import Monitoring
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.checks import LARGEST_COUNT, shown
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.numerals import read_numeral, unambiguous
 from fedaccord.numbers import as_text
 
 _OBJECTIVES: dict[str, Objective] = {
@@ -71,7 +73,7 @@ class Settings(BaseModel):
             if isinstance(value, bool):
                 given[name] = "yes" if value else "no"
             elif isinstance(value, float):
-                given[name] = as_text(value)
+                given[name] = unambiguous(as_text(value))
         return f"?{urlencode(given)}" if given else ""
 
     def changed(self, **changes: Any) -> "Settings":
@@ -115,6 +117,7 @@ class Settings(BaseModel):
         return Monitoring(audit=self.audit_rate)
 
 
+AS_USUAL = Settings()
 _JOINING = ("joins_name", "joins_samples", "joins_valuation", "joins_cost_per_sample")
 _MUST_BE = {
     "kind": "must be individual or uniform",
@@ -130,12 +133,34 @@ _MUST_BE = {
     **dict.fromkeys(("without", "doubles", "impatient", "joins"), "must be a member's number"),
     **dict.fromkeys(_JOINING[1:], "must be a number, more than 0"),
 }
+_NUMBERS = set(_JOINING[1:])
+"""What people type: read as in the table of members."""
+_NAMES = {
+    "kind": "amounts",
+    "objective": "aim",
+    "punishment": "after a slip",
+    "punishment_slots": "for how long after a slip",
+    "within": "how far off the numbers may be",
+    "as_stated": "numbers taken as exact",
+    "nobody_worse": "nobody may pay more",
+    "discount_factor": "discount factor",
+    "audit_rate": "audits",
+    "whole_samples": "whole samples only",
+    "without": "who leaves",
+    "doubles": "who has twice the data",
+    "impatient": "who is half as patient",
+    "joins": "who joins",
+    "joins_name": "name of the one that joins",
+    "joins_samples": "samples of the one that joins",
+    "joins_valuation": "valuation of the one that joins",
+    "joins_cost_per_sample": "cost per sample of the one that joins",
+}
 
 
 def read_settings(query: Mapping[str, str]) -> tuple[Settings, list[Problem]]:
     """The settings in a query; what is wrong in it is as usual instead, and a problem.
 
-    Forms send empty fields, too. Whoever ticks `own_patience` wants no discount factor for all,
+    Forms send empty fields, too. Whoever chooses `own_patience` wants no discount factor for all,
     wherever the slider stands.
 
     >>> read_settings({"margin": "0.02", "objective": "", "slot": "?"})[0].query
@@ -151,13 +176,33 @@ def read_settings(query: Mapping[str, str]) -> tuple[Settings, list[Problem]]:
     if query.get("own_patience"):
         given.pop("discount_factor", None)
     problems = []
+    for name in given.keys() & _NUMBERS:
+        numeral = read_numeral(given[name])
+        if numeral is None or numeral.unit == "%":
+            continue  # said below
+        if numeral.is_ambiguous:
+            readings = " or ".join(as_text(each) for each in (numeral.point, numeral.comma))
+            wrong = f"could mean {readings}: write it without separators, got {shown(given[name])}"
+            problems.append(Problem(name, wrong))
+            del given[name]
+        else:
+            given[name] = as_text(numeral.point)
     try:
-        return _read(given), []
+        return _read(given), problems
     except ValidationError as error:
         for name in dict.fromkeys(str(one["loc"][0]) for one in error.errors()):
             wrong = f"{_MUST_BE[name]}, got {shown(given.pop(name))}"
             problems.append(Problem(name, wrong))
     return _read(given), problems
+
+
+def named(problem: Problem) -> Problem:
+    """A problem of a setting, with the setting's name on the page.
+
+    >>> str(named(Problem("within", "must be a percentage")))
+    'how far off the numbers may be: must be a percentage'
+    """
+    return replace(problem, field=_NAMES.get(problem.field, problem.field))
 
 
 def _read(given: Mapping[str, str]) -> Settings:
@@ -169,5 +214,5 @@ def settings_of(request: Request) -> Settings:
     """The settings of a page's address; `InvalidInput` if anything in them is wrong."""
     settings, problems = read_settings(request.query_params)
     if problems:
-        raise InvalidInput(problems)
+        raise InvalidInput([named(problem) for problem in problems])
     return settings

@@ -119,6 +119,7 @@ def _trained(job: "Job", lines: Lines) -> "Trial":
         answer.consortium,
         named,
         **_source(job, answer.consortium),
+        server=order.optimiser,
         rounds=order.rounds,
         seeds=order.seeds,
         progress=lines.progress,

@@ -21,6 +21,7 @@ from fedaccord.console.workshop.jobs import Training, trainings_of
 from fedaccord.console.workshop.orders import (
     MOST_ROUNDS,
     MOST_SEEDS,
+    OPTIMISERS,
     PROFILES,
     UPLOADED,
     Order,
@@ -30,7 +31,8 @@ from fedaccord.console.workshop.orders import (
 )
 from fedaccord.console.workshop.settings import settings_of
 from fedaccord.console.workshop.training_files import check_names, kept
-from fedaccord.console.workshop.training_form import TrainingForm
+from fedaccord.console.workshop.training_form import OPTIMISER, TrainingForm
+from fedaccord.console.workshop.ways import Complete
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.game.alone import alone_contribution
 from fedaccord.plots.growing_curves import growing_curves
@@ -51,30 +53,33 @@ router.include_router(training_api.router)
 
 
 @router.get("/w/{packed}/train", include_in_schema=False)
-def plan(request: Request, packed: str, form: Annotated[TrainingForm, Query()]) -> Response:
+def plan(request: Request, draft: Complete, form: Annotated[TrainingForm, Query()]) -> Response:
     """The form; roughly how long it will take."""
-    draft, settings = unpack(packed), settings_of(request)
-    try:
-        answer = answer_for(draft, settings)
-    except InvalidInput:
-        return RedirectResponse(f"/w/{packed}/members{settings.query}", 303)
-    return _form_page(request, draft, answer, form)
+    return _form_page(request, draft, answer_for(draft, settings_of(request)), form)
 
 
 @router.post("/w/{packed}/train", include_in_schema=False)
 def start(
     request: Request,
     packed: str,
+    draft: Complete,
     *,
     dataset: Annotated[str, Form()] = "",
     profile: Annotated[list[str] | None, Form()] = None,
     seeds: Annotated[str, Form()] = "",
     rounds: Annotated[str, Form()] = "",
+    optimiser: Annotated[str, Form()] = OPTIMISER,
     files: Annotated[list[UploadFile] | None, File()] = None,
 ) -> Response:
     """Start it, and go where it can be watched."""
-    form = TrainingForm(dataset=dataset[:100], profile=profile or [], seeds=seeds, rounds=rounds)
-    draft, settings = unpack(packed), settings_of(request)
+    form = TrainingForm(
+        dataset=dataset[:100],
+        profile=profile or [],
+        seeds=seeds,
+        rounds=rounds,
+        optimiser=optimiser[:100],
+    )
+    settings = settings_of(request)
     answer = answer_for(draft, settings)
     given = [file for file in files or [] if file.filename]
     try:
@@ -142,6 +147,7 @@ def _form_page(
         problems={problem.field: problem.message for problem in problems or []},
         missing=_what_is_missing(),
         datasets=dataset_choices(),
+        optimisers=OPTIMISERS,
         profiles=[(name, about, _amount(answer, name)) for name, about in PROFILES.items()],
         time=form.time(rounds),
         usual_time=lambda name: time_in_words(name, form.chosen, form.seeds_or_usual, rounds),

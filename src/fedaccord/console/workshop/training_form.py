@@ -8,10 +8,12 @@ from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.orders import (
     MOST_ROUNDS,
     MOST_SEEDS,
+    OPTIMISERS,
     PROFILES,
     UPLOADED,
     USUAL,
     USUAL_SEEDS,
+    Optimiser,
     Order,
     Profile,
     time_in_words,
@@ -21,6 +23,9 @@ from fedaccord.data.dataset import datasets_here
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 
+OPTIMISER: Optimiser = "fedavg"
+"""The usual one."""
+
 
 class TrainingForm(BaseModel):
     """What stands in the fields; anything may."""
@@ -29,11 +34,17 @@ class TrainingForm(BaseModel):
     profile: list[str] = []
     seeds: str = str(USUAL_SEEDS)
     rounds: str = ""
+    optimiser: Annotated[str, Field(max_length=100)] = OPTIMISER
 
     @property
     def chosen(self) -> list[Profile]:
         """The profiles that are ticked; the usual two if none is."""
         return [name for name in PROFILES if name in self.profile] or list(USUAL)
+
+    @property
+    def chosen_optimiser(self) -> Optimiser:
+        """What the server does; as usual if it is none that there is."""
+        return next((name for name in OPTIMISERS if name == self.optimiser), OPTIMISER)
 
     @property
     def seeds_or_usual(self) -> int:
@@ -62,6 +73,7 @@ class TrainingForm(BaseModel):
                 profiles=self.chosen,
                 seeds=self.seeds_or_usual,
                 rounds=self.rounds_of(consortium),
+                optimiser=self.chosen_optimiser,
             )
         except ValidationError:
             raise InvalidInput("is too large to train on from this page", field="") from None
@@ -72,6 +84,8 @@ class TrainingForm(BaseModel):
             found.append(Problem("dataset", "Choose one of these."))
         if not any(name in self.profile for name in PROFILES):
             found.append(Problem("profile", "Choose at least one."))
+        if self.optimiser not in OPTIMISERS:
+            found.append(Problem("optimiser", "Choose one of these."))
         for field, most in (("seeds", MOST_SEEDS), ("rounds", MOST_ROUNDS)):
             given = getattr(self, field).strip()
             if _whole(given, most) is None and (given or field == "seeds"):

@@ -17,6 +17,6 @@ document.addEventListener("htmx:after:swap", () => {
 window.addEventListener("popstate", () => window.location.reload());
 
 document.addEventListener("input", (event) => {
-  const box = document.getElementById(event.target.dataset.unticks || "");
-  if (box) box.checked = false;
+  const choice = document.getElementById(event.target.dataset.ticks || "");
+  if (choice) choice.checked = true;
 }, true);

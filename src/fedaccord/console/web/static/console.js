@@ -15,6 +15,12 @@ function follow(element) {
   stream.addEventListener("ended", () => stream.close());
 }
 
+// <input type="number" data-slider="step">: a slider, which shows its value below.
+function slide(input) {
+  input.step = input.dataset.slider;
+  input.type = "range";
+}
+
 // <output data-of="id">: what the slider with this id stands at, while it moves.
 function show(slider) {
   for (const output of document.querySelectorAll(`output[data-of="${slider.id}"]`)) {
@@ -26,6 +32,7 @@ function show(slider) {
 
 function prepare(root) {
   root.querySelectorAll("[data-stream]").forEach(follow);
+  root.querySelectorAll("input[type=number][data-slider]").forEach(slide);
   root.querySelectorAll("input[type=range]").forEach(show);
 }
 

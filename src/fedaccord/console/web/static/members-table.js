@@ -84,3 +84,39 @@ form.addEventListener("paste", (event) => {
   });
   last.focus();
 });
+
+// What was typed is not lost by going elsewhere: links to other pages about this consortium save it
+// first, and the browser asks before anything else.
+let leaving = false;
+const before = typed();
+
+function typed() {
+  const fields = new FormData(form);
+  fields.delete("more");
+  return JSON.stringify([...fields].filter(([, value]) => value));
+}
+
+function isUnsaved() {
+  return "unsaved" in form.dataset || typed() !== before;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  const place = window.location.pathname.replace(/[^/]*$/, "");
+  if (!link || !link.pathname.startsWith(place) || link.hash) return;
+  if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || !isUnsaved()) return;
+  event.preventDefault();
+  const button = document.createElement("button");
+  button.name = "action";
+  button.value = link.pathname.slice(place.length);
+  button.hidden = true;
+  form.append(button);
+  form.requestSubmit(button);
+  button.remove();
+});
+
+form.addEventListener("submit", () => { leaving = true; });
+form.addEventListener("input", () => { leaving = false; });
+window.addEventListener("beforeunload", (event) => {
+  if (!leaving && isUnsaved()) event.preventDefault();
+});
