@@ -1,8 +1,8 @@
 """Who may do what in the room: one table of every route and every role.
 
-A route without a row fails, and so does a row without a route. The members' own numbers are in no
-row, since no route has them: the server never learns a valuation, a cost or a key, and the ledger
-has only what the protocol makes public to all members.
+A route without a row fails, and so does a row without a route. The table says who gets an answer,
+not what is in it. The ledger has what members report, and several routes read it: that they tell
+nobody another member's numbers is tested in `test_ledger_pages`.
 """
 
 from collections.abc import Iterator
