@@ -10,6 +10,8 @@ import pytest
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.room import Rates
 from fedaccord.console.room.wire import login_content
+from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.rates import Rate
 from fedaccord.deployment.admission import load_signed, members_of
 from fedaccord.deployment.app_directory import INVITATION, TO_SIGN
 from fedaccord.deployment.cards import load_signatures
@@ -229,6 +231,46 @@ def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     assert observer.get("/terms").status_code == 401
     assert second.get("/terms").status_code == 401
     assert browser_of(story.app).post("/observe", data={"code": code}).status_code == 410
+    north = browser_of(story.app, **story.members["North"].headers)
+    assert "withdrew the link of an observer" in north.get("/").text
+    assert "Auditor" not in north.get("/").text  # its name is for the coordinator's list
+    assert "Auditor" in story.coordinator.get("/observers").text
+
+
+def test_an_ended_session_puts_no_page_into_a_page(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north, live = story.members["North"], {"HX-Request": "true"}
+    assert "<main" not in story.http.get("/now", headers={**north.headers, **live}).text
+    story.http.post("/api/logout", headers=north.headers)
+    answer = story.http.get("/now", headers={**north.headers, **live})
+    assert (answer.status_code, answer.headers["hx-refresh"], answer.text) == (401, "true", "")
+    other = story.coordinator.get("/watch/99", headers=live)
+    assert other.status_code == 404
+    assert "was not begun" in other.text
+    assert "<main" not in other.text
+    assert "<main" in story.coordinator.get("/watch/99").text
+
+
+def test_where_the_room_stands_is_written_once_for_everyone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story, made = joined(tmp_path), list[str]()
+    text = Pages.text
+
+    def counted(pages: Pages, template: str, **values: object) -> str:
+        made.append(template)
+        return text(pages, template, **values)
+
+    monkeypatch.setattr(Pages, "text", counted)
+    shown = [
+        story.http.get("/now", headers=member.headers).text for member in story.members.values()
+    ]
+    assert made.count("overview_part.html.j2") == 1
+    assert all("sent its card" in one for one in shown)
+    north = story.members["North"]
+    story.http.post("/api/comments", json={"version": 1, "text": "x"}, headers=north.headers)
+    assert "commented on version 1" in story.coordinator.get("/now").text
+    assert made.count("overview_part.html.j2") == 2
 
 
 def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
@@ -456,15 +498,35 @@ def test_no_secret_in_a_log_or_an_address(
         assert secret.encode() not in stored
 
 
-@pytest.mark.slow
-def test_unauthenticated_attempts_are_limited(tmp_path: Path) -> None:
-
-    app = new_room(tmp_path / "room", rates=Rates())
+@pytest.mark.parametrize("path", ["/", "/api/room", "/api/openapi.json", "/static/icon.svg"])
+def test_strangers_are_limited(tmp_path: Path, path: str) -> None:
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
     http = browser_of(app)
-    codes = [http.post("/api/invitation", json={"code": "x"}).status_code for _ in range(40)]
+    assert [http.get(path).status_code for _ in range(7)] == [200] * 5 + [429] * 2
+    doors = app.state.room.doors
+    http.cookies.set("fedaccord-8321", doors.enter(doors.ticket(Viewer("coordinator"))))
+    assert [http.get(path).status_code for _ in range(7)] == [200] * 7
+
+
+def test_secrets_are_tried_a_few_times_only(tmp_path: Path) -> None:
+    http = browser_of(new_room(tmp_path / "room", rates=Rates()))
+    codes = [http.post("/api/invitation", json={"code": "x"}).status_code for _ in range(32)]
     assert set(codes) == {410, 429}
-    pages = [http.get("/").status_code for _ in range(300)]
-    assert set(pages) == {200, 429}
+
+
+def test_strangers_send_little(tmp_path: Path) -> None:
+    """A form is read before a route refuses it, so it must not be large."""
+    story = joined(tmp_path)
+    file = {"copies": ("x.jsonl", b"x" * 100_000)}
+    answer = story.http.post("/ledger/compare", files=file)
+    assert answer.status_code == 413
+    assert "without a session" in answer.text
+    headers = {"Authorization": "Bearer guessed"}
+    assert story.http.post("/api/ledger/compare", files=file, headers=headers).status_code == 413
+    chunks = story.http.post("/api/ledger/compare", content=(b"x" * 50_000 for _ in range(3)))
+    assert chunks.status_code in (400, 401)
+    north = story.members["North"].headers
+    assert story.http.post("/api/ledger/compare", files=file, headers=north).status_code == 200
 
 
 def test_cookies_are_strict(tmp_path: Path) -> None:

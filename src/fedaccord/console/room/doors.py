@@ -3,6 +3,7 @@
 Each is a secret that only its owner has; the room keeps its digest, and when it ends.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -50,6 +51,8 @@ class Doors:
     def __init__(self, store: Store) -> None:
         """`store` is the room's."""
         self._store, self._database, self._clock = store, store.database, store.clock
+        self.ended: Callable[[], None] = lambda: None
+        """Is called when sessions were ended before their time."""
 
     # --- Invitations and cards -------------------------------------------------------------
 
@@ -108,7 +111,7 @@ class Doors:
             connection.execute(table.insert(), values)
             used = schema.INVITATIONS.update().values(used=now)
             connection.execute(used.where(schema.INVITATIONS.c.digest == digest_of(code)))
-            _end_sessions(connection, client)
+            self._end_sessions(connection, client)
             who = Viewer("member", client)
             self._store.note(connection, who, f"sent its card, {card.fingerprint}")
             if known.to_sign is not None:
@@ -133,7 +136,7 @@ class Doors:
         with self._database.writing() as connection:
             values = {"name": name, "digest": digest_of(code), "at": now, "expires": now + lasts}
             connection.execute(schema.OBSERVERS.insert(), values)
-            self._store.note(connection, COORDINATOR, f"made a link for an observer: {name}")
+            self._store.note(connection, COORDINATOR, "made a link for an observer")
         return code
 
     def observers(self) -> list[Link]:
@@ -148,13 +151,12 @@ class Doors:
         """Make an observer's link useless, and end the sessions that it opened."""
         table = schema.OBSERVERS
         with self._database.writing() as connection:
-            if (
-                name := _withdraw(connection, table, table.c.number == number, self._clock())
-            ) is None:
+            if _withdraw(connection, table, table.c.number == number, self._clock()) is None:
                 raise HTTPException(_GONE, "this link was withdrawn already")
             opened = schema.SESSIONS.c.observer == number
             connection.execute(delete(schema.SESSIONS).where(opened))
-            self._store.note(connection, COORDINATOR, f"withdrew the link of an observer: {name}")
+            self._database.afterwards(connection, self.ended)
+            self._store.note(connection, COORDINATOR, "withdrew the link of an observer")
 
     def observe(self, code: str) -> str:
         """Open a session with an observer's link, until the link ends at most."""
@@ -223,9 +225,15 @@ class Doors:
 
     def session(self, token: str) -> Viewer | None:
         """Whose session a token is, if it has not ended."""
+        return self._session(digest_of(token))
+
+    def is_open(self, viewer: Viewer) -> bool:
+        """Whether a session that was there before is still there."""
+        return self._session(viewer.session) is not None
+
+    def _session(self, digest: str) -> Viewer | None:
         columns = schema.SESSIONS.c
         query = select(columns.role, columns.client, columns.expires)
-        digest = digest_of(token)
         with self._database.reading() as connection:
             row = connection.execute(query.where(columns.digest == digest)).first()
             if row is None or row.expires <= self._clock():
@@ -234,19 +242,18 @@ class Doors:
                 return None
         return Viewer(_role(row.role), row.client, digest)
 
-    def is_open(self, viewer: Viewer) -> bool:
-        """Whether a session that was there before is still there."""
-        columns = schema.SESSIONS.c
-        query = select(columns.expires).where(columns.digest == viewer.session)
-        with self._database.reading() as connection:
-            expires = connection.execute(query).scalar()
-        return expires is not None and expires > self._clock()
-
     def leave(self, viewer: Viewer) -> None:
         """End a session."""
         table = schema.SESSIONS
         with self._database.writing() as connection:
             connection.execute(delete(table).where(table.c.digest == viewer.session))
+            self._database.afterwards(connection, self.ended)
+
+    def _end_sessions(self, connection: Connection, client: str) -> None:
+        """Whoever had the old key is no longer in the room."""
+        for table in (schema.SESSIONS, schema.TICKETS, schema.CHALLENGES):
+            connection.execute(delete(table).where(table.c.client == client))
+        self._database.afterwards(connection, self.ended)
 
 
 def _role(word: str) -> Role:
@@ -278,12 +285,6 @@ def _open(
 def _take(table: Table, secret: str) -> ReturningDelete[Any]:
     """Deletes a row that is good for once, and returns it."""
     return delete(table).where(table.c.digest == digest_of(secret)).returning(*table.c)
-
-
-def _end_sessions(connection: Connection, client: str) -> None:
-    """Whoever had the old key is no longer in the room."""
-    for table in (schema.SESSIONS, schema.TICKETS, schema.CHALLENGES):
-        connection.execute(delete(table).where(table.c.client == client))
 
 
 def _withdraw(

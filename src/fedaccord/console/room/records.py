@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
@@ -140,13 +141,13 @@ def snapshot_of(connection: Connection) -> Snapshot:
         connection.execute(select(schema.ROOM.c.name)).scalar(),
         [Version(*row) for row in connection.execute(select(*columns).order_by(versions.number))],
         {
-            row.client: CardRow(Card.model_validate_json(row.text), row.at, row.compared)
+            row.client: CardRow(_card(row.text), row.at, row.compared)
             for row in connection.execute(select(cards))
         },
         None,
     )
     for row in connection.execute(select(signed.c.version, signed.c.client, signed.c.text)):
-        signature = TermsSignature.model_validate_json(row.text)
+        signature = _signature(row.text)
         found.signatures.setdefault(row.version, {})[row.client] = signature
     if found.current is not None:
         table = schema.TO_SIGN.c
@@ -154,6 +155,17 @@ def snapshot_of(connection: Connection) -> Snapshot:
         one = connection.execute(query.where(table.version == found.current.number)).first()
         found.to_sign = None if one is None else ToSignRow(*one)
     return found
+
+
+@lru_cache(maxsize=1_000)
+def _card(text: str) -> Card:
+    """Cards and signatures are read at every look at the room, and hardly ever change."""
+    return Card.model_validate_json(text)
+
+
+@lru_cache(maxsize=1_000)
+def _signature(text: str) -> TermsSignature:
+    return TermsSignature.model_validate_json(text)
 
 
 def agreement_of(connection: Connection) -> AgreementRow | None:

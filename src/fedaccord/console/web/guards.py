@@ -5,6 +5,7 @@ set and pages cannot), so that no page elsewhere can change anything in a visito
 send neither header, and have no cookie that somebody else could misuse.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class Guards:
         if refused is not None:
             await refused(scope, receive, send_guarded)
             return
-        await self._app(scope, _Counted(receive, self._limits.body), send_guarded)
+        await self._app(scope, Counted(receive, self._limits.body), send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -86,8 +87,7 @@ class Guards:
             )
         if scope["method"] not in _READING and not from_own_page(headers, host):
             return _refused(scope, 403, "this change came from another page")
-        length = headers.get("content-length", "0")
-        if not _LENGTH.fullmatch(length) or int(length) > self._limits.body:
+        if declared_length(headers) > self._limits.body:
             return _refused(scope, 413, f"at most {self._limits.body // MEGABYTE} megabytes")
         return None
 
@@ -100,18 +100,26 @@ class Guards:
             headers.setdefault("Strict-Transport-Security", "max-age=31536000")
 
 
-class _Counted:
+class Counted:
     """A request's body, which ends with an error if it is larger than it may be."""
 
     def __init__(self, receive: Receive, most: int) -> None:
+        """`most` bytes are passed on."""
         self._receive, self._left = receive, most
 
     async def __call__(self) -> Message:
+        """The next part, or the end of the connection."""
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             return {"type": "http.disconnect"}
         return message
+
+
+def declared_length(headers: Headers) -> float:
+    """The bytes that a request says it has; infinitely many if it says something else."""
+    length = headers.get("content-length", "0")
+    return int(length) if _LENGTH.fullmatch(length) else math.inf
 
 
 def host_name(host: str) -> str:
