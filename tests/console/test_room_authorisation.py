@@ -68,6 +68,7 @@ TABLE: dict[tuple[str, str], tuple[tuple[int, ...], dict[str, Any]]] = {
     ("GET", "/api/to-sign"): (READERS, {}),
     ("GET", "/api/signatures"): (READERS, {}),
     ("GET", "/api/agreement"): (READERS, {}),
+    ("GET", "/api/new-keys"): (READERS, {}),
     ("GET", "/api/ledger"): (READERS, {}),
     # the ledger, slots, evidence: what is in the ledger of one member's own numbers is left out
     ("GET", "/watch"): (READERS, {}),
@@ -94,6 +95,10 @@ TABLE: dict[tuple[str, str], tuple[tuple[int, ...], dict[str, Any]]] = {
     ("POST", "/api/comments"): ((IN, NO, OK, OK, OK), {JSON: {"version": 1, "text": "x"}}),
     # what a member does for itself: here the signatures are North's
     ("POST", "/api/tickets"): ((IN, NO, OK, OK, NO), {}),
+    ("POST", "/api/new-keys"): (
+        (IN, NO, TAKEN, TAKEN, NO),
+        {JSON: {"client": "West", "key": f"ed25519:{'1' * 64}", "signature": "0" * 128}},
+    ),
     ("POST", "/api/signatures"): ((IN, NO, OK, NO, NO), {JSON: "signature of North"}),
     ("POST", "/api/agreement/signatures"): (
         (IN, NO, TAKEN, TAKEN, NO),

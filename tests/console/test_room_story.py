@@ -25,6 +25,7 @@ from tests.console.room_story import (
     HERE,
     NAMES,
     Someone,
+    Story,
     browser_of,
     close_rooms,
     code_of,
@@ -324,19 +325,108 @@ def test_a_version_that_was_overtaken_is_refused(tmp_path: Path) -> None:
     assert "version 2" in answer.json()["problems"][0]
 
 
-def test_a_new_card_is_a_new_version(tmp_path: Path) -> None:
+def with_new_key(story: Story, name: str) -> Someone:
+    """Whoever uses a new invitation of a member's, logged in: the member, or somebody else."""
+    page = story.coordinator.post("/members/invite", data={"client": name}).text
+    found = Someone(name, story.members[name].folder)
+    assert found.join(story.http, code_of(link_in(page))).status_code == 200
+    assert found.log_in(story.http).status_code == 200
+    return found
+
+
+def test_nobody_signs_as_a_member_with_a_new_invitation(tmp_path: Path) -> None:
+    """Not even the coordinator, who can make one: the other members confirm a new key first."""
     story = signed(tmp_path)
-    north = story.members["North"]
-    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
-    north.key = new_key()
-    assert north.join(story.http, code_of(link_in(page))).status_code == 200
-    assert story.http.get("/api/terms", headers=north.headers).status_code == 401
+    old, south, west = story.members.values()
+    north = with_new_key(story, "North")
+    assert story.http.get("/api/terms", headers=old.headers).status_code == 401
+    assert old.log_in(story.http).status_code == 401
     now = story.room.store.snapshot()
     assert now.current is not None
     assert (now.current.number, now.current.note) == (2, "North has a new key")
-    assert now.to_sign is not None
-    assert now.signed == []
-    north.log_in(story.http)
+    assert (now.to_sign is not None, now.signed) == (True, [])
+    refused = north.sign(story.http)
+    assert refused.status_code == 409
+    assert "the room waits for South, West" in refused.text
+    for page in (story.coordinator, browser_of(story.app, **south.headers)):
+        assert "do not count yet" in page.get("/members").text
+    assert "North sent new keys" in browser_of(story.app, **south.headers).get("/").text
+    own = browser_of(story.app, **north.headers).get("/").text
+    assert "waits for South and West to confirm" in own
+    assert north.confirm(story.http, north).status_code == 403
+    assert south.confirm(story.http, old).status_code == 409
+    forged = {"client": "North", "key": north.key.public, "signature": "0" * 128}
+    post = story.http.post
+    assert post("/api/new-keys", json=forged, headers=south.headers).status_code == 422
+    assert [south.confirm(story.http, north).status_code for _ in range(2)] == [200, 200]
+    assert north.sign(story.http).status_code == 409
+    (told,) = west.confirm(story.http, north).json()["keys"]
+    assert (told["counts"], told["missing"], set(told["confirmations"])) == (
+        True,
+        [],
+        {"South", "West"},
+    )
+    assert north.sign(story.http).status_code == 200
+    assert "do not count yet" not in story.coordinator.get("/members").text
+
+
+def test_new_keys_do_not_confirm_each_other(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    north, south = with_new_key(story, "North"), with_new_key(story, "South")
+    west = story.members["West"]
+    assert north.confirm(story.http, south).status_code == 403
+    assert west.confirm(story.http, north).status_code == 200
+    assert west.confirm(story.http, south).status_code == 200
+    assert south.sign(story.http).status_code == 409  # North has to confirm it, too
+    assert north.confirm(story.http, south).status_code == 200
+    assert [one.sign(story.http).status_code for one in (north, south)] == [200, 200]
+
+
+def test_all_keys_cannot_be_replaced(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    everyone = [with_new_key(story, name) for name in NAMES]
+    assert {one.sign(story.http).status_code for one in everyone} == {409}
+    assert {one.confirm(story.http, everyone[0]).status_code for one in everyone[1:]} == {403}
+
+
+def test_a_key_that_nobody_relied_on_is_simply_replaced(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    with_new_key(story, "North")
+    with_new_key(story, "North")
+    assert story.room.store.snapshot().unconfirmed == {}
+
+
+def test_a_new_certificate_with_the_same_key_changes_nothing_to_sign(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+    north = story.members["North"]
+    assert north.join(story.http, code_of(link_in(page))).status_code == 200
+    assert story.room.store.snapshot().complete
+
+
+def test_a_key_that_was_replaced_does_not_come_back(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    with_new_key(story, "North")
+    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+    answer = story.members["North"].join(story.http, code_of(link_in(page)))
+    assert answer.status_code == 422
+    assert "was replaced before" in answer.text
+
+
+def test_a_signature_fits_one_version_only(tmp_path: Path) -> None:
+    """Terms may come back word for word; what was signed of them then does not count again."""
+    story = signed(tmp_path)
+    north = story.members["North"]
+    text = story.room.store.snapshot().versions[0].text
+    old = north.signature(north.to_sign(story.http)["text"]).model_dump()
+    other = text.replace("rounds = 5", "rounds = 6")
+    for after, proposed in ((1, other), (2, text)):
+        sent = {"after": after, "text": proposed}
+        assert story.coordinator.post("/terms/text", data=sent).status_code == 303
+    assert story.room.store.snapshot().signed == []
+    for forged in (old, old | {"version": 3}):
+        answer = story.http.post("/api/signatures", json=forged, headers=north.headers)
+        assert answer.status_code in (409, 422)
     assert north.sign(story.http).status_code == 200
 
 

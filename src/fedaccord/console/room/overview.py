@@ -139,6 +139,16 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
     if viewer.role == "coordinator":
         return _coordinators_step(room, now)
     waits = _waiting(room, now)
+    asked = [name for name, missing in now.unconfirmed.items() if viewer.client in missing]
+    if asked:
+        return (
+            f"{_listed(asked)} sent new keys. Ask by telephone whether they are its own, and confirm "
+            "them on your own page, with the terms.",
+            "/members",
+            "See the fingerprints",
+        )
+    if viewer.client in now.unconfirmed:
+        return waits, "/members", "See the members"
     if viewer.role == "member" and now.to_sign is not None and viewer.client in now.unsigned:
         number = now.current.number if now.current else 0
         return (
@@ -173,6 +183,10 @@ def _coordinators_step(room: Room, now: Snapshot) -> tuple[str, str, str]:
 def _waiting(room: Room, now: Snapshot) -> str:
     if now.without_card:
         return f"The room waits for the cards of {_listed(now.without_card)}."
+    if now.unconfirmed:
+        name, missing = next(iter(now.unconfirmed.items()))
+        others = _listed(missing) if missing else "somebody whose own keys count"
+        return f"{name} has new keys. The room waits for {others} to confirm them."
     if now.unsigned:
         number = now.current.number if now.current else 0
         return f"The room waits for {_listed(now.unsigned)} to sign version {number}."
