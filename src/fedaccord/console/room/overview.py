@@ -142,8 +142,8 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
     asked = [name for name, missing in now.unconfirmed.items() if viewer.client in missing]
     if asked:
         return (
-            f"{_listed(asked)} sent new keys. Ask by telephone whether they are its own, and confirm "
-            "them on your own page, with the terms.",
+            f"{_listed(asked)} sent new keys. Ask by telephone whether they are its own, and "
+            "confirm them on your own page, with the terms.",
             "/members",
             "See the fingerprints",
         )
