@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.app import create_room
 from fedaccord.console.room.room import Rates, Room
-from fedaccord.console.room.wire import login_content
+from fedaccord.console.room.wire import confirmation_content, login_content
 from fedaccord.console.web.rates import Rate
 from fedaccord.deployment.cards import Card, TermsSignature, sign_card, sign_terms
 from fedaccord.deployment.certificates import make_client_certificate, make_node_key
@@ -153,7 +153,16 @@ class Someone:
             offered.terms.digest,
             str(offered.server.app),
             self.key,
+            version=offered.server.version,
         )
+
+    def confirm(self, http: Any, other: "Someone") -> Any:
+        """Give its word for another member's key."""
+        content = confirmation_content(
+            room=self.consortium, client=other.name, key=other.key.public
+        )
+        sent = {"client": other.name, "key": other.key.public, "signature": self.key.sign(content)}
+        return http.post("/api/new-keys", json=sent, headers=self.headers)
 
     def sign(self, http: Any) -> Any:
         """Sign what is put forward."""

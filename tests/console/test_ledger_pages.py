@@ -15,8 +15,8 @@ from playwright.sync_api import Browser
 from fedaccord.console.room import uploads
 from fedaccord.console.room.uploads import Upload, uploaded
 from fedaccord.errors import InvalidInput
-from fedaccord.ledger.chain import Entry
-from fedaccord.ledger.lines import load_entries, to_lines
+from fedaccord.ledger.chain import START, Entry, Fact, extend
+from fedaccord.ledger.lines import load_entries, to_line, to_lines
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.verification import verify
 from fedaccord.signed.signatures import sign_agreement
@@ -185,7 +185,9 @@ def test_a_changed_ledger_fails(told: Told) -> None:
 
 def test_copies_agree(told: Told, tmp_path: Path) -> None:
     app, _, clients = told
-    client = logged_in(app, "member", "b")
+    own = compared(logged_in(app, "member", "b"), ("b.jsonl", copy_of(clients, "b")))
+    assert own["result"]["holds"], own
+    client = logged_in(app)
     database = database_of(clients.copies["c"].written, tmp_path / "copy.db")
     found = compared(client, ("b.jsonl", copy_of(clients, "b")), ("ledger.db", database))
     assert found["result"]["holds"], found
@@ -196,6 +198,49 @@ def test_copies_agree(told: Told, tmp_path: Path) -> None:
     assert (
         "The ledger and your copies" not in logged_in(app, "member", "a").get("/ledger/verify").text
     )
+
+
+def guesses_at(ledger: Path, owner: str, *, first: str | None) -> bytes:
+    """A file that tries 21 reports of a member's, one of which is the one in the ledger.
+
+    Its first entry is about `first`: a copy begins with an entry of its owner's, an export with
+    one of nobody's.
+    """
+    entries = load_entries(str(ledger))
+    report = next(one for one in entries if one.kind == "report" and one.client == owner)
+    bodies = [report.body | {"samples": report.body["samples"] + n} for n in range(-10, 11)]
+    facts = [Fact("report", report.slot, owner, body) for body in bodies]
+    if first != owner:
+        facts = [Fact(entries[0].kind, entries[0].slot, first, entries[0].body), *facts]
+    return "".join(f"{to_line(one)}\n" for one in extend(START, facts, at=report.at)).encode()
+
+
+@pytest.mark.parametrize(("role", "name"), [("observer", None), ("member", "a")])
+@pytest.mark.parametrize("first", ["b", "a", None])
+def test_nobody_finds_out_anothers_numbers_by_guessing(
+    told: Told, role: str, name: str | None, first: str | None
+) -> None:
+    """An invented copy or export is refused whole, so no answer depends on which guess fits."""
+    app, ledger, clients = told
+    client = logged_in(app, role, name)
+    guesses = guesses_at(ledger, "b", first=first)
+    found = compared(client, ("own.jsonl", copy_of(clients, "a")), ("x.jsonl", guesses))
+    assert found["result"] is None
+    assert "which" in found["problem"]
+    alone = compared(client, ("x.jsonl", guesses))
+    assert alone["result"] is None
+    assert alone["problem"].startswith("x.jsonl: ")
+    page = client.post("/ledger/compare", files={"copies": ("x.jsonl", guesses)}).text
+    assert "It could not be verified: x.jsonl: " in page
+    assert "entry" not in page.split("It could not be verified", 1)[1].split("</div>", 1)[0]
+    assert client.get("/evidence/proofs").status_code == 404
+
+
+def test_anyone_compares_what_it_downloaded(told: Told) -> None:
+    for role, name in (("observer", None), ("member", "a")):
+        client = logged_in(told[0], role, name)
+        found = compared(client, ("then.jsonl", client.get("/ledger/lines").text))
+        assert found["result"]["holds"], found
 
 
 @pytest.mark.slow

@@ -23,14 +23,20 @@ _PATIENCE = 60.0
 
 @contextmanager
 def started(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, and the address that it prints."""
+    """The command, and the address to which the file leads that it names."""
     words = [*COMMAND, str(directory), "--no-browser"]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
-            found = re.search(r"http://127\.0\.0\.1:\d+/#\S+", process.stdout.readline())
+            printed = process.stdout.readline()
+            named = re.search(r"open (\S+), which only you can read", printed)
+            assert named is not None, printed
+            file = Path(named[1])
+            assert (file.stat().st_mode & 0o077, file.parent.stat().st_mode & 0o077) == (0, 0)
+            found = re.search(r"http://127\.0\.0\.1:\d+/#([\w-]+)", file.read_text("utf-8"))
             assert found is not None
+            assert found[1] not in printed  # it may be kept where others read it
             host, port = found[0].split("/")[2].split(":")
             while not listens(host, int(port)):
                 time.sleep(0.1)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
@@ -144,6 +145,58 @@ def test_what_was_not_shown_is_not_signed(everyone: Everyone) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_somebody_elses_keys_under_a_members_name(everyone: Everyone, tmp_path: Path) -> None:
+    """Whoever has a new invitation of a member's cannot sign for it, and the member is told."""
+    everyone.join_all()
+    everyone.sign("St Mary")
+    everyone.sign("Northgate")
+    mary, north = everyone.pages["St Mary"], everyone.pages["Northgate"]
+    other = enter(tmp_path / "other", "http://127.0.0.1:9100")
+    join(other, everyone.room.invite("St Mary"))
+    start = mary.get("/").text
+    assert "it now has another card under the name St Mary" in start
+    assert "Everything is running" not in start
+    assert "The room has it" not in start
+    card = mary.get("/join").text
+    assert "another card under the name St Mary" in card
+    assert "has your card" not in card
+    shown = hidden(other.get("/terms").text, "/terms/sign")
+    assert "waits for Northgate, Lakeside" in other.post("/terms/sign", data={"shown": shown}).text
+    for name in ("Northgate", "Lakeside"):  # whether it has signed St Mary's old key or not
+        page = everyone.pages[name]
+        text = page.get("/terms").text
+        assert home_of(other).card.fingerprint in text
+        assert "confirm the new keys of St Mary first" in text
+        assert 'action="/terms/sign"' not in text
+        told = home_of(page).room.to_sign().text
+        assert told is not None
+        digest = offer_in(home_of(page), told).digest
+        assert page.post("/terms/sign", data={"shown": digest}).status_code == 422
+    old = {"client": "St Mary", "shown": home_of(mary).key.public}
+    assert "nothing was confirmed" in north.post("/terms/confirm", data=old).text
+    new = {"client": "St Mary", "shown": home_of(other).key.public}
+    for name in ("Northgate", "Lakeside"):
+        text = everyone.pages[name].post("/terms/confirm", data=new).text
+        assert "cannot be signed" not in text
+        everyone.sign(name)
+    everyone.pages["St Mary"] = other
+    everyone.sign("St Mary")
+    assert everyone.room.room.store.snapshot().complete
+
+
+def test_a_fingerprint_is_the_same_everywhere(everyone: Everyone) -> None:
+    everyone.join_all()
+    fingerprint = home_of(everyone.pages["St Mary"]).card.fingerprint
+    assert fingerprint in everyone.pages["St Mary"].get("/join").text
+    assert fingerprint in everyone.pages["Northgate"].get("/terms").text
+    doors = everyone.room.room.doors
+    token = doors.enter(doors.ticket(Viewer("observer")))
+    headers = {"Authorization": f"Bearer {token}"}
+    members = httpx.get(f"{everyone.room.address}/members", headers=headers).text
+    assert fingerprint in members
+
+
 def test_a_signature_that_was_not_sent_is_sent_again(everyone: Everyone) -> None:
     everyone.join_all()
     page, home = everyone.pages["St Mary"], home_of(everyone.pages["St Mary"])

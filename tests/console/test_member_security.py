@@ -17,9 +17,9 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from fedaccord.console.member import room_client
-from fedaccord.console.member.access import opening_file
 from fedaccord.console.member.app import PARTS, create_member_page
 from fedaccord.console.room.access import Viewer
+from fedaccord.console.web.opening import opening_file
 from fedaccord.protocol.terms import Terms
 from tests.console.browser import served
 from tests.console.members import (

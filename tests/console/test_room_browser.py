@@ -157,3 +157,16 @@ def test_the_pages_without_scripts(browser: Browser, tmp_path: Path) -> None:
         page.get_by_role("link", name="Members", exact=True).click()
         page.get_by_role("button", name="It is the same").first.click()
         page.get_by_text("compared", exact=True).first.wait_for()
+
+
+def test_a_page_says_that_its_session_has_ended(browser: Browser, tmp_path: Path) -> None:
+    """At once if it is withdrawn, and without a page inside the page."""
+    story = joined(tmp_path)
+    doors = story.room.doors
+    code = doors.invite_observer("Auditor")
+    with served(story.app) as address, visitor(browser) as page:
+        page.goto(f"{address}/observe#{code}")
+        page.get_by_role("heading", name="What happened").wait_for()
+        doors.withdraw_observer(doors.observers()[0].number)
+        page.get_by_role("heading", name="How to get in").wait_for()
+        assert page.locator("main").count() == 1

@@ -4,13 +4,13 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from click.testing import Result
+from click.testing import Result, _NamedTextIOWrapper
 from fastapi import FastAPI
 from playwright.sync_api import Browser, expect
 from typer.testing import CliRunner
@@ -200,6 +200,30 @@ def test_a_room_that_was_served_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("fedaccord.console.web.serving.serve", fail)
     assert "something went wrong later" in serve(tmp_path / "room", "--port", "0").stderr
     assert (tmp_path / "room" / "room.db").is_file()
+
+
+def test_the_coordinators_code_is_not_on_a_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser is started with the name of a file, which everybody on the machine may see."""
+    seen = []
+
+    def look(app: FastAPI, _: object, *, opened: Callable[[], str], **__: object) -> None:
+        app.state.room.close()
+        file = Path(opened().removeprefix("file://"))
+        seen.append((file.stat().st_mode & 0o077, file.read_text("utf-8")))
+
+    monkeypatch.setattr("fedaccord.console.web.serving.serve", look)
+    monkeypatch.setattr(_NamedTextIOWrapper, "isatty", lambda _: True)
+    done = CliRunner().invoke(
+        command_line, ["room", "serve", str(tmp_path / "room"), "--port", "0"]
+    )
+    assert done.exit_code == 0, done.output
+    link = done.output.partition("and once: ")[2].strip()
+    ((others, page),) = seen
+    assert others == 0
+    assert "/enter#" in link
+    assert link in page
 
 
 def test_two_processes_cannot_serve_the_same_room(tmp_path: Path) -> None:

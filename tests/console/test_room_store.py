@@ -83,7 +83,9 @@ def doors(store: Store) -> Doors:
 
 
 def signatures(someone: Someone) -> TermsSignature:
-    return sign_terms("Three clinics", someone.name, TERMS_DIGEST, APP_DIGEST, someone.key)
+    return sign_terms(
+        "Three clinics", someone.name, TERMS_DIGEST, APP_DIGEST, someone.key, version=1
+    )
 
 
 def admitted(store: Store, doors: Doors, folder: Path) -> list[Someone]:

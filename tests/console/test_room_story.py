@@ -10,6 +10,8 @@ import pytest
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.room import Rates
 from fedaccord.console.room.wire import login_content
+from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.rates import Rate
 from fedaccord.deployment.admission import load_signed, members_of
 from fedaccord.deployment.app_directory import INVITATION, TO_SIGN
 from fedaccord.deployment.cards import load_signatures
@@ -23,6 +25,7 @@ from tests.console.room_story import (
     HERE,
     NAMES,
     Someone,
+    Story,
     browser_of,
     close_rooms,
     code_of,
@@ -229,6 +232,46 @@ def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     assert observer.get("/terms").status_code == 401
     assert second.get("/terms").status_code == 401
     assert browser_of(story.app).post("/observe", data={"code": code}).status_code == 410
+    north = browser_of(story.app, **story.members["North"].headers)
+    assert "withdrew the link of an observer" in north.get("/").text
+    assert "Auditor" not in north.get("/").text  # its name is for the coordinator's list
+    assert "Auditor" in story.coordinator.get("/observers").text
+
+
+def test_an_ended_session_puts_no_page_into_a_page(tmp_path: Path) -> None:
+    story = joined(tmp_path)
+    north, live = story.members["North"], {"HX-Request": "true"}
+    assert "<main" not in story.http.get("/now", headers={**north.headers, **live}).text
+    story.http.post("/api/logout", headers=north.headers)
+    answer = story.http.get("/now", headers={**north.headers, **live})
+    assert (answer.status_code, answer.headers["hx-refresh"], answer.text) == (401, "true", "")
+    other = story.coordinator.get("/watch/99", headers=live)
+    assert other.status_code == 404
+    assert "was not begun" in other.text
+    assert "<main" not in other.text
+    assert "<main" in story.coordinator.get("/watch/99").text
+
+
+def test_where_the_room_stands_is_written_once_for_everyone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story, made = joined(tmp_path), list[str]()
+    text = Pages.text
+
+    def counted(pages: Pages, template: str, **values: object) -> str:
+        made.append(template)
+        return text(pages, template, **values)
+
+    monkeypatch.setattr(Pages, "text", counted)
+    shown = [
+        story.http.get("/now", headers=member.headers).text for member in story.members.values()
+    ]
+    assert made.count("overview_part.html.j2") == 1
+    assert all("sent its card" in one for one in shown)
+    north = story.members["North"]
+    story.http.post("/api/comments", json={"version": 1, "text": "x"}, headers=north.headers)
+    assert "commented on version 1" in story.coordinator.get("/now").text
+    assert made.count("overview_part.html.j2") == 2
 
 
 def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
@@ -282,19 +325,108 @@ def test_a_version_that_was_overtaken_is_refused(tmp_path: Path) -> None:
     assert "version 2" in answer.json()["problems"][0]
 
 
-def test_a_new_card_is_a_new_version(tmp_path: Path) -> None:
+def with_new_key(story: Story, name: str) -> Someone:
+    """Whoever uses a new invitation of a member's, logged in: the member, or somebody else."""
+    page = story.coordinator.post("/members/invite", data={"client": name}).text
+    found = Someone(name, story.members[name].folder)
+    assert found.join(story.http, code_of(link_in(page))).status_code == 200
+    assert found.log_in(story.http).status_code == 200
+    return found
+
+
+def test_nobody_signs_as_a_member_with_a_new_invitation(tmp_path: Path) -> None:
+    """Not even the coordinator, who can make one: the other members confirm a new key first."""
     story = signed(tmp_path)
-    north = story.members["North"]
-    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
-    north.key = new_key()
-    assert north.join(story.http, code_of(link_in(page))).status_code == 200
-    assert story.http.get("/api/terms", headers=north.headers).status_code == 401
+    old, south, west = story.members.values()
+    north = with_new_key(story, "North")
+    assert story.http.get("/api/terms", headers=old.headers).status_code == 401
+    assert old.log_in(story.http).status_code == 401
     now = story.room.store.snapshot()
     assert now.current is not None
     assert (now.current.number, now.current.note) == (2, "North has a new key")
-    assert now.to_sign is not None
-    assert now.signed == []
-    north.log_in(story.http)
+    assert (now.to_sign is not None, now.signed) == (True, [])
+    refused = north.sign(story.http)
+    assert refused.status_code == 409
+    assert "the room waits for South, West" in refused.text
+    for page in (story.coordinator, browser_of(story.app, **south.headers)):
+        assert "do not count yet" in page.get("/members").text
+    assert "North sent new keys" in browser_of(story.app, **south.headers).get("/").text
+    own = browser_of(story.app, **north.headers).get("/").text
+    assert "waits for South and West to confirm" in own
+    assert north.confirm(story.http, north).status_code == 403
+    assert south.confirm(story.http, old).status_code == 409
+    forged = {"client": "North", "key": north.key.public, "signature": "0" * 128}
+    post = story.http.post
+    assert post("/api/new-keys", json=forged, headers=south.headers).status_code == 422
+    assert [south.confirm(story.http, north).status_code for _ in range(2)] == [200, 200]
+    assert north.sign(story.http).status_code == 409
+    (told,) = west.confirm(story.http, north).json()["keys"]
+    assert (told["counts"], told["missing"], set(told["confirmations"])) == (
+        True,
+        [],
+        {"South", "West"},
+    )
+    assert north.sign(story.http).status_code == 200
+    assert "do not count yet" not in story.coordinator.get("/members").text
+
+
+def test_new_keys_do_not_confirm_each_other(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    north, south = with_new_key(story, "North"), with_new_key(story, "South")
+    west = story.members["West"]
+    assert north.confirm(story.http, south).status_code == 403
+    assert west.confirm(story.http, north).status_code == 200
+    assert west.confirm(story.http, south).status_code == 200
+    assert south.sign(story.http).status_code == 409  # North has to confirm it, too
+    assert north.confirm(story.http, south).status_code == 200
+    assert [one.sign(story.http).status_code for one in (north, south)] == [200, 200]
+
+
+def test_all_keys_cannot_be_replaced(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    everyone = [with_new_key(story, name) for name in NAMES]
+    assert {one.sign(story.http).status_code for one in everyone} == {409}
+    assert {one.confirm(story.http, everyone[0]).status_code for one in everyone[1:]} == {403}
+
+
+def test_a_key_that_nobody_relied_on_is_simply_replaced(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    with_new_key(story, "North")
+    with_new_key(story, "North")
+    assert story.room.store.snapshot().unconfirmed == {}
+
+
+def test_a_new_certificate_with_the_same_key_changes_nothing_to_sign(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+    north = story.members["North"]
+    assert north.join(story.http, code_of(link_in(page))).status_code == 200
+    assert story.room.store.snapshot().complete
+
+
+def test_a_key_that_was_replaced_does_not_come_back(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    with_new_key(story, "North")
+    page = story.coordinator.post("/members/invite", data={"client": "North"}).text
+    answer = story.members["North"].join(story.http, code_of(link_in(page)))
+    assert answer.status_code == 422
+    assert "was replaced before" in answer.text
+
+
+def test_a_signature_fits_one_version_only(tmp_path: Path) -> None:
+    """Terms may come back word for word; what was signed of them then does not count again."""
+    story = signed(tmp_path)
+    north = story.members["North"]
+    text = story.room.store.snapshot().versions[0].text
+    old = north.signature(north.to_sign(story.http)["text"]).model_dump()
+    other = text.replace("rounds = 5", "rounds = 6")
+    for after, proposed in ((1, other), (2, text)):
+        sent = {"after": after, "text": proposed}
+        assert story.coordinator.post("/terms/text", data=sent).status_code == 303
+    assert story.room.store.snapshot().signed == []
+    for forged in (old, old | {"version": 3}):
+        answer = story.http.post("/api/signatures", json=forged, headers=north.headers)
+        assert answer.status_code in (409, 422)
     assert north.sign(story.http).status_code == 200
 
 
@@ -456,15 +588,35 @@ def test_no_secret_in_a_log_or_an_address(
         assert secret.encode() not in stored
 
 
-@pytest.mark.slow
-def test_unauthenticated_attempts_are_limited(tmp_path: Path) -> None:
-
-    app = new_room(tmp_path / "room", rates=Rates())
+@pytest.mark.parametrize("path", ["/", "/api/room", "/api/openapi.json", "/static/icon.svg"])
+def test_strangers_are_limited(tmp_path: Path, path: str) -> None:
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
     http = browser_of(app)
-    codes = [http.post("/api/invitation", json={"code": "x"}).status_code for _ in range(40)]
+    assert [http.get(path).status_code for _ in range(7)] == [200] * 5 + [429] * 2
+    doors = app.state.room.doors
+    http.cookies.set("fedaccord-8321", doors.enter(doors.ticket(Viewer("coordinator"))))
+    assert [http.get(path).status_code for _ in range(7)] == [200] * 7
+
+
+def test_secrets_are_tried_a_few_times_only(tmp_path: Path) -> None:
+    http = browser_of(new_room(tmp_path / "room", rates=Rates()))
+    codes = [http.post("/api/invitation", json={"code": "x"}).status_code for _ in range(32)]
     assert set(codes) == {410, 429}
-    pages = [http.get("/").status_code for _ in range(300)]
-    assert set(pages) == {200, 429}
+
+
+def test_strangers_send_little(tmp_path: Path) -> None:
+    """A form is read before a route refuses it, so it must not be large."""
+    story = joined(tmp_path)
+    file = {"copies": ("x.jsonl", b"x" * 100_000)}
+    answer = story.http.post("/ledger/compare", files=file)
+    assert answer.status_code == 413
+    assert "without a session" in answer.text
+    headers = {"Authorization": "Bearer guessed"}
+    assert story.http.post("/api/ledger/compare", files=file, headers=headers).status_code == 413
+    chunks = story.http.post("/api/ledger/compare", content=(b"x" * 50_000 for _ in range(3)))
+    assert chunks.status_code in (400, 401)
+    north = story.members["North"].headers
+    assert story.http.post("/api/ledger/compare", files=file, headers=north).status_code == 200
 
 
 def test_cookies_are_strict(tmp_path: Path) -> None:

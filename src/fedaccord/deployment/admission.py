@@ -108,9 +108,10 @@ def refresh_to_sign(app: Path) -> None:
     _store([(app / TO_SIGN, replace(server, terms=terms).text)])
 
 
-def replace_app(invitation: Invitation, digest: str) -> Invitation:
-    """The same for an app with this digest."""
-    return replace(invitation, server=invitation.server.model_copy(update={"app": digest}))
+def replace_app(invitation: Invitation, digest: str, version: int | None = None) -> Invitation:
+    """The same for an app with this digest, and for a version that a room counts."""
+    update = {"app": digest, "version": version}
+    return replace(invitation, server=invitation.server.model_copy(update=update))
 
 
 SIGNATURES = "signatures.json"
@@ -158,7 +159,7 @@ def _same(
     return {
         one.client: one
         for one in given
-        if (one.terms, one.app) == (own.terms, own.app)
+        if one.is_on_the_same(own)
         and one.client in keys.clients
         and one.is_by(keys.clients[one.client])
     }

@@ -5,7 +5,6 @@ only that whoever made the card has the private half: the coordinator compares t
 the member over another channel.
 """
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,8 +15,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.protocol.keys import ClientName, PublicKey, Signature
 from fedaccord.protocol.mistakes import mistakes_in
 from fedaccord.signing.canonical import canonical
-from fedaccord.signing.keys import Key, is_signed
-from fedaccord.signing.statement import terms_statement
+from fedaccord.signing.keys import Key, fingerprint, is_signed
+from fedaccord.signing.statement import Statement, terms_statement
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 _LARGEST = 64 * 1024
@@ -49,9 +48,8 @@ class Card(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """What two people compare on the telephone: 80 bits in groups of four digits."""
-        digits = hashlib.sha256(self.content).hexdigest()[:20]
-        return " ".join(digits[n : n + 4] for n in range(0, 20, 4))
+        """Of the signing key, which has signed the rest: it is the same wherever the key is."""
+        return fingerprint(self.signing_key)
 
 
 class TermsSignature(BaseModel):
@@ -63,14 +61,18 @@ class TermsSignature(BaseModel):
     client: ClientName
     terms: Digest
     app: Digest
+    version: int | None = None
+    """Of the terms, where a room counts them."""
     signature: Signature
 
     def is_by(self, public: str) -> bool:
         """Whether the owner of this key signed it."""
-        said = terms_statement(
-            "client", self.consortium, self.terms, self.client, {"app": self.app}
-        )
+        said = _statement(self.consortium, self.client, self.terms, self.app, self.version)
         return said.is_signed(public, self.signature)
+
+    def is_on_the_same(self, other: "TermsSignature") -> bool:
+        """Whether two members signed the same terms, app and version."""
+        return (self.terms, self.app, self.version) == (other.terms, other.app, other.version)
 
 
 def sign_card(consortium: str, client: str, key: Key, *, node_key: str, certificate: str) -> Card:
@@ -86,12 +88,28 @@ def sign_card(consortium: str, client: str, key: Key, *, node_key: str, certific
     return Card.model_validate(given | {"signature": key.sign(_content(given))})
 
 
-def sign_terms(consortium: str, client: str, terms: str, app: str, key: Key) -> TermsSignature:
+def sign_terms(
+    consortium: str, client: str, terms: str, app: str, key: Key, *, version: int | None = None
+) -> TermsSignature:
     """A member's signature on the terms with this digest, and on the app with that one."""
-    said = terms_statement("client", consortium, terms, client, {"app": app})
+    said = _statement(consortium, client, terms, app, version)
     return TermsSignature(
-        consortium=consortium, client=client, terms=terms, app=app, signature=said.sign(key)
+        consortium=consortium,
+        client=client,
+        terms=terms,
+        app=app,
+        version=version,
+        signature=said.sign(key),
     )
+
+
+def _statement(
+    consortium: str, client: str, terms: str, app: str, version: int | None
+) -> Statement:
+    body: dict[str, str | int] = {"app": app}
+    if version is not None:
+        body["version"] = version
+    return terms_statement("client", consortium, terms, client, body)
 
 
 def load_sent(path: Path) -> Card | TermsSignature:

@@ -42,6 +42,8 @@ class Reach(BaseModel):
     """The certificate by which members recognise the server, in PEM."""
     app: str | None = Field(default=None, pattern=DIGEST)
     """The SHA-256 digest of the app; missing in an invitation."""
+    version: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Of the terms, where a room counts them: a signature on one version fits no other."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class Invitation:
         if self.server.app is not None:
             lines.append("# The SHA-256 digest of the app that members' nodes run, and no other.")
             lines.append(f"app = {toml_value(self.server.app)}")
+        if self.server.version is not None:
+            lines.append("# Which version of the terms this is in the room.")
+            lines.append(f"version = {self.server.version}")
         return "\n".join([*lines, ""])
 
 

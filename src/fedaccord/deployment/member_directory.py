@@ -137,7 +137,8 @@ def sign_member(member: Path, offered: Invitation) -> TermsSignature:
     if (wrong := wrong_to_sign(file, key.public, offered)) is not None:
         raise InvalidInput(wrong)
     app = offered.server.app or ""
-    signature = sign_terms(terms.name, file.name, terms.digest, app, key)
+    version = offered.server.version
+    signature = sign_terms(terms.name, file.name, terms.digest, app, key, version=version)
     text = tomlkit.parse(path.read_text("utf-8"))
     text["app"], text["server"] = app, offered.server.address
     write_together(

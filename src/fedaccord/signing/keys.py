@@ -6,6 +6,7 @@
 (True, False)
 """
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -96,6 +97,16 @@ _ORDER_8 = (
 _WEAK = {0, 1, _P - 1} | {int.from_bytes(bytes.fromhex(point), "little") for point in _ORDER_8}
 """The y coordinates of the points whose order divides 8. With one of them as a public key, a
 signature is valid for other texts, too, and its owner could deny what it signed."""
+
+
+def fingerprint(public: str) -> str:
+    """What two people compare on the telephone to know that they mean the same key: 80 bits.
+
+    >>> fingerprint(key_from_seed(bytes(32)).public)
+    'a478 54ac cb06 d9dd c14a'
+    """
+    digits = hashlib.sha256(public.encode()).hexdigest()[:20]
+    return " ".join(digits[n : n + 4] for n in range(0, 20, 4))
 
 
 def is_weak(public: str) -> bool:

@@ -1,6 +1,7 @@
 """`fedaccord member`: a member's own directory, on its own machine."""
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -219,15 +220,14 @@ def serve(
     """Open the page of the member in DIR: join a room, read, sign, and run the node.
 
     DIR may be new: the page makes it, with the member's keys. Only this machine, and on it only
-    whoever has the address that is printed, can reach the page. The private keys, the private
+    whoever has the address that is printed, can reach the page; if the output is not a terminal, a
+    file that only you can read leads there, and its name is printed. The private keys, the private
     numbers and the data stay in DIR. Ctrl-C ends the page, and the node with it.
     """
     check_installed("fedaccord member serve", "fastapi", "uvicorn", "python_multipart", "httpx")
-    from contextlib import ExitStack
-
-    from fedaccord.console.member.access import opening_file
     from fedaccord.console.member.app import create_member_page
     from fedaccord.console.member.room_client import trusting
+    from fedaccord.console.web.opening import opening_file
     from fedaccord.console.web.serving import listen
     from fedaccord.console.web.serving import serve as keep_serving
 
@@ -236,14 +236,15 @@ def serve(
     trusting(authority)  # so that a wrong file is said now, and not when somebody joins
     page = create_member_page(directory, authority)
     at = listen("127.0.0.1", port)
-    address = f"http://127.0.0.1:{at.getsockname()[1]}/#{page.state.access.code}"
-    typer.echo(f"Your page is at {address} (Ctrl-C ends it)")
-    with ExitStack() as stack:
-        opened = None
-        if not no_browser:
-            file = stack.enter_context(opening_file(page.state.pages, address))
-            opened = file.as_uri
-        keep_serving(page, at, opened=opened)
+    place = f"http://127.0.0.1:{at.getsockname()[1]}/"
+    address = f"{place}#{page.state.access.code}"
+    with opening_file(page.state.pages, address) as file:
+        if sys.stdout.isatty():
+            typer.echo(f"Your page is at {address} (Ctrl-C ends it)")
+        else:  # what is printed may be kept where others read it
+            typer.echo(f"Your page is at {place}; open {file}, which only you can read")
+        sys.stdout.flush()
+        keep_serving(page, at, opened=None if no_browser else file.as_uri)
 
 
 def _checked(directory: Path) -> Path:

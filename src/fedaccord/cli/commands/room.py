@@ -1,6 +1,7 @@
 """`fedaccord room`: the coordinator's server, where terms are discussed, signed and watched."""
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,6 +95,7 @@ def serve(
     _check_parts()
     from fedaccord.console.room.app import create_room
     from fedaccord.console.room.serving import lock_room, reached_at
+    from fedaccord.console.web.opening import opening_file
     from fedaccord.console.web.serving import check_certificate
     from fedaccord.console.web.serving import listen as listen_at
     from fedaccord.console.web.serving import serve as keep_serving
@@ -118,13 +120,14 @@ def serve(
         )
         keep()
         typer.echo(f"The room is at {found.address}/ (Ctrl-C ends it)")
-        opened = None
-        if sys.stdout.isatty() and not no_browser:
-            link = _link(app.state.room.doors, found.address)
-            typer.echo(f"Your link, good for ten minutes and once: {link}")
-            opened = lambda: link  # noqa: E731
-        sys.stdout.flush()
-        keep_serving(app, at, opened=opened, certificate=files, trusted_proxy=behind_proxy)
+        with ExitStack() as stack:
+            opened = None
+            if sys.stdout.isatty() and not no_browser:
+                link = _link(app.state.room.doors, found.address)
+                typer.echo(f"Your link, good for ten minutes and once: {link}")
+                opened = stack.enter_context(opening_file(app.state.pages, link)).as_uri
+            sys.stdout.flush()
+            keep_serving(app, at, opened=opened, certificate=files, trusted_proxy=behind_proxy)
 
 
 @room.command()

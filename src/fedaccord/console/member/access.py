@@ -6,10 +6,6 @@ and gets a cookie. Nothing else answers without that cookie.
 
 import hmac
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
@@ -19,7 +15,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fedaccord.console.web.app import API
-from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.pages import RELOAD, is_live
 from fedaccord.console.web.rates import Rate
 
 _OPEN = ("/static/",)
@@ -77,6 +73,8 @@ def _asked_for_code(scope: Scope) -> Response:
     if scope["path"].startswith(API):
         return JSONResponse({"problems": ["this page is for whoever started it"]}, 401)
     request = Request(scope)
+    if is_live(request):
+        return Response(status_code=401, headers=RELOAD)
     response: Response = request.scope["app"].state.pages.show(
         request, "enter.html.j2", 401, title="Open your page"
     )
@@ -94,16 +92,3 @@ def enter(request: Request, code: Annotated[str, Form(max_length=200)] = "") -> 
     response = RedirectResponse("/", 303)
     response.set_cookie(cookie_name(request), cookie, httponly=True, samesite="strict", path="/")
     return response
-
-
-@contextmanager
-def opening_file(pages: Pages, address: str) -> Iterator[Path]:
-    """A file that only this user can read, and that leads to the address.
-
-    Everybody on a machine sees with which words a browser is started; the code is not in them.
-    """
-    with TemporaryDirectory(prefix="fedaccord-") as folder:
-        file = Path(folder) / "open.html"
-        file.touch(mode=0o600)
-        file.write_text(pages.text("opening.html.j2", address=address), encoding="utf-8")
-        yield file

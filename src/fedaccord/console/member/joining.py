@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from fedaccord.console.member.home import Home
 from fedaccord.console.member.links import Link, RoomPlace, read_link
 from fedaccord.console.member.numbers import FIELDS, NumberForm, NumberTexts, read_form
-from fedaccord.console.member.room_client import RoomTrouble
+from fedaccord.console.member.room_client import KeyRefused, RoomTrouble
 from fedaccord.console.web.rules import rules_in_words
 from fedaccord.deployment.invitation import Invitation, read_invitation
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -159,6 +159,17 @@ def send(request: Request) -> Response:
     return RedirectResponse("/join", 303)
 
 
+def _refused(home: Home) -> str:
+    """That the room does not accept the member's key any more; empty if it does, or is away."""
+    try:
+        home.room.to_sign()
+    except KeyRefused as refused:
+        return _said(refused)
+    except FedaccordError:
+        pass
+    return ""
+
+
 def _said(error: FedaccordError) -> str:
     text = str(error)
     return f"{text[:1].upper()}{text[1:]}."
@@ -176,12 +187,15 @@ def _page(
     values = {"title": "Join", "current": "join", "wrong": wrong, "link": link}
     if home.exists:
         place = home.place
+        sent = place is not None and place.code is None
+        refused = _refused(home) if sent else ""
         return _shown(
             request,
             "joined.html.j2",
             status,
             place=place,
-            sent=place is not None and place.code is None,
+            sent=sent and not refused,
+            refused=refused,
             card=home.card,
             own=home.file,
             terms=home.terms,

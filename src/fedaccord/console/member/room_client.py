@@ -18,7 +18,7 @@ from fedaccord.console.member.links import is_here
 from fedaccord.console.room import wire
 from fedaccord.deployment.cards import Card, TermsSignature
 from fedaccord.errors import FedaccordError
-from fedaccord.signing.keys import Key
+from fedaccord.signing.keys import Key, is_signed
 
 SECONDS = 20.0
 """In which an answer must be complete."""
@@ -37,6 +37,20 @@ class RoomTrouble(FedaccordError):
         """`status` is that of its answer, if it gave one."""
         super().__init__(message)
         self.status = status
+
+
+class KeyRefused(RoomTrouble):
+    """The room does not let the member in with its key, although it had taken its card."""
+
+    def __init__(self, client: str) -> None:
+        """`client` is the member."""
+        super().__init__(
+            f"the room does not accept your key: it now has another card under the name {client}, "
+            "or you are no longer in its terms. If you did not ask for new keys, somebody else may "
+            "speak in your name there: call the coordinator and the other members, and read out "
+            "your fingerprint",
+            401,
+        )
 
 
 class RoomClient:
@@ -84,7 +98,12 @@ class RoomClient:
             address=self.address, room=room, client=client, challenge=challenge
         )
         sent = wire.LoginSent(client=client, challenge=challenge, signature=key.sign(content))
-        self._token = self._ask("POST", "/api/login", wire.SessionTold, sent).token
+        try:
+            self._token = self._ask("POST", "/api/login", wire.SessionTold, sent).token
+        except RoomTrouble as trouble:
+            if trouble.status == 401:
+                raise KeyRefused(client) from None
+            raise
 
     @property
     def is_logged_in(self) -> bool:
@@ -237,6 +256,23 @@ class MemberRoom:
         """Send the signature on an agreement file."""
         sent = wire.AgreementSignatureSent(agreement=digest, signature=signature)
         return self._ask("POST", "/api/agreement/signatures", wire.AgreementTold, sent)
+
+    def new_keys(self) -> wire.NewKeys:
+        """Keys that replace earlier ones, and who has confirmed them."""
+        return self._ask("GET", "/api/new-keys", wire.NewKeys)
+
+    def confirm_key(self, client: str, key: str) -> wire.NewKeys:
+        """Give this member's word that a new key is another member's own."""
+        content = wire.confirmation_content(room=self._room, client=client, key=key)
+        signature = self._key.sign(content)
+        sent = wire.ConfirmationSent(client=client, key=key, signature=signature)
+        return self._ask("POST", "/api/new-keys", wire.NewKeys, sent)
+
+    def has_confirmed(self, new: wire.NewKey) -> bool:
+        """Whether this member gave its word; its own signature proves it, whoever tells it."""
+        content = wire.confirmation_content(room=self._room, client=new.client, key=new.key)
+        signature = new.confirmations.get(self._name, "")
+        return is_signed(self._key.public, signature, content)
 
     def ticket(self) -> str:
         """What opens the room in a browser, once."""

@@ -12,6 +12,7 @@ from fedaccord.console.member.data import has_data
 from fedaccord.console.member.home import Home
 from fedaccord.console.member.joining import Joining
 from fedaccord.console.member.node import Node
+from fedaccord.console.member.room_client import KeyRefused
 from fedaccord.console.member.terms import offer_in
 from fedaccord.console.room import wire
 from fedaccord.errors import FedaccordError
@@ -41,8 +42,12 @@ class Step:
 
 def steps_of(home: Home, joining: Joining, node: Node) -> tuple[list[Step], str]:
     """All steps in order, the next one marked, and why the room could not be asked, if so."""
-    told, trouble = _told(home)
-    found = list(_steps(home, joining, node, told))
+    told, trouble = None, None
+    try:
+        told = _told(home)
+    except FedaccordError as error:
+        trouble = error
+    found = list(_steps(home, joining, node, told, refused=isinstance(trouble, KeyRefused)))
     marked, is_next = [], True
     for step in found:
         standing: Standing = "later"
@@ -53,19 +58,19 @@ def steps_of(home: Home, joining: Joining, node: Node) -> tuple[list[Step], str]
         elif is_next and not step.comes_later:
             standing, is_next = "now", False
         marked.append(replace(step, standing=standing))
-    return marked, trouble
+    said = "" if trouble is None else str(trouble)
+    return marked, f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
-def _told(home: Home) -> tuple[wire.ToSign | None, str]:
+def _told(home: Home) -> wire.ToSign | None:
     if not home.exists or home.place is None or home.place.code is not None:
-        return None, ""
-    try:
-        return home.room.to_sign(), ""
-    except FedaccordError as error:
-        return None, f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return None
+    return home.room.to_sign()
 
 
-def _steps(home: Home, joining: Joining, node: Node, told: wire.ToSign | None) -> Iterator[Step]:
+def _steps(
+    home: Home, joining: Joining, node: Node, told: wire.ToSign | None, *, refused: bool
+) -> Iterator[Step]:
     made, invited = home.exists, joining.invited
     if made or invited is not None:
         name = home.terms.name if made else str(invited and invited.terms.name)
@@ -97,11 +102,22 @@ def _steps(home: Home, joining: Joining, node: Node, told: wire.ToSign | None) -
         yield Step(
             "Your numbers", "/numbers", True, f"They are in {home.directory}, and stay there."
         )
-        yield _card(home)
+        yield _refused(home) if refused else _card(home)
     yield _signing(home, told)
     yield _data(home)
     yield _node(home, node)
     yield _slots(home, node)
+
+
+def _refused(home: Home) -> Step:
+    return Step(
+        "Your card",
+        "/join",
+        False,
+        "The room does not accept your key any more. Call the coordinator and the other members; "
+        f"your fingerprint is {home.card.fingerprint}.",
+        action="See what to do",
+    )
 
 
 def _card(home: Home) -> Step:
@@ -126,7 +142,7 @@ def _card(home: Home) -> Step:
         "Your card",
         "/join",
         True,
-        f"The room has it. Tell the coordinator its fingerprint by telephone: "
+        f"The room has it. Tell the coordinator your fingerprint by telephone: "
         f"{home.card.fingerprint}.",
     )
 

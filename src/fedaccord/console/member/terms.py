@@ -6,6 +6,7 @@ is signed.
 """
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from fedaccord.console.member.home import Home
-from fedaccord.console.member.room_client import RoomTrouble
+from fedaccord.console.member.room_client import MemberRoom, RoomTrouble
 from fedaccord.console.room import wire
 from fedaccord.console.web.rules import Change, changes_between, rules_in_words
 from fedaccord.deployment.cards import TermsSignature, load_sent
@@ -27,14 +28,19 @@ from fedaccord.protocol.terms import Terms
 from fedaccord.signed.file import AgreementFile, read_agreement_file
 from fedaccord.signed.signatures import has_signed, party_of, sign_agreement
 from fedaccord.signed.verification import Verification, verify_agreement
+from fedaccord.signing.keys import fingerprint
 from fedaccord.summaries.prospects import LAW_NOTE, prospect_sentences, revealed_sentences
 
 router = APIRouter()
 
+SERVER = "the server"
 CHANGED = (
     "The room offers something else now than what was on the page, so nothing was signed. Read it "
     "again."
 )
+
+
+CHANGED_KEY = "The room has other keys now than those on the page, so nothing was confirmed."
 
 
 class KeyRow(NamedTuple):
@@ -45,6 +51,13 @@ class KeyRow(NamedTuple):
     mine: bool
     changed: bool
     """Whether it is another one than in the terms that this member has."""
+    unconfirmed: bool
+    """Whether this member has to ask whose it is, and has not said that it did."""
+
+    @property
+    def fingerprint(self) -> str:
+        """To be compared on the telephone."""
+        return fingerprint(self.key)
 
 
 @dataclass(frozen=True)
@@ -77,8 +90,8 @@ class Offer:
         return self.wrong is None
 
 
-def offer_in(home: Home, text: str) -> Offer:
-    """What a room offers to sign."""
+def offer_in(home: Home, text: str, new: Iterable[wire.NewKey] = ()) -> Offer:
+    """What a room offers to sign; `new` are keys that it knows to be new."""
     try:
         offered = read_invitation(text, "the file to sign")
     except InvalidInput as error:
@@ -87,24 +100,41 @@ def offer_in(home: Home, text: str) -> Offer:
     wrong = wrong_to_sign(file, public, offered)
     if offered.terms.name != before.name:
         wrong = f"it is for {offered.terms.name!r}, and you are in {before.name!r}"
+    keys = _keys(offered.terms, before, file.name, {one.client: one for one in new}, home.room)
+    if asking := [row.name for row in keys if row.unconfirmed]:
+        wrong = wrong or (
+            f"confirm the new keys of {', '.join(asking)} first, below, after a telephone call"
+        )
     authority = home.directory / file.authority
     known = authority.read_text("ascii", "replace") if authority.is_file() else ""
     return Offer(
         invitation=offered,
         wrong=wrong,
         changes=changes_between(before, offered.terms),
-        keys=_keys(offered.terms, before, file.name),
+        keys=keys,
         moved=file.server != offered.server.address or known != offered.server.authority,
         is_signed=_is_signed(home, offered),
     )
 
 
-def _keys(terms: Terms, before: Terms, own: str) -> list[KeyRow]:
+def _keys(
+    terms: Terms, before: Terms, own: str, new: Mapping[str, wire.NewKey], room: MemberRoom
+) -> list[KeyRow]:
+    """Everybody's keys. Another one than before is asked for, whatever the room says of it."""
     if terms.keys is None:
         return []
-    now = {"the server": terms.keys.server} | terms.keys.clients
-    old = {} if before.keys is None else {"the server": before.keys.server} | before.keys.clients
-    return [KeyRow(name, key, name == own, old.get(name, key) != key) for name, key in now.items()]
+    now = {SERVER: terms.keys.server} | terms.keys.clients
+    old = {} if before.keys is None else {SERVER: before.keys.server} | before.keys.clients
+    found = []
+    for name, key in now.items():
+        changed, told = old.get(name, key) != key, new.get(name)
+        asked = changed or (told is not None and not told.counts)
+        known = told is not None and told.key == key and room.has_confirmed(told)
+        mine = name == own
+        found.append(
+            KeyRow(name, key, mine, changed, asked and not known and not mine and name != SERVER)
+        )
+    return found
 
 
 def _is_signed(home: Home, offered: Invitation) -> bool:
@@ -112,9 +142,11 @@ def _is_signed(home: Home, offered: Invitation) -> bool:
     if not path.is_file():
         return False
     own = load_sent(path)
-    return isinstance(own, TermsSignature) and (own.terms, own.app) == (
+    server = offered.server
+    return isinstance(own, TermsSignature) and (own.terms, own.app, own.version) == (
         offered.terms.digest,
-        offered.server.app,
+        server.app,
+        server.version,
     )
 
 
@@ -131,8 +163,8 @@ class AgreementShown:
     """What it asks of this member."""
 
 
-def agreement_in(home: Home, told: wire.AgreementTold, terms: Terms) -> AgreementShown | None:
-    """The agreement file, if there is one; `terms` are those to sign."""
+def agreement_in(home: Home, told: wire.AgreementTold, offer: Offer) -> AgreementShown | None:
+    """The agreement file, if there is one; `offer` has the terms to sign."""
     if told.file is None:
         return None
     try:
@@ -144,10 +176,12 @@ def agreement_in(home: Home, told: wire.AgreementTold, terms: Terms) -> Agreemen
     wrong = None
     if verified.problems:
         wrong = "; ".join(verified.problems)
-    elif file.document.terms != terms.digest:
+    elif file.document.terms != offer.terms.digest:
         wrong = "it is about other terms than those that you are to sign"
     elif party.client != home.file.name:
         wrong = "it has your key for somebody else"
+    elif any(row.unconfirmed for row in offer.keys):
+        wrong = offer.wrong
     amounts = {row.name: row.contribution for row in file.document.profile.clients}
     return AgreementShown(
         file, verified, has_signed(file, party), wrong, amounts.get(home.file.name)
@@ -168,7 +202,7 @@ def sign(request: Request, shown: Annotated[str, Form(max_length=64)] = "") -> R
     """Sign what was shown, and send the signature."""
     home = _home(request)
     told = home.room.to_sign()
-    offer = None if told.text is None else offer_in(home, told.text)
+    offer = None if told.text is None else _offer(home, told.text)
     if offer is None or offer.digest != shown:
         return _page(request, status=409, trouble=CHANGED)
     if offer.wrong is not None:
@@ -180,6 +214,23 @@ def sign(request: Request, shown: Annotated[str, Form(max_length=64)] = "") -> R
     with suppress(FedaccordError):  # the signature is there; others' can be had later
         home.take_signatures()
     return RedirectResponse("/terms?signed", 303)
+
+
+@router.post("/terms/confirm", response_class=Response)
+def confirm(
+    request: Request,
+    client: Annotated[str, Form(max_length=500)] = "",
+    shown: Annotated[str, Form(max_length=100)] = "",
+) -> Response:
+    """Give one's word that a new key is another member's own: the one that was shown."""
+    home = _home(request)
+    told = home.room.to_sign()
+    offer = None if told.text is None else _offer(home, told.text)
+    rows = [] if offer is None else offer.keys
+    if not any((row.name, row.key, row.unconfirmed) == (client, shown, True) for row in rows):
+        return _page(request, status=409, trouble=CHANGED_KEY)
+    home.room.confirm_key(client, shown)
+    return RedirectResponse("/terms#keys", 303)
 
 
 @router.post("/terms/comment", response_class=Response)
@@ -227,25 +278,28 @@ def _agreement(home: Home) -> AgreementShown | None:
     told = room.to_sign()
     if told.text is None:
         return None
-    return agreement_in(home, room.agreement(), offer_in(home, told.text).terms)
+    return agreement_in(home, room.agreement(), _offer(home, told.text))
+
+
+def _offer(home: Home, text: str) -> Offer:
+    return offer_in(home, text, home.room.new_keys().keys)
 
 
 def _page(request: Request, *, status: int = 200, trouble: str = "") -> Response:
     home = _home(request)
     if not home.exists or home.place is None:
         return RedirectResponse("/join", 303)
+    offer: Offer | None = None
     offered: dict[str, Any] = {"offer": None, "told": None, "proposals": None, "agreement": None}
     try:
         room = home.room
         told = room.to_sign()
         offered |= {"told": told, "proposals": room.terms()}
         if told.text is not None:
-            offered["offer"] = offer_in(home, told.text)
-            agreed = room.agreement()
-            offered["agreement"] = agreement_in(home, agreed, offered["offer"].terms)
+            offered["offer"] = offer = _offer(home, told.text)
+            offered["agreement"] = agreement_in(home, room.agreement(), offer)
     except FedaccordError as error:
         trouble = trouble or f"{str(error)[:1].upper()}{str(error)[1:]}."
-    offer: Offer | None = offered["offer"]
     own, read = home.file, home.terms if offer is None else offer.terms
     private = own.private
     response: Response = request.app.state.pages.show(

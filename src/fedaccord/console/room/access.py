@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fedaccord.console.web.app import refusal
+from fedaccord.console.web.guards import Counted, declared_length
 
 Role = Literal["nobody", "observer", "member", "coordinator"]
 
@@ -50,25 +55,61 @@ def cookie_name(request: Request) -> str:
     return f"{'__Host-' if room.secure else ''}fedaccord-{port}"
 
 
+class Threshold:
+    """The middleware: finds out who calls, before anything of the request is read.
+
+    Whoever has no session may ask for so much in a minute, files and pages alike, and send little:
+    a form is read before it is known which route refuses it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        """`app` is everything behind the threshold."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with who sent it, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        viewer = request.state.viewer = await run_in_threadpool(_viewer_of, request)
+        if viewer is NOBODY:
+            receive = Counted(receive, _STRANGERS)
+            try:
+                _check_stranger(request)
+            except HTTPException as error:
+                answer = refusal(request, error.status_code, [error.detail], error.headers)
+                await answer(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+_STRANGERS = 64 * 1024
+"""Bytes that somebody without a session may send: a card has two thousand."""
+
+
+def _check_stranger(request: Request) -> None:
+    request.app.state.room.rates.visits.check(request)
+    if declared_length(request.headers) > _STRANGERS:
+        raise HTTPException(
+            413, f"At most {_STRANGERS // 1024} kilobytes without a session. {_HOW}"
+        )
+
+
 def viewer_of(request: Request) -> Viewer:
-    """Who sent this request: by a token in a header, or by a cookie."""
-    known: Viewer | None = getattr(request.state, "viewer", None)
-    if known is None:
-        known = _viewer_of(request)
-        request.state.viewer = known
-    return known
+    """Who sent this request."""
+    viewer: Viewer = request.state.viewer
+    return viewer
 
 
 def _viewer_of(request: Request) -> Viewer:
+    """By a token in a header, or by a cookie."""
     room = request.app.state.room
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if not (token and kind.lower() == "bearer"):
         token = request.cookies.get(cookie_name(request), "")
     found: Viewer | None = room.doors.session(token) if token else None
-    if found is None:
-        room.rates.visits.check(request)
-        return NOBODY
-    return found
+    return found or NOBODY
 
 
 def needs(*roles: Role) -> Callable[[Request], Viewer]:

@@ -77,6 +77,35 @@ def take_card(request: Request, sent: wire.CardSent) -> wire.CardTaken:
     return wire.CardTaken(fingerprint=sent.card.fingerprint)
 
 
+@router.get("/new-keys", responses=refusals(401))
+def show_new_keys(request: Request, viewer: Reader) -> wire.NewKeys:  # noqa: ARG001
+    """Keys that replace earlier ones, and who has confirmed them."""
+    return _new_keys(room_of(request).store.snapshot())
+
+
+@router.post("/new-keys", responses=refusals(401, 403, 409))
+def confirm_key(request: Request, viewer: Member, sent: wire.ConfirmationSent) -> wire.NewKeys:
+    """Take a member's word that a new key is another member's own."""
+    return _new_keys(room_of(request).doors.confirm(str(viewer.client), sent))
+
+
+def _new_keys(now: Snapshot) -> wire.NewKeys:
+    rows = [(name, now.cards[name]) for name in now.clients if name in now.cards]
+    return wire.NewKeys(
+        keys=[
+            wire.NewKey(
+                client=name,
+                key=row.card.signing_key,
+                counts=row.confirmed is not None,
+                confirmations=row.confirmations,
+                missing=now.unconfirmed.get(name, []),
+            )
+            for name, row in rows
+            if row.confirmed is None or row.confirmations
+        ]
+    )
+
+
 # --- Logging in ----------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 
 from fedaccord.console.room import (
     agreement_pages,
@@ -19,6 +20,7 @@ from fedaccord.console.room import (
     terms_pages,
     watch_pages,
 )
+from fedaccord.console.room.access import Threshold
 from fedaccord.console.room.agreements import slot_length
 from fedaccord.console.room.following import Follower
 from fedaccord.console.room.moments import Clock, shown, wall_clock
@@ -71,7 +73,9 @@ def create_room(
     room.files.align()
     pages = Pages("fedaccord.console.room", room=room, shown_time=shown)
     app = create_app("fedaccord room", pages, hosts=hosts, limits=Limits(secure=secure))
+    app.user_middleware.append(Middleware(Threshold))  # behind the guards
     app.state.room = room
+    app.state.standings = overview.Standings(room, pages)
     app.state.follower = Follower(lambda: room.ledger_place, lambda: slot_length(room))
     app.state.verifying = Verifying(lambda: room.ledger_place)
     for part in _PARTS:

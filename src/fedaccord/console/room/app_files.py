@@ -114,8 +114,9 @@ class Alignment:
         assert now.current is not None
         digest = app_digest(self._app)
         invitation = Invitation(terms, load_invitation(self._app / INVITATION).server)
-        text = replace_app(invitation, digest).text
-        row = ToSignRow(now.current.number, text, terms.digest, digest)
+        number = now.current.number
+        text = replace_app(invitation, digest, number).text
+        row = ToSignRow(number, text, terms.digest, digest)
         if now.to_sign is not None and now.to_sign != row:
             self._store.propose_again(now.current.number, _CHANGED)
             self._align_again()

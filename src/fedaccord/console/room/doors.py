@@ -3,9 +3,10 @@
 Each is a secret that only its owner has; the room keeps its digest, and when it ends.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, select
 from sqlalchemy.sql.dml import ReturningDelete
@@ -14,8 +15,9 @@ from starlette.exceptions import HTTPException
 from fedaccord.console.room import moments, schema
 from fedaccord.console.room.access import Role, Viewer
 from fedaccord.console.room.moments import digest_of, new_secret
-from fedaccord.console.room.records import clients_in, snapshot_of
+from fedaccord.console.room.records import CardRow, Snapshot, clients_in, snapshot_of
 from fedaccord.console.room.store import COORDINATOR, Store
+from fedaccord.console.room.wire import ConfirmationSent, confirmation_content
 from fedaccord.deployment.cards import Card
 from fedaccord.deployment.certificates import read_client_certificate
 from fedaccord.errors import InvalidInput
@@ -50,6 +52,8 @@ class Doors:
     def __init__(self, store: Store) -> None:
         """`store` is the room's."""
         self._store, self._database, self._clock = store, store.database, store.clock
+        self.ended: Callable[[], None] = lambda: None
+        """Is called when sessions were ended before their time."""
 
     # --- Invitations and cards -------------------------------------------------------------
 
@@ -103,15 +107,32 @@ class Doors:
             known = snapshot_of(connection)
             keys = {one: row.card.signing_key for one, row in known.cards.items() if one != client}
             _check_card(card, client, known.name or "", keys | {"the server": server_key})
+            before = known.cards.get(client)
+            change = _change(connection, card, before)
             connection.execute(delete(table).where(table.c.client == client))
-            values = {"client": client, "text": card.model_dump_json(indent=1), "at": now}
+            values = {
+                "client": client,
+                "text": card.model_dump_json(indent=1),
+                "at": now,
+                "compared": before.compared if before and change == "same key" else None,
+                "confirmed": {
+                    "first": now,
+                    "same key": before.confirmed if before else now,
+                    "new key": None,
+                }[change],
+            }
             connection.execute(table.insert(), values)
             used = schema.INVITATIONS.update().values(used=now)
             connection.execute(used.where(schema.INVITATIONS.c.digest == digest_of(code)))
-            _end_sessions(connection, client)
+            self._end_sessions(connection, client)
             who = Viewer("member", client)
-            self._store.note(connection, who, f"sent its card, {card.fingerprint}")
-            if known.to_sign is not None:
+            what = "sent a card with a new key, which all others have to confirm"
+            self._store.note(
+                connection,
+                who,
+                f"{what if change == 'new key' else 'sent its card'}, {card.fingerprint}",
+            )
+            if known.to_sign is not None and change != "same key":
                 self._store.propose_again_in(connection, f"{client} has a new key")
 
     def compare(self, client: str, fingerprint: str) -> None:
@@ -125,6 +146,27 @@ class Doors:
             connection.execute(changed.values(compared=self._clock()))
             self._store.note(connection, COORDINATOR, f"compared the fingerprint of {client}")
 
+    def confirm(self, by: str, sent: ConfirmationSent) -> Snapshot:
+        """Take a member's word that a new key is another member's own."""
+        client, table = sent.client, schema.CONFIRMATIONS
+        with self._database.writing() as connection:
+            known = snapshot_of(connection)
+            row = known.cards.get(client)
+            if row is None or client not in known.clients or row.card.signing_key != sent.key:
+                raise HTTPException(409, f"{client} has another card by now; look at it again")
+            if by == client or by in known.unconfirmed:
+                raise HTTPException(403, "new keys are confirmed by members whose keys count")
+            content = confirmation_content(room=known.name or "", client=client, key=sent.key)
+            if not is_signed(known.cards[by].card.signing_key, sent.signature, content):
+                raise HTTPException(422, f"this is not a signature with the key of {by}")
+            if by not in row.confirmations:
+                values = {"client": client, "key": sent.key, "by": by, "at": self._clock()}
+                connection.execute(table.insert(), values | {"signature": sent.signature})
+                what = f"confirmed that {client} has a new key, {row.card.fingerprint}"
+                self._store.note(connection, Viewer("member", by), what)
+            self._store.count_confirmed(connection)
+            return snapshot_of(connection)
+
     # --- Observers -------------------------------------------------------------------------
 
     def invite_observer(self, name: str, lasts: timedelta = moments.OBSERVER) -> str:
@@ -133,7 +175,7 @@ class Doors:
         with self._database.writing() as connection:
             values = {"name": name, "digest": digest_of(code), "at": now, "expires": now + lasts}
             connection.execute(schema.OBSERVERS.insert(), values)
-            self._store.note(connection, COORDINATOR, f"made a link for an observer: {name}")
+            self._store.note(connection, COORDINATOR, "made a link for an observer")
         return code
 
     def observers(self) -> list[Link]:
@@ -148,13 +190,12 @@ class Doors:
         """Make an observer's link useless, and end the sessions that it opened."""
         table = schema.OBSERVERS
         with self._database.writing() as connection:
-            if (
-                name := _withdraw(connection, table, table.c.number == number, self._clock())
-            ) is None:
+            if _withdraw(connection, table, table.c.number == number, self._clock()) is None:
                 raise HTTPException(_GONE, "this link was withdrawn already")
             opened = schema.SESSIONS.c.observer == number
             connection.execute(delete(schema.SESSIONS).where(opened))
-            self._store.note(connection, COORDINATOR, f"withdrew the link of an observer: {name}")
+            self._database.afterwards(connection, self.ended)
+            self._store.note(connection, COORDINATOR, "withdrew the link of an observer")
 
     def observe(self, code: str) -> str:
         """Open a session with an observer's link, until the link ends at most."""
@@ -223,9 +264,15 @@ class Doors:
 
     def session(self, token: str) -> Viewer | None:
         """Whose session a token is, if it has not ended."""
+        return self._session(digest_of(token))
+
+    def is_open(self, viewer: Viewer) -> bool:
+        """Whether a session that was there before is still there."""
+        return self._session(viewer.session) is not None
+
+    def _session(self, digest: str) -> Viewer | None:
         columns = schema.SESSIONS.c
         query = select(columns.role, columns.client, columns.expires)
-        digest = digest_of(token)
         with self._database.reading() as connection:
             row = connection.execute(query.where(columns.digest == digest)).first()
             if row is None or row.expires <= self._clock():
@@ -234,19 +281,18 @@ class Doors:
                 return None
         return Viewer(_role(row.role), row.client, digest)
 
-    def is_open(self, viewer: Viewer) -> bool:
-        """Whether a session that was there before is still there."""
-        columns = schema.SESSIONS.c
-        query = select(columns.expires).where(columns.digest == viewer.session)
-        with self._database.reading() as connection:
-            expires = connection.execute(query).scalar()
-        return expires is not None and expires > self._clock()
-
     def leave(self, viewer: Viewer) -> None:
         """End a session."""
         table = schema.SESSIONS
         with self._database.writing() as connection:
             connection.execute(delete(table).where(table.c.digest == viewer.session))
+            self._database.afterwards(connection, self.ended)
+
+    def _end_sessions(self, connection: Connection, client: str) -> None:
+        """Whoever had the old key is no longer in the room."""
+        for table in (schema.SESSIONS, schema.TICKETS, schema.CHALLENGES):
+            connection.execute(delete(table).where(table.c.client == client))
+        self._database.afterwards(connection, self.ended)
 
 
 def _role(word: str) -> Role:
@@ -280,12 +326,6 @@ def _take(table: Table, secret: str) -> ReturningDelete[Any]:
     return delete(table).where(table.c.digest == digest_of(secret)).returning(*table.c)
 
 
-def _end_sessions(connection: Connection, client: str) -> None:
-    """Whoever had the old key is no longer in the room."""
-    for table in (schema.SESSIONS, schema.TICKETS, schema.CHALLENGES):
-        connection.execute(delete(table).where(table.c.client == client))
-
-
 def _withdraw(
     connection: Connection, table: Table, which: ColumnElement[bool], now: datetime
 ) -> str | None:
@@ -313,6 +353,22 @@ def _no_longer(what: str) -> HTTPException:
         _GONE,
         f"This {what} is not known, or was used, withdrawn, or has expired: ask for a new one.",
     )
+
+
+def _change(
+    connection: Connection, card: Card, before: CardRow | None
+) -> Literal["first", "same key", "new key"]:
+    """What a card changes: a key that was in terms to sign is replaced with everyone's word only.
+
+    A key that was replaced does not come back, or old signatures would fit what is put forward.
+    """
+    texts = connection.execute(select(schema.TO_SIGN.c.text)).scalars().all()
+    if before is not None and before.card.signing_key == card.signing_key:
+        return "same key"  # such as with a new certificate, which that key has signed
+    if any(card.signing_key in text for text in texts):
+        raise InvalidInput("the card has a key that was replaced before: make new keys")
+    known = before is not None and any(before.card.signing_key in text for text in texts)
+    return "new key" if known or (before and before.confirmed is None) else "first"
 
 
 def _check_card(card: Card, client: str, consortium: str, keys: dict[str, str]) -> None:

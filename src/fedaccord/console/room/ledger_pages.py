@@ -225,8 +225,8 @@ def verify_now(request: Request, _: Reader) -> Response:
 
 @router.post("/ledger/compare", response_class=RedirectResponse, include_in_schema=False)
 def compare_now(request: Request, viewer: Reader, copies: Files) -> Response:
-    """Compare the ledger with copies, which are not kept."""
-    _verifying(request).compare(viewer.session, _uploads(copies), _PATIENCE)
+    """Compare the ledger with one's own copy, or the coordinator with anybody's; none is kept."""
+    _verifying(request).compare(viewer, _uploads(copies), _PATIENCE)
     return RedirectResponse("/ledger/verify#copies", 303)
 
 
@@ -238,8 +238,11 @@ def verify_api(request: Request, _: Reader) -> Verified:
 
 @router.post("/api/ledger/compare", response_model=Verified, responses=refusals(401))
 def compare_api(request: Request, viewer: Reader, copies: Files) -> Verified:
-    """Compare the ledger with members' copies or earlier exports; they are not kept."""
-    return _verified(_verifying(request).compare(viewer.session, _uploads(copies), _PATIENCE))
+    """Compare the ledger with one's own copy or an earlier export; the coordinator with anybody's.
+
+    The files are not kept.
+    """
+    return _verified(_verifying(request).compare(viewer, _uploads(copies), _PATIENCE))
 
 
 @router.get("/api/ledger/compare", response_model=Verified, responses=refusals(401, 404))

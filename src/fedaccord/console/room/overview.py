@@ -1,9 +1,11 @@
 """The first page of the room: what the next step is, for whoever looks."""
 
-from typing import Annotated, Any
+import threading
+from dataclasses import dataclass
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from fedaccord.console.room.access import Anyone, Coordinator, Reader, Viewer
 from fedaccord.console.room.api import room_of
@@ -12,6 +14,7 @@ from fedaccord.console.room.live import stream_of_events
 from fedaccord.console.room.pages import created, problems_by_field, show
 from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
+from fedaccord.console.web.pages import Pages
 from fedaccord.console.web.rules import reports_in_words
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.terms_text import terms_text
@@ -27,14 +30,14 @@ def overview(request: Request, viewer: Anyone) -> Response:
         return show(request, "outside.html.j2", viewer, "/", title=room.name or "A room")
     if room.name is None:
         return _form(request, viewer, FoundingForm())
-    return show(request, "overview.html.j2", viewer, "/", title=room.name, **_values(room, viewer))
+    part = _part(request, room, viewer)
+    return show(request, "overview.html.j2", viewer, "/", title=room.name, part=part)
 
 
 @router.get("/now", response_class=Response)
 def now_part(request: Request, viewer: Reader) -> Response:
     """The part of the first page that changes."""
-    room = created(request)
-    return show(request, "overview_part.html.j2", viewer, "/", **_values(room, viewer))
+    return HTMLResponse(_part(request, created(request), viewer))
 
 
 @router.get("/live", response_class=Response)
@@ -79,17 +82,56 @@ def _form(
     )
 
 
-def _values(room: Room, viewer: Viewer) -> dict[str, Any]:
-    now = room.store.snapshot()
-    assert now.current is not None  # a room that is created has terms
-    return {
-        "now": now,
-        "step": next_step(room, now, viewer),
-        "reports": reports_in_words(now.current.terms),
-        "events": room.store.events(30),
-        "server_runs": room.running.runs("server"),
-        "trouble": room.files.trouble if viewer.role == "coordinator" else "",
-    }
+@dataclass(frozen=True)
+class Standing:
+    """Where the room stood after an event."""
+
+    version: tuple[int, bool]
+    now: Snapshot
+    text: str
+    """The part of the page that is the same for everyone."""
+
+
+class Standings:
+    """Where the room stands, looked up once for everyone who watches, however many there are."""
+
+    def __init__(self, room: Room, pages: Pages) -> None:
+        """Nothing is looked up yet."""
+        self._room, self._pages = room, pages
+        self._lock = threading.Lock()
+        self._latest: Standing | None = None
+
+    def latest(self) -> Standing:
+        """What there is after the latest event; for any thread."""
+        room = self._room
+        version = (room.bell.number, room.running.runs("server"))
+        with self._lock:
+            if self._latest is None or self._latest.version != version:
+                now = room.store.snapshot()
+                assert now.current is not None  # a room that is created has terms
+                text = self._pages.text(
+                    "overview_part.html.j2",
+                    now=now,
+                    reports=reports_in_words(now.current.terms),
+                    events=room.store.events(30),
+                    server_runs=version[1],
+                )
+                self._latest = Standing(version, now, text)
+            return self._latest
+
+
+def _part(request: Request, room: Room, viewer: Viewer) -> str:
+    """The part of the page that changes: the viewer's next step, and where the room stands."""
+    standings: Standings = request.app.state.standings
+    pages: Pages = request.app.state.pages
+    standing = standings.latest()
+    step = pages.text(
+        "overview_step.html.j2",
+        viewer=viewer,
+        step=next_step(room, standing.now, viewer),
+        trouble=room.files.trouble if viewer.role == "coordinator" else "",
+    )
+    return step + standing.text
 
 
 def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]:
@@ -97,6 +139,16 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
     if viewer.role == "coordinator":
         return _coordinators_step(room, now)
     waits = _waiting(room, now)
+    asked = [name for name, missing in now.unconfirmed.items() if viewer.client in missing]
+    if asked:
+        return (
+            f"{_listed(asked)} sent new keys. Ask by telephone whether they are its own, and "
+            "confirm them on your own page, with the terms.",
+            "/members",
+            "See the fingerprints",
+        )
+    if viewer.client in now.unconfirmed:
+        return waits, "/members", "See the members"
     if viewer.role == "member" and now.to_sign is not None and viewer.client in now.unsigned:
         number = now.current.number if now.current else 0
         return (
@@ -131,6 +183,10 @@ def _coordinators_step(room: Room, now: Snapshot) -> tuple[str, str, str]:
 def _waiting(room: Room, now: Snapshot) -> str:
     if now.without_card:
         return f"The room waits for the cards of {_listed(now.without_card)}."
+    if now.unconfirmed:
+        name, missing = next(iter(now.unconfirmed.items()))
+        others = _listed(missing) if missing else "somebody whose own keys count"
+        return f"{name} has new keys. The room waits for {others} to confirm them."
     if now.unsigned:
         number = now.current.number if now.current else 0
         return f"The room waits for {_listed(now.unsigned)} to sign version {number}."

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
@@ -51,6 +52,10 @@ class CardRow:
     card: Card
     at: datetime
     compared: datetime | None
+    confirmed: datetime | None
+    """None: its key replaces an earlier one, and not all other members have confirmed it."""
+    confirmations: dict[str, str]
+    """Signatures of other members that this key is its owner's, by their names."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,23 @@ class Snapshot:
     def without_card(self) -> list[str]:
         """Who has sent no card."""
         return [name for name in self.clients if name not in self.cards]
+
+    @property
+    def unconfirmed(self) -> dict[str, list[str]]:
+        """Whose new keys do not count yet, and which other members have not confirmed them.
+
+        Only members whose own keys count can confirm others', or one person with two new cards
+        could confirm each with the other.
+        """
+        counting = [name for name in self.clients if self._counts(name)]
+        return {
+            name: [one for one in counting if one not in self.cards[name].confirmations]
+            for name in self.clients
+            if name in self.cards and not self._counts(name)
+        }
+
+    def _counts(self, name: str) -> bool:
+        return name in self.cards and self.cards[name].confirmed is not None
 
     @property
     def signed(self) -> list[str]:
@@ -140,13 +162,17 @@ def snapshot_of(connection: Connection) -> Snapshot:
         connection.execute(select(schema.ROOM.c.name)).scalar(),
         [Version(*row) for row in connection.execute(select(*columns).order_by(versions.number))],
         {
-            row.client: CardRow(Card.model_validate_json(row.text), row.at, row.compared)
+            row.client: CardRow(_card(row.text), row.at, row.compared, row.confirmed, {})
             for row in connection.execute(select(cards))
         },
         None,
     )
+    for row in connection.execute(select(schema.CONFIRMATIONS)):
+        card = found.cards.get(row.client)
+        if card is not None and card.card.signing_key == row.key:
+            card.confirmations[row.by] = row.signature
     for row in connection.execute(select(signed.c.version, signed.c.client, signed.c.text)):
-        signature = TermsSignature.model_validate_json(row.text)
+        signature = _signature(row.text)
         found.signatures.setdefault(row.version, {})[row.client] = signature
     if found.current is not None:
         table = schema.TO_SIGN.c
@@ -154,6 +180,17 @@ def snapshot_of(connection: Connection) -> Snapshot:
         one = connection.execute(query.where(table.version == found.current.number)).first()
         found.to_sign = None if one is None else ToSignRow(*one)
     return found
+
+
+@lru_cache(maxsize=1_000)
+def _card(text: str) -> Card:
+    """Cards and signatures are read at every look at the room, and hardly ever change."""
+    return Card.model_validate_json(text)
+
+
+@lru_cache(maxsize=1_000)
+def _signature(text: str) -> TermsSignature:
+    return TermsSignature.model_validate_json(text)
 
 
 def agreement_of(connection: Connection) -> AgreementRow | None:

@@ -32,8 +32,8 @@ _COORDINATORS = (("/observers", "Observers"), ("/run", "Run"))
 class Rates:
     """How often somebody may do what needs no session, by address."""
 
-    visits: Rate = field(default_factory=lambda: Rate(attempts=240, seconds=60.0))
-    """Any page or answer."""
+    visits: Rate = field(default_factory=lambda: Rate(attempts=600, seconds=60.0))
+    """Any page, file or answer; a page comes with five files."""
     secrets: Rate = field(default_factory=lambda: Rate(attempts=30, seconds=60.0))
     """Anything that tries a secret, or asks for a challenge."""
 
@@ -68,7 +68,7 @@ class Room:
         self.doors = Doors(self.store)
         self.address = address
         self.bell = Bell(self.store.last_event())
-        self.store.told = self.bell.ring
+        self.store.told, self.doors.ended = self.bell.ring, self.bell.ring_out
         self.files = Alignment(self.app, self.store)
         self.running = Running(self.app, directory / "logs")
 

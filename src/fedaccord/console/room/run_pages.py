@@ -44,15 +44,12 @@ async def stream(request: Request, viewer: Coordinator) -> Response:
     """Tells when there is something new, while the session is open."""
     room = room_of(request)
 
-    def version() -> str:
+    def version() -> str | None:
         if not room.doors.is_open(viewer):
-            return _CLOSED
+            return None
         return f"{room.bell.number}: {room.running.version}"
 
-    return stream_of(request, lambda: run_in_threadpool(version), lambda found: found == _CLOSED)
-
-
-_CLOSED = "closed"
+    return stream_of(request, lambda: run_in_threadpool(version))
 
 
 @router.post("/run/server", response_class=Response)

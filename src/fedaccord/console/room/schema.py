@@ -127,8 +127,23 @@ CARDS = Table(
     Column("text", Text, nullable=False),
     _moment("at"),
     _moment("compared", needed=False),
+    _moment("confirmed", needed=False),
 )
-"""The latest of each member; when its fingerprint was compared, if it was."""
+"""The latest of each member; when its fingerprint was compared, if it was.
+
+A card whose key replaces one that was in terms to sign counts only when it is confirmed.
+"""
+
+CONFIRMATIONS = Table(
+    "confirmations",
+    METADATA,
+    Column("client", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("by", Text, primary_key=True),
+    Column("signature", String(128), nullable=False),
+    _moment("at"),
+)
+"""That a member has asked another one, and that this new key is really its own."""
 
 OBSERVERS = Table(
     "observers",
@@ -183,7 +198,7 @@ EVENTS = Table(
 """What happened, in words; who did it: by role, and a member by its name."""
 
 VERSION_TABLE = "room_version"
-HEAD = "0001"
+HEAD = "0002"
 """The revision that this fedaccord writes."""
 
 

@@ -96,6 +96,7 @@ class Store:
                 )
             number = self._propose(connection, text, by, note)
             self.note(connection, by, f"proposed version {number} of the terms")
+            self.count_confirmed(connection)  # somebody who has not confirmed may be out
         return number
 
     def propose_again(self, after: int, reason: str) -> None:
@@ -161,6 +162,16 @@ class Store:
         with self.database.reading() as connection:
             return [Comment(*row) for row in connection.execute(query)]
 
+    def count_confirmed(self, connection: Connection) -> None:
+        """Let new keys count that every other member has confirmed."""
+        now, table = snapshot_of(connection), schema.CARDS
+        for client, missing in now.unconfirmed.items():
+            if now.cards[client].confirmations and not missing:
+                changed = table.update().where(table.c.client == client)
+                connection.execute(changed.values(confirmed=self.clock()))
+                what = f"counts the new keys of {client}, which all others have confirmed"
+                self.note(connection, None, what)
+
     # --- Signatures ------------------------------------------------------------------------
 
     def sign(self, client: str, signature: TermsSignature) -> Snapshot:
@@ -219,6 +230,7 @@ class Store:
             found = agreement_of(connection)
             if found is None or found.digest != digest:
                 raise HTTPException(_TAKEN, "another agreement is put forward by now")
+            _check_confirmed(snapshot_of(connection), client)
             if not check(found):
                 raise HTTPException(422, f"this is not a signature with the key of {client}")
             known = found.signatures.get(client)
@@ -275,11 +287,25 @@ def _check_signature(now: Snapshot, client: str, signature: TermsSignature) -> N
         raise HTTPException(_TAKEN, "there is nothing to sign yet: cards are missing")
     if client not in now.clients:
         raise HTTPException(403, f"{client} is not in the terms that are put forward")
+    _check_confirmed(now, client)
     if not signature.is_by(now.cards[client].card.signing_key):
         raise HTTPException(422, f"this is not a signature with the key of {client}")
-    if (signature.terms, signature.app) != (now.to_sign.terms, now.to_sign.app):
+    wanted = (now.to_sign.terms, now.to_sign.app, now.to_sign.version)
+    if (signature.terms, signature.app, signature.version) != wanted:
         raise HTTPException(
             _TAKEN,
             f"{client} signed something else than version {now.current.number}, which is put "
             "forward; read that one",
+        )
+
+
+def _check_confirmed(now: Snapshot, client: str) -> None:
+    """Refuse what is signed with a new key that somebody else may have made."""
+    missing = now.unconfirmed.get(client)
+    if missing is not None:
+        who = ", ".join(missing) or "nobody whose own keys count"
+        raise HTTPException(
+            _TAKEN,
+            f"the new keys of {client} count when every other member has confirmed them; the room "
+            f"waits for {who}",
         )

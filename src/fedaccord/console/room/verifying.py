@@ -2,6 +2,10 @@
 
 A long ledger takes minutes. So the work is done in a thread, one at a time, and pages ask how far
 it has come.
+
+Every comparison answers a question about the ledger, and some entries are not for everyone. So a
+member compares its own copy only, and an observer none: with an invented copy of somebody else's,
+either could try numbers until they fit.
 """
 
 import threading
@@ -14,8 +18,10 @@ from typing import Any, Literal
 from starlette.exceptions import HTTPException
 
 from fedaccord.checks import escaped
+from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.entries import may_read
 from fedaccord.console.room.uploads import Upload, uploaded
-from fedaccord.errors import LISTED_PROBLEMS, FedaccordError
+from fedaccord.errors import LISTED_PROBLEMS, FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Entry, first_difference
 from fedaccord.ledger.lines import Reading, read
 from fedaccord.protocol.comparison import UNSEEN
@@ -95,8 +101,9 @@ class Verifying:
                 self._begin(job, lambda: self._check(job))
         return _waited(job, wait)
 
-    def compare(self, session: str, files: Sequence[Upload], wait: float) -> Job:
+    def compare(self, viewer: Viewer, files: Sequence[Upload], wait: float) -> Job:
         """Compare the ledger with copies, for one person."""
+        session = viewer.session
         with self._lock:
             running = [one for one in self._against.values() if one.state == "running"]
             if len(running) >= _AT_ONCE:
@@ -106,7 +113,7 @@ class Verifying:
             self._against[session] = job
             while len(self._against) > _KEPT:
                 del self._against[next(iter(self._against))]
-            self._begin(job, lambda: self._check(job, files))
+            self._begin(job, lambda: self._check_against(job, viewer, files))
         return _waited(job, wait)
 
     def _begin(self, job: Job, work: Callable[[], Outcome]) -> None:
@@ -127,17 +134,23 @@ class Verifying:
         place = self._place()
         return str(error).removeprefix(f"{place}: ") if place else str(error)
 
-    def _check(self, job: Job, files: Sequence[Upload] | None = None) -> Outcome:
+    def _check(self, job: Job) -> Outcome:
+        with read(self._ledger) as reading:
+            result = verify(_counted(reading, job, passes=1))
+            return _outcome(result, [], models=reading.models is not None)
+
+    def _check_against(self, job: Job, viewer: Viewer, files: Sequence[Upload]) -> Outcome:
+        with read(self._ledger) as reading, uploaded(files) as given:
+            _refuse_others(given, viewer)
+            watched = _counted(reading, job, passes=3)
+            return _compared(watched, given, models=reading.models is not None)
+
+    @property
+    def _ledger(self) -> str:
         place = self._place()
         if not place:
             raise FedaccordError("there is no ledger yet")
-        with read(place) as reading:
-            watched = _counted(reading, job, passes=1 if files is None else 3)
-            if files is None:
-                result = verify(watched)
-                return _outcome(result, [], models=reading.models is not None)
-            with uploaded(files) as given:
-                return _compared(watched, given, models=reading.models is not None)
+        return place
 
 
 def _waited(job: Job, seconds: float) -> Job:
@@ -184,6 +197,24 @@ def _compared(ledger: Reading, given: dict[str, Reading], *, models: bool) -> Ou
         if not together.problems:
             said += ["The copies tell the same story.", f"This does not find {UNSEEN}."]
     return _outcome(replace(result, problems=problems), said, models=models)
+
+
+def _refuse_others(given: dict[str, Reading], viewer: Viewer) -> None:
+    """Refuse files with which somebody could try what only others may read."""
+    if viewer.role == "coordinator":
+        return
+    for name, one in given.items():
+        if _is_copy(one):
+            if any(entry.client != viewer.client for entry in one.entries()):
+                raise InvalidInput(
+                    f"{name}: is another member's copy, which only that member and the "
+                    "coordinator can compare here"
+                )
+        elif not all(may_read(entry, viewer) for entry in one.entries()):
+            raise InvalidInput(
+                f"{name}: has members' reports, which you do not see here; compare the ledger as "
+                "you downloaded it yourself"
+            )
 
 
 def _is_copy(reading: Reading) -> bool:

@@ -31,8 +31,7 @@ router = APIRouter()
 
 SlotNumber = Annotated[int, Path(ge=1, le=MOST)]
 _STILL_OPEN = 10.0
-"""Seconds between two looks at whether a watcher's session has not ended."""
-_ENDED = "ended"
+"""Seconds between two looks at whether a watcher's session has expired."""
 _LISTED = 8
 """Earlier slots on the live page."""
 _TABULATED = 50
@@ -58,17 +57,17 @@ def watch_part(request: Request, _: Reader) -> Response:
 async def watch_stream(request: Request, viewer: Reader) -> StreamingResponse:
     """Tells whenever the ledger has grown, until the session ends."""
     follower, room = follower_of(request), request.app.state.room
-    asked = time.monotonic()
+    looked, endings = time.monotonic(), room.bell.endings
 
-    async def version() -> str:
-        nonlocal asked
-        if time.monotonic() - asked > _STILL_OPEN:
-            asked = time.monotonic()
+    async def version() -> str | None:
+        nonlocal looked, endings
+        if room.bell.endings != endings or time.monotonic() - looked > _STILL_OPEN:
+            looked, endings = time.monotonic(), room.bell.endings
             if not await run_in_threadpool(room.doors.is_open, viewer):
-                return _ENDED
+                return None
         return await follower.version()
 
-    return stream_of(request, version, lambda found: found == _ENDED)
+    return stream_of(request, version)
 
 
 @router.get("/watch/{slot}", response_class=HTMLResponse, include_in_schema=False)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fedaccord.deployment.cards import Card, Digest, TermsSignature
-from fedaccord.protocol.keys import Signature
+from fedaccord.protocol.keys import PublicKey, Signature
 from fedaccord.signing.canonical import canonical
 
 State = Literal["new", "inviting", "signing", "signed"]
@@ -19,6 +19,11 @@ def login_content(*, address: str, room: str, client: str, challenge: str) -> by
     """What a member signs to log in: it names the room and its address, so it fits no other."""
     said = {"address": address, "challenge": challenge, "client": client, "room": room}
     return b"fedaccord room login\n" + canonical(said).encode()
+
+
+def confirmation_content(*, room: str, client: str, key: str) -> bytes:
+    """What a member signs to confirm that a new key is another member's own."""
+    return b"fedaccord new key\n" + canonical({"client": client, "key": key, "room": room}).encode()
 
 
 def _storable(text: str) -> str:
@@ -94,6 +99,35 @@ class CardTaken(Told):
     """What the member and the coordinator compare on the telephone."""
 
     fingerprint: str
+
+
+class ConfirmationSent(Asked):
+    """That a member has asked another one for the fingerprint of its new key, and it is this."""
+
+    client: Name
+    """Whose key it is."""
+    key: PublicKey
+    signature: Signature
+    """Of whoever confirms it."""
+
+
+class NewKey(Told):
+    """A key of a member's that replaces an earlier one, or was confirmed."""
+
+    client: str
+    key: str
+    counts: bool
+    """Whether its owner can sign with it."""
+    confirmations: dict[str, str]
+    """Signatures of other members, by their names."""
+    missing: list[str]
+    """Who has to confirm it before it counts."""
+
+
+class NewKeys(Told):
+    """All of them, of the members in the terms."""
+
+    keys: list[NewKey]
 
 
 class ChallengeAsked(Asked):

@@ -13,12 +13,12 @@ from starlette.routing import compile_path
 
 import fedaccord
 from fedaccord.console.web.guards import Guards, Limits
-from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.pages import RELOAD, Pages, is_live
 from fedaccord.errors import FedaccordError, InvalidInput
 
 API = "/api/"
 """What is for programs is below this; errors there are JSON, and pages elsewhere."""
-REFUSED, NOT_ALLOWED = 422, 405
+REFUSED, NOT_ALLOWED, LOGGED_OUT = 422, 405, 401
 _TITLES = {
     400: "This request was not understood",
     401: "Please log in",
@@ -50,7 +50,7 @@ def create_app(
         openapi_url="/api/openapi.json",
     )
     app.state.pages = pages
-    app.add_middleware(Guards, hosts=tuple(hosts), limits=limits or Limits(), tell=_tell)
+    app.add_middleware(Guards, hosts=tuple(hosts), limits=limits or Limits(), tell=refusal)
     static = resources.files("fedaccord.console.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     app.add_exception_handler(HTTPException, _told(lambda e: (e.status_code, [str(e.detail)])))
@@ -94,18 +94,27 @@ def _told(
         if status == NOT_ALLOWED and request.url.path.startswith(API):
             # Starlette names the methods of one route only
             headers = {"Allow": ", ".join(_methods_at(request))}
-        return _tell(request, status, *found, headers=headers)
+        return refusal(request, status, found, headers)
 
     return answer
 
 
-def _tell(
-    request: Request, status: int, *found: str, headers: Mapping[str, str] | None = None
+def refusal(
+    request: Request, status: int, problems: Sequence[str], headers: Mapping[str, str] | None = None
 ) -> Response:
+    """What is wrong: as JSON to programs, as a page to people.
+
+    Where htmx asks for a part of a page it gets a part; if its session has ended, the browser loads
+    the whole page again.
+    """
     # half of a surrogate pair, which JSON may contain, cannot be sent
-    problems = [one.encode("utf-8", "backslashreplace").decode() for one in found]
+    shown = [one.encode("utf-8", "backslashreplace").decode() for one in problems]
     if request.url.path.startswith(API):
-        return JSONResponse({"problems": problems}, status, headers)
+        return JSONResponse({"problems": shown}, status, headers)
+    live = is_live(request)
+    if live and status == LOGGED_OUT:
+        return Response(status_code=status, headers=dict(headers or {}) | RELOAD)
     pages: Pages = request.app.state.pages
+    template = "error_part.html.j2" if live else "error.html.j2"
     title = _TITLES.get(status, "This did not work")
-    return pages.show(request, "error.html.j2", status, headers, title=title, problems=problems)
+    return pages.show(request, template, status, headers, title=title, problems=shown)

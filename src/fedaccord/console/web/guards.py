@@ -5,8 +5,9 @@ set and pages cannot), so that no page elsewhere can change anything in a visito
 send neither header, and have no cookie that somebody else could misuse.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -53,8 +54,8 @@ class Limits:
     """Whether the page is reached by TLS only, which browsers are told to remember."""
 
 
-Tell = Callable[[Request, int, str], Response]
-"""Says to a request why it is refused: a status and a reason."""
+Tell = Callable[[Request, int, Sequence[str]], Response]
+"""Says to a request why it is refused: a status and reasons."""
 
 
 class Guards:
@@ -81,7 +82,7 @@ class Guards:
         if refused is not None:
             await refused(scope, receive, send_guarded)
             return
-        await self._app(scope, _Counted(receive, self._limits.body), send_guarded)
+        await self._app(scope, Counted(receive, self._limits.body), send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -92,10 +93,9 @@ class Guards:
             )
         if scope["method"] not in _READING and not from_own_page(headers, host):
             return _refused(scope, 403, "this change came from another page")
-        length = headers.get("content-length", "0")
-        if not _LENGTH.fullmatch(length) or int(length) > self._limits.body:
+        if declared_length(headers) > self._limits.body:
             most = f"{self._limits.body // MEGABYTE} megabytes"
-            return self._tell(Request(scope), 413, f"no more than {most} are taken at once")
+            return self._tell(Request(scope), 413, [f"no more than {most} are taken at once"])
         return None
 
     def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:
@@ -107,18 +107,26 @@ class Guards:
             headers.setdefault("Strict-Transport-Security", "max-age=31536000")
 
 
-class _Counted:
+class Counted:
     """A request's body, which ends with an error if it is larger than it may be."""
 
     def __init__(self, receive: Receive, most: int) -> None:
+        """`most` bytes are passed on."""
         self._receive, self._left = receive, most
 
     async def __call__(self) -> Message:
+        """The next part, or the end of the connection."""
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             return {"type": "http.disconnect"}
         return message
+
+
+def declared_length(headers: Headers) -> float:
+    """The bytes that a request says it has; infinitely many if it says something else."""
+    length = headers.get("content-length", "0")
+    return int(length) if _LENGTH.fullmatch(length) else math.inf
 
 
 def host_name(host: str) -> str:

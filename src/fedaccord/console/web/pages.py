@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse
 
 from fedaccord.report.directions import isolate
@@ -49,9 +49,17 @@ class Pages:
         **values: Any,
     ) -> HTMLResponse:
         """A page as an answer. `live` says in the template whether htmx asks for a part of it."""
-        live = request.headers.get("hx-request") == "true"
-        content = self.text(template, request=request, live=live, **values)
+        content = self.text(template, request=request, live=is_live(request), **values)
         return HTMLResponse(content, status, dict(headers or {}))
+
+
+RELOAD = {"HX-Refresh": "true"}
+"""Has htmx load the whole page again."""
+
+
+def is_live(request: HTTPConnection) -> bool:
+    """Whether htmx asks for a part of a page."""
+    return request.headers.get("hx-request") == "true"
 
 
 def apart(names: Iterable[str]) -> Markup:

@@ -12,15 +12,27 @@ _ALIVE = 15.0
 """Seconds after which an empty comment keeps proxies from closing a quiet connection."""
 
 
+OUT = "event: out\ndata: \n\n"
+"""Tells a page that its session has ended; it loads itself again, and says so."""
+
+
 def stream_of(
-    request: Request, version: Callable[[], Awaitable[str]], ends: Callable[[str], bool]
+    request: Request,
+    version: Callable[[], Awaitable[str | None]],
+    ends: Callable[[str], bool] = lambda _: False,
 ) -> StreamingResponse:
-    """Tells the version of something whenever it changes, until one of them `ends` it."""
+    """Tells the version of something whenever it changes, until one of them `ends` it.
+
+    Without a version the page may not look any more.
+    """
 
     async def events() -> AsyncIterator[str]:
         known, quiet = "", 0.0
         while not await request.is_disconnected():
             found = await version()
+            if found is None:
+                yield OUT
+                return
             if found != known:
                 known, quiet = found, 0.0
                 yield f"event: changed\ndata: {found}\n\n"

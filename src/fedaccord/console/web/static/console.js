@@ -13,6 +13,8 @@ function follow(element) {
     htmx.trigger(element, "changed");
   });
   stream.addEventListener("ended", () => stream.close());
+  // the session has ended: the page loads itself again, and says so
+  stream.addEventListener("out", () => { stream.close(); window.location.reload(); });
 }
 
 // <input type="number" data-slider="step">: a slider, which shows its value below.
