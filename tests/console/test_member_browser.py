@@ -69,7 +69,7 @@ def test_every_page(browser: Browser, tmp_path: Path, phone: bool) -> None:
             check_page(page)
             page.goto(f"{address}/data")
             page.once("dialog", lambda dialog: dialog.accept())
-            page.get_by_role("button", name="Use built-in examples").click()
+            page.get_by_role("button", name="Use examples of digits").click()
             expect(page.locator(".verdict")).to_contain_text("119 examples")
             check_page(page)
 

@@ -15,12 +15,16 @@ from fedaccord.console.member.room_client import RoomTrouble
 from fedaccord.console.member.terms import offer_in
 from fedaccord.console.room import wire
 from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.founding import FoundingForm, read_form
+from fedaccord.console.web.rehearsals import REHEARSALS, rehearsal_for
+from fedaccord.data.dataset import datasets_here, load_dataset
 from fedaccord.deployment.admission import SIGNATURES
 from fedaccord.deployment.cards import TermsSignature, load_sent, load_signatures
 from fedaccord.ledger.lines import read
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.terms_text import terms_text
+from fedaccord.protocol.training_terms import TrainingTerms
 from fedaccord.signed.file import read_agreement_file
 from fedaccord.signed.verification import verify_agreement
 from tests.console.members import (
@@ -307,9 +311,53 @@ def test_built_in_examples_are_dealt_out(everyone: Everyone) -> None:
     assert not seen[1] & seen[2]
 
 
+def test_a_directory_may_be_named_from_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `fedaccord member serve my-hospital` does."""
+    monkeypatch.chdir(tmp_path)
+    with open_room(Path(), terms_of()) as room:
+        page = enter(Path("my-hospital"))
+        join(page, room.invite("St Mary"))
+        assert "119 examples to train on" in page.post("/data/examples").text
+        status, text = upload(page, own=npz(tmp_path / "own.npz", 150))
+        assert status == 200, text
+        monkeypatch.chdir("/")
+        assert "150 examples to train on" in page.get("/data").text
+        assert str(tmp_path / "my-hospital") in page.get("/").text
+        assert room.room.app == tmp_path / "room" / "app"
+
+
+def test_a_rehearsal_is_dealt_out_of_the_set_that_the_server_measures_on(tmp_path: Path) -> None:
+    form = FoundingForm(name="Three", members="\n".join(NAMES), dataset="breast-cancer")
+    terms = read_form(form).terms
+    with open_room(tmp_path, terms) as room:
+        page = Everyone(room, tmp_path).join("St Mary")
+        assert "a share of the public data set <em>breast-cancer</em>" in page.get("/data").text
+        assert "119 examples to train on" in page.post("/data/examples").text
+        folder = home_of(page).directory / "data"
+        real = load_dataset("breast-cancer")
+        with np.load(folder / "St Mary.npz") as own, np.load(folder / "test.npz") as test:
+            assert {row.tobytes() for row in own["inputs"]} <= {
+                row.tobytes() for row in real.inputs
+            }
+            assert np.array_equal(test["inputs"], real.test_inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REHEARSALS)
+def test_every_rehearsal_is_known_by_its_form(name: str) -> None:
+    if name not in datasets_here():
+        pytest.skip(f"{name} is not on this machine")
+    found = load_dataset(name)
+    training = TrainingTerms(shape=found.shape, classes=found.classes)
+    assert rehearsal_for(training) == name
+
+
 def test_examples_of_another_form_are_made_up(tmp_path: Path) -> None:
     with open_room(tmp_path, terms_of(training={"shape": (2,), "classes": 2})) as room:
         page = Everyone(room, tmp_path).join("St Mary")
+        assert "examples that are made up" in page.get("/data").text
         assert "119 examples to train on" in page.post("/data/examples").text
         page.post("/numbers", data=NUMBERS | {"samples": "5000"})
         answer = page.post("/data/examples")

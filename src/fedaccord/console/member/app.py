@@ -41,7 +41,7 @@ def create_member_page(directory: Path, authority: Path | None = None) -> FastAP
     app.state.access = Access()
     app.state.home = home
     app.state.joining = Joining(home)
-    app.state.node = Node(directory)
+    app.state.node = Node(home.directory)
     app.user_middleware.append(Middleware(Gate, access=app.state.access))  # behind the guards
     app.router.lifespan_context = _lifespan
     for part in PARTS:

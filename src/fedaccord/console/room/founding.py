@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from fedaccord.agreement.agreement import USUAL_MARGIN
 from fedaccord.checks import normalised
 from fedaccord.console.room.wire import Text
-from fedaccord.data.dataset import DATASETS, Dataset, load_dataset
+from fedaccord.console.web.rehearsals import REHEARSALS
+from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.deployment.app_directory import PORT, SUPERLINK, write_app
 from fedaccord.deployment.data_format import save_examples
 from fedaccord.deployment.invitation import Reach, host_of
@@ -24,8 +25,6 @@ from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.flower.running import OWN_EXAMPLES
 from fedaccord.protocol.terms import Terms, read_terms
 
-REHEARSALS = ("digits", "breast-cancer", "mnist", "heart-disease")
-"""Built-in data sets that the page offers."""
 OWN = "own"
 _LONGEST_NAME = 200
 _MOST_PORT = 65_535
@@ -147,7 +146,7 @@ def _reached(problems: list[Problem], address: str) -> tuple[str, int]:
 
 
 def _rehearsed(problems: list[Problem], name: str) -> Dataset | None:
-    if name not in DATASETS:
+    if name not in REHEARSALS:
         problems.append(Problem("dataset", "is not one that this page knows"))
         return None
     try:

@@ -7,11 +7,12 @@ from starlette.responses import RedirectResponse, Response
 
 from fedaccord.console.room.access import Anyone, Coordinator, Reader, Viewer
 from fedaccord.console.room.api import room_of
-from fedaccord.console.room.founding import REHEARSALS, FoundingForm, read_form, write_server
+from fedaccord.console.room.founding import FoundingForm, read_form, write_server
 from fedaccord.console.room.live import stream_of_events
 from fedaccord.console.room.pages import created, problems_by_field, show
 from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
+from fedaccord.console.web.rehearsals import REHEARSALS
 from fedaccord.console.web.rules import reports_in_words
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.terms_text import terms_text
