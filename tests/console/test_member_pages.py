@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fedaccord.console.member import copy as copies
-from fedaccord.console.member.room_client import RoomTrouble
+from fedaccord.console.member.room_client import MemberRoom, RoomTrouble
 from fedaccord.console.member.terms import offer_in
 from fedaccord.console.room import wire
 from fedaccord.console.room.access import Viewer
@@ -136,9 +136,9 @@ def test_a_change_is_shown_in_words_and_signed_anew(everyone: Everyone) -> None:
 def test_what_was_not_shown_is_not_signed(everyone: Everyone) -> None:
     everyone.join_all()
     page = everyone.pages["St Mary"]
-    shown = hidden(page.get("/terms").text, "/terms/sign")
+    shown = hidden(page.get("/terms").text)
     propose(everyone.room, server_fee=1000.0)
-    answer = page.post("/terms/sign", data={"shown": shown})
+    answer = page.post("/terms/sign", data=shown)
     assert answer.status_code == 409
     assert "nothing was signed" in answer.text
     assert not (home_of(page).directory / "signature.json").exists()
@@ -221,14 +221,43 @@ def test_the_agreement_file_is_verified_and_signed_here(posted: Everyone) -> Non
     page = posted.pages["St Mary"]
     shown = page.get("/terms").text
     assert "its proof holds" in shown
-    digest = hidden(shown, "/agreement/sign")
-    assert page.post("/agreement/sign", data={"shown": "0" * 64}).status_code == 409
-    assert page.post("/agreement/sign", data={"shown": digest}).status_code == 200
+    digests = hidden(shown)
+    for wrong in ({"agreement": "0" * 64}, {"shown": "0" * 64}, {"agreement": ""}):
+        assert page.post("/terms/sign", data=digests | wrong).status_code == 409
+    assert posted.room.room.store.snapshot().signed_terms == []
+    assert "You have signed version 1" in page.post("/terms/sign", data=digests).text
     file = page.get("/agreement.html")
     assert file.headers["content-disposition"].startswith("attachment")
     verified = verify_agreement(read_agreement_file(file.content))
     assert not verified.problems
     assert "St Mary" in verified.signed
+    store = posted.room.room.store
+    assert store.snapshot().signed == ["St Mary"]
+    for name in ("Northgate", "Lakeside"):
+        assert not store.snapshot().complete
+        posted.sign(name)
+    assert store.snapshot().complete
+
+
+@pytest.mark.slow
+def test_a_signature_on_the_agreement_file_that_was_not_sent_is_sent_again(
+    posted: Everyone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted.join_all()
+    page = posted.pages["St Mary"]
+
+    def away(*_: object) -> None:
+        raise RoomTrouble("the room cannot be reached")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MemberRoom, "sign_agreement", away)
+        page.post("/terms/sign", data=hidden(page.get("/terms").text))
+    store = posted.room.room.store
+    assert (store.snapshot().signed_terms, store.snapshot().signed) == (["St Mary"], [])
+    assert "the room does not have all of your signatures yet" in page.get("/").text
+    assert "does not have both of your signatures yet" in page.get("/terms").text
+    posted.sign("St Mary")
+    assert store.snapshot().signed == ["St Mary"]
 
 
 # --- Data ----------------------------------------------------------------------------------

@@ -417,6 +417,13 @@ def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
     assert story.room.files.trouble == ""
 
     for member in story.members.values():
+        assert member.sign(story.http).json()["signed"] == []  # the terms alone
+        assert story.coordinator.post("/run/server").status_code == 409
+    assert "signed the terms, not the agreement file" in story.coordinator.get("/").text
+    assert "signed the terms, not the agreement file" in story.coordinator.get("/terms").text
+    assert "signed the terms, not the agreement file" in story.coordinator.get("/members").text
+    for member in story.members.values():
+        assert not story.room.store.snapshot().complete
         told = story.http.get("/api/agreement", headers=member.headers).json()
         file = sign_agreement(read_agreement_file(told["file"].encode()), member.key)
         signature = file.signatures.clients[member.name]
@@ -431,6 +438,9 @@ def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
     found = verify_agreement(read_agreement_file(told["file"].encode()))
     assert found.complete, found
     assert has_signed(file, file.parties[-1])
+    assert story.room.store.snapshot().complete
+    said = [one.what for one in story.room.store.events(100)]
+    assert said.count("has everyone's signature on version 2") == 1
 
 
 def test_no_secret_in_a_log_or_an_address(

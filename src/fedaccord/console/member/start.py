@@ -14,6 +14,7 @@ from fedaccord.console.member.joining import Joining
 from fedaccord.console.member.node import Node
 from fedaccord.console.member.terms import offer_in
 from fedaccord.console.room import wire
+from fedaccord.console.web.problems import as_sentence
 from fedaccord.errors import FedaccordError
 from fedaccord.summaries.words import listed
 
@@ -62,7 +63,7 @@ def _told(home: Home) -> tuple[wire.ToSign | None, str]:
     try:
         return home.room.to_sign(), ""
     except FedaccordError as error:
-        return None, f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return None, as_sentence(str(error))
 
 
 def _steps(home: Home, joining: Joining, node: Node, told: wire.ToSign | None) -> Iterator[Step]:
@@ -148,6 +149,9 @@ def _signing(home: Home, told: wire.ToSign | None) -> Step:
     if same and home.file.name in told.signed:
         missing = f" Not yet: {listed(told.missing)}." if told.missing else " So has everyone."
         return Step(name, "/terms", True, f"You signed the terms.{missing}")
+    if same:
+        says = "You signed the terms, but the room does not have all of your signatures yet."
+        return Step(name, "/terms", False, says, action="Send them")
     return Step(
         name,
         "/terms",

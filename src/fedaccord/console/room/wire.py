@@ -139,13 +139,16 @@ class ToSign(Told):
     why: str
     """Why there is no text; empty if there is."""
     signed: list[str]
-    """Who has signed this version."""
+    """Who has signed this version, and its agreement file if it has one."""
     missing: list[str]
     """Who has not."""
 
 
 class SignaturesTold(Told):
-    """Who has signed the version that is put forward, and who has not."""
+    """Who has signed the version that is put forward, and who has not.
+
+    A version that posts amounts is signed when its agreement file is signed as well.
+    """
 
     version: int
     signed: list[str]

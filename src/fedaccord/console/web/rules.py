@@ -136,6 +136,11 @@ def amounts_in_words(terms: Terms) -> str:
     return "as posted in the terms" if terms.agreement == "posted" else "all samples of everyone"
 
 
+def posts_amounts(terms: Terms) -> bool:
+    """Whether the terms say how much each member trains on; an agreement file belongs to them."""
+    return terms.agreement == "posted"
+
+
 def punishment_in_words(terms: Terms) -> str:
     """What happens to whoever trains on less."""
     slots = terms.punishment_slots
