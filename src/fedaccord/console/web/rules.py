@@ -1,5 +1,6 @@
 """The terms in words: the main rules, and what is different between two versions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,10 +153,21 @@ def _share(part: float) -> str:
     return f"{part:.2%}" if part else "none"
 
 
+_WORDED: dict[str, Callable[[Any], str]] = {
+    "tolerance": _share,
+    "quorum": lambda number: str(number) if number else "more than half",
+    "punishment": lambda kind: _PUNISHED[kind],
+    "on_refusal": lambda kind: _REFUSED[kind],
+}
+"""Rules whose values have words of their own."""
+
+
 def _worded(rules: dict[str, Any], key: str) -> str:
     if key not in rules:
         return "not there"
     value = rules[key]
+    if key in _WORDED:
+        return _WORDED[key](value)
     if value is None:
         return "for ever" if key == "punishment_slots" else "none"
     if isinstance(value, bool):
