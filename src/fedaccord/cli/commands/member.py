@@ -222,7 +222,8 @@ def serve(
     whoever has the address that is printed, can reach the page. The private keys, the private
     numbers and the data stay in DIR. Ctrl-C ends the page, and the node with it.
     """
-    check_installed("fedaccord member serve", "fastapi", "uvicorn", "python_multipart", "httpx")
+    parts = ("fastapi", "uvicorn", "python_multipart", "httpx", "torch", "flwr")
+    check_installed("fedaccord member serve", *parts)
     from contextlib import ExitStack
 
     from fedaccord.console.member.access import opening_file
