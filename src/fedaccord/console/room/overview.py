@@ -97,7 +97,6 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
     """What the viewer does next: in words, the address where it is done, and the link's words."""
     if viewer.role == "coordinator":
         return _coordinators_step(room, now)
-    waits = _waiting(room, now)
     if viewer.role == "member" and now.to_sign is not None and viewer.client in now.unsigned:
         number = now.current.number if now.current else 0
         return (
@@ -105,7 +104,9 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
             "/terms",
             "Read the terms",
         )
-    return waits, "/terms", "Read the terms"
+    if now.complete:
+        return _waiting(room, now), "/watch", "Watch slots"
+    return _waiting(room, now), "/terms", "Read the terms"
 
 
 def _coordinators_step(room: Room, now: Snapshot) -> tuple[str, str, str]:
