@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.overview import next_step
 from fedaccord.console.room.room import Rates
 from fedaccord.console.room.wire import login_content
 from fedaccord.deployment.admission import load_signed, members_of
@@ -49,6 +50,8 @@ def test_from_names_to_signatures(tmp_path: Path) -> None:
     story = signed(tmp_path)
     now = story.room.store.snapshot()
     assert now.complete
+    for viewer in (Viewer("member", "North"), Viewer("observer")):
+        assert next_step(story.room, now, viewer)[1:] == ("/watch", "Watch slots")
     assert now.signed == list(NAMES)
     page = story.coordinator.get("/").text
     assert "Everyone has signed. Start the server" in page or "Compare fingerprints" in page
@@ -231,6 +234,28 @@ def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     assert browser_of(story.app).post("/observe", data={"code": code}).status_code == 410
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "  ", "is needed"),
+        ("name", "", "is needed"),
+        ("days", "366", "must be from 1 to 365"),
+        ("days", "0", "must be from 1 to 365"),
+        ("days", "a week", "must be a number"),
+    ],
+)
+def test_an_observers_form_that_is_refused_comes_back(
+    tmp_path: Path, field: str, value: str, said: str
+) -> None:
+    story = created(tmp_path)
+    sent = {"name": "The auditor", "days": "17"} | {field: value}
+    answer = story.coordinator.post("/observers", data=sent)
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert all(f'value="{text}"' in answer.text for text in sent.values())
+    assert story.room.doors.observers() == []
+
+
 def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north, south = story.members["North"], story.members["South"]
@@ -351,6 +376,10 @@ def test_comments_of_everyone_but_observers(tmp_path: Path) -> None:
     page = story.coordinator.get("/terms").text
     assert page.count("&lt;b&gt;Öl&lt;/b&gt;") == 2
     assert "<b>Öl" not in page
+    blank = sent | {"text": " \n "}
+    assert story.http.post("/api/comments", json=blank, headers=north.headers).status_code == 422
+    assert "needs a text" in story.coordinator.post("/terms/comments", data=blank).text
+    assert len(story.room.store.comments()) == 2
     unknown = story.http.post("/api/comments", json=sent | {"version": 9}, headers=north.headers)
     assert unknown.status_code == 404
 

@@ -35,7 +35,8 @@ def _storable(text: str) -> str:
 Text = Annotated[str, AfterValidator(_storable)]
 Secret = Annotated[Text, Field(min_length=1, max_length=200)]
 Name = Annotated[Text, Field(min_length=1, max_length=500)]
-CommentText = Annotated[Text, Field(min_length=1, max_length=5_000)]
+CommentText = Annotated[Text, Field(min_length=1, max_length=5_000, pattern=r"\S")]
+"""Not only blanks."""
 TermsText = Annotated[Text, Field(min_length=1, max_length=2_000_000)]
 
 
