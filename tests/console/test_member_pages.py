@@ -190,7 +190,9 @@ def test_without_the_room_the_terms_that_are_here_are_shown(tmp_path: Path) -> N
     assert "cannot be reached at the moment" in shown.text
     assert "whoever slipped gets no model" in shown.text
     assert "cannot be reached at the moment" in page.get("/").text
-    assert page.post("/terms/sign", data={"shown": "0" * 64}).status_code == 422
+    away = page.post("/terms/sign", data={"shown": "0" * 64})
+    assert away.status_code == 502
+    assert "<h1>The room did not do this</h1>" in away.text
 
 
 # --- Posted amounts, and the agreement file ------------------------------------------------
@@ -289,7 +291,7 @@ def test_data_is_uploaded_and_checked(everyone: Everyone, tmp_path: Path) -> Non
     assert "There are examples to train on." in page.get("/").text
 
 
-@pytest.mark.parametrize("wrong", ["few", "shape", "kind", "pickle", "nothing"])
+@pytest.mark.parametrize("wrong", ["few", "shape", "kind", "pickle", "letter", "nothing"])
 def test_wrong_data_changes_nothing(everyone: Everyone, tmp_path: Path, wrong: str) -> None:
     page = everyone.join("St Mary")
     upload(page, own=npz(tmp_path / "own.npz", 150), test=npz(tmp_path / "t.npz", 20))
@@ -305,12 +307,16 @@ def test_wrong_data_changes_nothing(everyone: Everyone, tmp_path: Path, wrong: s
     elif wrong == "pickle":
         given = tmp_path / "evil.npz"
         np.savez(given, inputs=np.array([{"a": 1}] * 150, dtype=object), labels=np.zeros(150, int))
+    elif wrong == "letter":
+        given = tmp_path / "letter.npz"
+        given.write_text("Dear Sir")
     else:
         given = tmp_path / "empty.npz"
         given.touch()
     status, text = upload(page, own=given)
     assert status == 422
     assert "Nothing was changed" in text
+    assert "allow_pickle" not in text
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
