@@ -60,6 +60,8 @@ def test_every_page(browser: Browser, tmp_path: Path, phone: bool) -> None:
                 page.goto(address + path)
                 check_page(page)
             page.goto(f"{address}/terms")
+            for heading in page.locator("h2").all():
+                assert (heading.bounding_box() or {"width": 0.0})["width"] > 50, heading
             page.once("dialog", lambda dialog: dialog.dismiss())
             page.get_by_role("button", name="Sign as St Mary").click()
             assert room.room.store.snapshot().signed == []

@@ -112,3 +112,17 @@ def test_differences_are_in_the_words_of_the_rules() -> None:
         "Members that a slot needs: more than half -> 3",
         "If a member refuses: the others agree without it -> nothing is trained in that slot",
     ]
+    posted = [str(one) for one in changes_between(BEFORE, posted_terms())]
+    assert "What members report: their samples and a ratio -> nothing" in posted
+    assert "St Mary: amount: not there -> 30" in posted
+    assert str(changes_between(BEFORE, posted_terms())[0]).endswith("-> as posted in the terms")
+
+
+def test_names_that_are_also_rules() -> None:
+    names = ("agreement", "quorum", "tolerance")
+    before = terms_of(names)
+    auditors = {"Notary": "ed25519:" + "ab" * 32}
+    audits = {"probabilities": dict.fromkeys(names, 0.5), "auditors": auditors}
+    after = Terms.model_validate(before.model_dump() | {"audits": audits})
+    (change,) = changes_between(before, after)
+    assert "agreement 0.5; quorum 0.5; tolerance 0.5" in change.after
