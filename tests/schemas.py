@@ -12,6 +12,7 @@ import inspect
 import json
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -1249,7 +1250,7 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
     for cls in reversed(model.__mro__):
         if issubclass(cls, BaseModel) and cls is not BaseModel:
             body = _classes_in(cls.__module__)[cls.__name__].body
-            for line, after in zip(body, body[1:], strict=False):
+            for line, after in pairwise(body):
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
                     match after:
                         case ast.Expr(ast.Constant(str(text))):

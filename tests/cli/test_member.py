@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -311,3 +312,37 @@ def test_directories_that_are_something_else(words: tuple[str, ...], run: Run) -
     assert result.exit_code in (1, 2)
     assert "wrote" in result.stderr + result.stdout
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "said"),
+    [
+        (
+            ("room", "serve"),
+            "torch",
+            "fedaccord room needs PyTorch: pip install 'fedaccord[train]'",
+        ),
+        (
+            ("room", "serve"),
+            "sklearn",
+            "fedaccord room needs scikit-learn: pip install 'fedaccord[train]'",
+        ),
+        (
+            ("member", "serve"),
+            "torch",
+            "fedaccord member serve needs PyTorch: pip install 'fedaccord[train]'",
+        ),
+        (
+            ("member", "serve"),
+            "flwr",
+            "fedaccord member serve needs Flower: pip install 'fedaccord[flower]'",
+        ),
+    ],
+)
+def test_a_page_says_at_once_what_is_not_installed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], module: str, said: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    refused = run(*words, "place", "--no-browser")
+    assert (refused.exit_code, refused.stderr) == (2, f"Error: {said}\n")
+    assert not Path("place").exists()

@@ -89,8 +89,10 @@ def _note(said: Any, complaints: list[str]) -> None:
 
 
 def check_page(page: Page) -> None:
-    """No serious violation of accessibility, and nothing wider than the screen."""
+    """No serious violation of accessibility, no id twice, and nothing wider than the screen."""
     page.wait_for_load_state("load")
+    ids = page.locator("[id]:not(svg *)").evaluate_all("all => all.map((one) => one.id)")
+    assert len(set(ids)) == len(ids), sorted(one for one in set(ids) if ids.count(one) > 1)
     if page.evaluate("document.documentElement.classList.contains('js')"):
         page.evaluate(f"{AXE}; undefined")
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")

@@ -111,13 +111,13 @@ def join(page: TestClient, link: str, **numbers: str) -> None:
     assert "has your card" in answer.text, answer.text
 
 
-def hidden(text: str, action: str) -> str:
-    """The digest in the form of a page that posts to an action."""
+def hidden(text: str, action: str = "/terms/sign") -> dict[str, str]:
+    """The digests in the form of a page that posts to an action."""
     form = re.search(rf'action="{re.escape(action)}".*?</form>', text, re.DOTALL)
     assert form is not None, action
-    found = re.search(r'name="shown" value="([0-9a-f]{64})"', form[0])
-    assert found is not None
-    return found[1]
+    found = dict(re.findall(r'name="(\w+)" value="([0-9a-f]{64})"', form[0]))
+    assert "shown" in found
+    return found
 
 
 @dataclass
@@ -146,8 +146,7 @@ class Everyone:
     def sign(self, name: str) -> None:
         """What a member does on its page of terms."""
         page = self.pages[name]
-        shown = hidden(page.get("/terms").text, "/terms/sign")
-        answer = page.post("/terms/sign", data={"shown": shown})
+        answer = page.post("/terms/sign", data=hidden(page.get("/terms").text))
         assert "You have signed version" in answer.text, answer.text
 
 

@@ -28,7 +28,7 @@ from fedaccord.console.workshop.draft import Draft
 from tests.console.browser import check_page, served, visitor
 from tests.console.drafts import some
 from tests.console.ledgers import play, signed_terms
-from tests.console.members import Everyone, enter, open_room, posted_terms
+from tests.console.members import Everyone, enter, open_room, posted_terms, terms_of
 from tests.console.room_story import FORM, Story, browser_of, close_rooms, coordinator_of, signed
 
 HERE = "http://127.0.0.1:8321"
@@ -411,7 +411,7 @@ def test_every_route_of_a_members_page_has_a_row(tmp_path: Path) -> None:
 def member_page(folder: Path) -> Iterator[TestClient]:
     """The page of a member with a long name, who has joined with two others."""
     names = (INSIDE[3], INSIDE[0], INSIDE[2])
-    with open_room(folder, posted_terms(names)) as room:
+    with open_room(folder, terms_of(names)) as room:
         everyone = Everyone(room, folder)
         everyone.join_all()
         everyone.sign(INSIDE[2])

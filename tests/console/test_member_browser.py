@@ -60,6 +60,8 @@ def test_every_page(browser: Browser, tmp_path: Path, phone: bool) -> None:
                 page.goto(address + path)
                 check_page(page)
             page.goto(f"{address}/terms")
+            for heading in page.locator("h2").all():
+                assert (heading.bounding_box() or {"width": 0.0})["width"] > 50, heading
             page.once("dialog", lambda dialog: dialog.dismiss())
             page.get_by_role("button", name="Sign as St Mary").click()
             assert room.room.store.snapshot().signed == []
@@ -67,9 +69,13 @@ def test_every_page(browser: Browser, tmp_path: Path, phone: bool) -> None:
             page.get_by_role("button", name="Sign as St Mary").click()
             expect(page.locator(".verdict").first).to_contain_text("You have signed version 1")
             check_page(page)
+            page.goto(f"{address}/node")
+            page.get_by_role("button", name="Check everything").click()
+            page.get_by_role("heading", name="Checks").wait_for()
+            check_page(page)
             page.goto(f"{address}/data")
             page.once("dialog", lambda dialog: dialog.accept())
-            page.get_by_role("button", name="Use built-in examples").click()
+            page.get_by_role("button", name="Use examples of digits").click()
             expect(page.locator(".verdict")).to_contain_text("119 examples")
             check_page(page)
 
@@ -140,6 +146,19 @@ def test_without_scripts(browser: Browser, tmp_path: Path) -> None:
             link = page.get_by_role("link", name="Go to the room").get_attribute("href")
             assert link is not None
             assert link.startswith(f"{room.address}/enter#")
+
+
+def test_the_address_is_opened_in_a_tab_that_was_open_before(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """After another start there is another code; here only the cookie is lost."""
+    app = create_member_page(tmp_path / "mary")
+    with served(app) as address, visitor(browser) as page:
+        for _ in range(2):
+            page.context.clear_cookies()
+            page.goto(f"{address}/#{app.state.access.code}")
+            page.wait_for_url(f"{address}/")
+            page.get_by_role("heading", name="Your place in a consortium").wait_for()
 
 
 def test_the_room_opens_in_the_browser(browser: Browser, tmp_path: Path) -> None:

@@ -12,16 +12,20 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fedaccord.console.member import copy as copies
-from fedaccord.console.member.room_client import RoomTrouble
+from fedaccord.console.member.room_client import MemberRoom, RoomTrouble
 from fedaccord.console.member.terms import offer_in
 from fedaccord.console.room import wire
 from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.founding import FoundingForm, read_form
+from fedaccord.console.web.rehearsals import REHEARSALS, rehearsal_for
+from fedaccord.data.dataset import datasets_here, load_dataset
 from fedaccord.deployment.admission import SIGNATURES
 from fedaccord.deployment.cards import TermsSignature, load_sent, load_signatures
 from fedaccord.ledger.lines import read
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.terms_text import terms_text
+from fedaccord.protocol.training_terms import TrainingTerms
 from fedaccord.signed.file import read_agreement_file
 from fedaccord.signed.verification import verify_agreement
 from tests.console.members import (
@@ -133,9 +137,9 @@ def test_a_change_is_shown_in_words_and_signed_anew(everyone: Everyone) -> None:
 def test_what_was_not_shown_is_not_signed(everyone: Everyone) -> None:
     everyone.join_all()
     page = everyone.pages["St Mary"]
-    shown = hidden(page.get("/terms").text, "/terms/sign")
+    shown = hidden(page.get("/terms").text)
     propose(everyone.room, server_fee=1000.0)
-    answer = page.post("/terms/sign", data={"shown": shown})
+    answer = page.post("/terms/sign", data=shown)
     assert answer.status_code == 409
     assert "nothing was signed" in answer.text
     assert not (home_of(page).directory / "signature.json").exists()
@@ -239,7 +243,9 @@ def test_without_the_room_the_terms_that_are_here_are_shown(tmp_path: Path) -> N
     assert "cannot be reached at the moment" in shown.text
     assert "whoever slipped gets no model" in shown.text
     assert "cannot be reached at the moment" in page.get("/").text
-    assert page.post("/terms/sign", data={"shown": "0" * 64}).status_code == 422
+    away = page.post("/terms/sign", data={"shown": "0" * 64})
+    assert away.status_code == 502
+    assert "<h1>The room did not do this</h1>" in away.text
 
 
 # --- Posted amounts, and the agreement file ------------------------------------------------
@@ -270,14 +276,43 @@ def test_the_agreement_file_is_verified_and_signed_here(posted: Everyone) -> Non
     page = posted.pages["St Mary"]
     shown = page.get("/terms").text
     assert "its proof holds" in shown
-    digest = hidden(shown, "/agreement/sign")
-    assert page.post("/agreement/sign", data={"shown": "0" * 64}).status_code == 409
-    assert page.post("/agreement/sign", data={"shown": digest}).status_code == 200
+    digests = hidden(shown)
+    for wrong in ({"agreement": "0" * 64}, {"shown": "0" * 64}, {"agreement": ""}):
+        assert page.post("/terms/sign", data=digests | wrong).status_code == 409
+    assert posted.room.room.store.snapshot().signed_terms == []
+    assert "You have signed version 1" in page.post("/terms/sign", data=digests).text
     file = page.get("/agreement.html")
     assert file.headers["content-disposition"].startswith("attachment")
     verified = verify_agreement(read_agreement_file(file.content))
     assert not verified.problems
     assert "St Mary" in verified.signed
+    store = posted.room.room.store
+    assert store.snapshot().signed == ["St Mary"]
+    for name in ("Northgate", "Lakeside"):
+        assert not store.snapshot().complete
+        posted.sign(name)
+    assert store.snapshot().complete
+
+
+@pytest.mark.slow
+def test_a_signature_on_the_agreement_file_that_was_not_sent_is_sent_again(
+    posted: Everyone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted.join_all()
+    page = posted.pages["St Mary"]
+
+    def away(*_: object) -> None:
+        raise RoomTrouble("the room cannot be reached")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MemberRoom, "sign_agreement", away)
+        page.post("/terms/sign", data=hidden(page.get("/terms").text))
+    store = posted.room.room.store
+    assert (store.snapshot().signed_terms, store.snapshot().signed) == (["St Mary"], [])
+    assert "the room does not have all of your signatures yet" in page.get("/").text
+    assert "does not have both of your signatures yet" in page.get("/terms").text
+    posted.sign("St Mary")
+    assert store.snapshot().signed == ["St Mary"]
 
 
 # --- Data ----------------------------------------------------------------------------------
@@ -309,7 +344,7 @@ def test_data_is_uploaded_and_checked(everyone: Everyone, tmp_path: Path) -> Non
     assert "There are examples to train on." in page.get("/").text
 
 
-@pytest.mark.parametrize("wrong", ["few", "shape", "kind", "pickle", "nothing"])
+@pytest.mark.parametrize("wrong", ["few", "shape", "kind", "pickle", "letter", "nothing"])
 def test_wrong_data_changes_nothing(everyone: Everyone, tmp_path: Path, wrong: str) -> None:
     page = everyone.join("St Mary")
     upload(page, own=npz(tmp_path / "own.npz", 150), test=npz(tmp_path / "t.npz", 20))
@@ -325,12 +360,16 @@ def test_wrong_data_changes_nothing(everyone: Everyone, tmp_path: Path, wrong: s
     elif wrong == "pickle":
         given = tmp_path / "evil.npz"
         np.savez(given, inputs=np.array([{"a": 1}] * 150, dtype=object), labels=np.zeros(150, int))
+    elif wrong == "letter":
+        given = tmp_path / "letter.npz"
+        given.write_text("Dear Sir")
     else:
         given = tmp_path / "empty.npz"
         given.touch()
     status, text = upload(page, own=given)
     assert status == 422
     assert "Nothing was changed" in text
+    assert "allow_pickle" not in text
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -360,9 +399,53 @@ def test_built_in_examples_are_dealt_out(everyone: Everyone) -> None:
     assert not seen[1] & seen[2]
 
 
+def test_a_directory_may_be_named_from_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `fedaccord member serve my-hospital` does."""
+    monkeypatch.chdir(tmp_path)
+    with open_room(Path(), terms_of()) as room:
+        page = enter(Path("my-hospital"))
+        join(page, room.invite("St Mary"))
+        assert "119 examples to train on" in page.post("/data/examples").text
+        status, text = upload(page, own=npz(tmp_path / "own.npz", 150))
+        assert status == 200, text
+        monkeypatch.chdir("/")
+        assert "150 examples to train on" in page.get("/data").text
+        assert str(tmp_path / "my-hospital") in page.get("/").text
+        assert room.room.app == tmp_path / "room" / "app"
+
+
+def test_a_rehearsal_is_dealt_out_of_the_set_that_the_server_measures_on(tmp_path: Path) -> None:
+    form = FoundingForm(name="Three", members="\n".join(NAMES), dataset="breast-cancer")
+    terms = read_form(form).terms
+    with open_room(tmp_path, terms) as room:
+        page = Everyone(room, tmp_path).join("St Mary")
+        assert "a share of the public data set <em>breast-cancer</em>" in page.get("/data").text
+        assert "119 examples to train on" in page.post("/data/examples").text
+        folder = home_of(page).directory / "data"
+        real = load_dataset("breast-cancer")
+        with np.load(folder / "St Mary.npz") as own, np.load(folder / "test.npz") as test:
+            assert {row.tobytes() for row in own["inputs"]} <= {
+                row.tobytes() for row in real.inputs
+            }
+            assert np.array_equal(test["inputs"], real.test_inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REHEARSALS)
+def test_every_rehearsal_is_known_by_its_form(name: str) -> None:
+    if name not in datasets_here():
+        pytest.skip(f"{name} is not on this machine")
+    found = load_dataset(name)
+    training = TrainingTerms(shape=found.shape, classes=found.classes)
+    assert rehearsal_for(training) == name
+
+
 def test_examples_of_another_form_are_made_up(tmp_path: Path) -> None:
     with open_room(tmp_path, terms_of(training={"shape": (2,), "classes": 2})) as room:
         page = Everyone(room, tmp_path).join("St Mary")
+        assert "examples that are made up" in page.get("/data").text
         assert "119 examples to train on" in page.post("/data/examples").text
         page.post("/numbers", data=NUMBERS | {"samples": "5000"})
         answer = page.post("/data/examples")

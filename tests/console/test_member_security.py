@@ -147,9 +147,6 @@ def test_no_private_number_and_no_private_key_leaves(
         page.post("/room/open")
         page.post("/node/check")
         page.post("/numbers", data=NUMBERS | {"samples": "118"})
-        if terms.reports == "none":
-            digest = hidden(page.get("/terms").text, "/agreement/sign")
-            page.post("/agreement/sign", data={"shown": digest})
         private = home.file.private
         secrets = [text.encode() for text in NUMBERS.values() if text != "119"]
         secrets += [b"%.4f" % private.ratio, b"754.9", b'"samples"', b"ratio"]
@@ -300,7 +297,7 @@ def test_terms_that_change_between_reading_and_signing(tmp_path: Path) -> None:
         everyone = Everyone(room, tmp_path)
         everyone.join_all()
         page, home = everyone.pages["St Mary"], home_of(everyone.pages["St Mary"])
-        shown = hidden(page.get("/terms").text, "/terms/sign")
+        shown = hidden(page.get("/terms").text)
         before = (home.directory / "terms.toml").read_bytes()
         for change in (
             _with("server_fee = 0.0", "server_fee = 9.0"),
@@ -309,7 +306,7 @@ def test_terms_that_change_between_reading_and_signing(tmp_path: Path) -> None:
             lambda told: told | {"text": re.sub('app = "[0-9a-f]{4}', 'app = "abcd', told["text"])},
         ):
             lies.about["/api/to-sign"] = change
-            answer = page.post("/terms/sign", data={"shown": shown})
+            answer = page.post("/terms/sign", data=shown)
             assert answer.status_code in (409, 422)
             assert not (home.directory / "signature.json").exists()
             assert (home.directory / "terms.toml").read_bytes() == before
@@ -349,14 +346,19 @@ def test_a_changed_agreement_file_is_not_signed(tmp_path: Path) -> None:
         everyone = Everyone(room, tmp_path)
         everyone.join_all()
         page = everyone.pages["St Mary"]
-        digest = hidden(page.get("/terms").text, "/agreement/sign")
+        digests = hidden(page.get("/terms").text)
         lies.about["/api/agreement"] = lambda told: (
             told | {"file": told["file"].replace("30", "31", 3)}
         )
         shown = page.get("/terms").text
-        assert 'action="/agreement/sign"' not in shown
-        answer = page.post("/agreement/sign", data={"shown": digest})
+        assert 'action="/terms/sign"' not in shown
+        answer = page.post("/terms/sign", data=digests)
         assert answer.status_code >= 400
+        lies.about["/api/agreement"] = lambda told: told | {"file": None, "why": "none"}
+        assert "its agreement file is missing" in page.get("/terms").text
+        answer = page.post("/terms/sign", data={"shown": digests["shown"]})
+        assert answer.status_code == 422
+        assert room.room.store.snapshot().signed_terms == []
 
 
 # --- A room that is not one ----------------------------------------------------------------

@@ -146,6 +146,23 @@ def test_an_observer_reads_and_is_put_out(browser: Browser, tmp_path: Path, phon
         check_page(page)
 
 
+def test_a_new_link_is_opened_where_an_old_one_was_refused(
+    browser: Browser, tmp_path: Path
+) -> None:
+    story = joined(tmp_path)
+    old, new = (story.room.doors.invite_observer("The director") for _ in range(2))
+    story.room.doors.withdraw_observer(1)
+    with served(story.app) as address, visitor(browser) as page:
+        story.room.address = address
+        page.goto(f"{address}/observe")
+        page.evaluate(f"location.hash = '{old}'")  # the form is there: it is sent
+        page.get_by_role("heading", name="This link does not work any more").wait_for()
+        page.evaluate("location.hash = 'main'")  # the link to the content
+        page.goto(f"{address}/observe#{new}")
+        page.wait_for_url(f"{address}/")
+        page.get_by_role("heading", name="Where it stands").wait_for()
+
+
 def test_the_pages_without_scripts(browser: Browser, tmp_path: Path) -> None:
     story = joined(tmp_path)
     with served(story.app) as address, visitor(browser, scripts=False) as page:

@@ -21,8 +21,9 @@ from fedaccord.deployment.server import find_nginx
 from fedaccord.errors import FedaccordError
 from tests.console import pretended_server
 from tests.console.browser import check_page, served, visitor
+from tests.console.ledgers import logged_in, play, room_at, signed_terms
 from tests.console.room_process import RoomProcess, room_process
-from tests.console.room_story import FORM, Story, close_rooms, signed
+from tests.console.room_story import FORM, Story, close_rooms, created, signed
 
 READY = "the server runs: Flower at 127.0.0.1:8000\n"
 _PATIENCE = 60.0
@@ -92,6 +93,13 @@ def test_a_server_that_ends_says_why_and_can_be_started_again(
     why = "nginx is not installed"
     assert jobs.standing("server") == Standing("ended", failed=True, why=why)
     ends.unlink()
+    (tmp_path / "start.says").write_text("2026-11-18T15:28:40Z  the run is over: 1 slot settled\n")
+    jobs.start_server()
+    until(lambda: "is over" in jobs.said("server"))
+    ends.write_text("0")
+    until(lambda: not jobs.runs("server"))
+    assert jobs.standing("server").why == "the run is over: 1 slot settled"
+    ends.unlink()
     (tmp_path / "start.says").write_text(READY)
     jobs.start_server()
     until(lambda: jobs.standing("server").state == "ready")
@@ -108,7 +116,7 @@ def story(tmp_path: Path, pretended: None) -> Iterator[Story]:
 
 def test_slots_run_only_when_the_server_is_ready(story: Story) -> None:
     desk, app = story.coordinator, story.room.app
-    run = 'form="slots">Run'
+    run = '<button class="first">Run'
     assert "It has not been started yet." in desk.get("/run").text
     assert run not in desk.get("/run").text
     assert desk.post("/run/slots", data={"last": "1"}).status_code == 422
@@ -171,6 +179,26 @@ def test_the_page_changes_while_it_is_looked_at(
         check_page(page)
         if shots:
             page.screenshot(path=f"{shots}/run-ended-{phone}.png", full_page=True)
+
+
+def test_the_next_slot_is_proposed(tmp_path: Path) -> None:
+    app, ledger = room_at(tmp_path)
+    desk = logged_in(app)
+    assert 'min="1" value="1"' in desk.get("/run").text
+    play(ledger, signed_terms(), 2)
+    until(lambda: 'min="3" value="3"' in desk.get("/run").text)
+    assert 'min="3" value="3"' in desk.get("/run/output", headers={"HX-Request": "true"}).text
+    app.state.room.close()
+
+
+def test_what_is_checked_before_cards_are_there(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    shown = story.coordinator.get("/run?check=yes").text
+    assert "they send their cards and sign on their own pages" in shown
+    assert "emerg" not in shown
+    if find_nginx() is not None:
+        assert "is checked when every member&#39;s card is here" in shown
+    close_rooms()
 
 
 # --- With -9 -------------------------------------------------------------------------------

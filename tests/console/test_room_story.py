@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.overview import next_step
 from fedaccord.console.room.room import Rates
 from fedaccord.console.room.wire import login_content
 from fedaccord.console.web.pages import Pages
@@ -52,6 +53,8 @@ def test_from_names_to_signatures(tmp_path: Path) -> None:
     story = signed(tmp_path)
     now = story.room.store.snapshot()
     assert now.complete
+    for viewer in (Viewer("member", "North"), Viewer("observer")):
+        assert next_step(story.room, now, viewer)[1:] == ("/watch", "Watch slots")
     assert now.signed == list(NAMES)
     page = story.coordinator.get("/").text
     assert "Everyone has signed. Start the server" in page or "Compare fingerprints" in page
@@ -274,6 +277,28 @@ def test_where_the_room_stands_is_written_once_for_everyone(
     assert made.count("overview_part.html.j2") == 2
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "  ", "is needed"),
+        ("name", "", "is needed"),
+        ("days", "366", "must be from 1 to 365"),
+        ("days", "0", "must be from 1 to 365"),
+        ("days", "a week", "must be a number"),
+    ],
+)
+def test_an_observers_form_that_is_refused_comes_back(
+    tmp_path: Path, field: str, value: str, said: str
+) -> None:
+    story = created(tmp_path)
+    sent = {"name": "The auditor", "days": "17"} | {field: value}
+    answer = story.coordinator.post("/observers", data=sent)
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert all(f'value="{text}"' in answer.text for text in sent.values())
+    assert story.room.doors.observers() == []
+
+
 def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north, south = story.members["North"], story.members["South"]
@@ -483,6 +508,10 @@ def test_comments_of_everyone_but_observers(tmp_path: Path) -> None:
     page = story.coordinator.get("/terms").text
     assert page.count("&lt;b&gt;Öl&lt;/b&gt;") == 2
     assert "<b>Öl" not in page
+    blank = sent | {"text": " \n "}
+    assert story.http.post("/api/comments", json=blank, headers=north.headers).status_code == 422
+    assert "needs a text" in story.coordinator.post("/terms/comments", data=blank).text
+    assert len(story.room.store.comments()) == 2
     unknown = story.http.post("/api/comments", json=sent | {"version": 9}, headers=north.headers)
     assert unknown.status_code == 404
 
@@ -549,6 +578,13 @@ def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
     assert story.room.files.trouble == ""
 
     for member in story.members.values():
+        assert member.sign(story.http).json()["signed"] == []  # the terms alone
+        assert story.coordinator.post("/run/server").status_code == 409
+    assert "signed the terms, not the agreement file" in story.coordinator.get("/").text
+    assert "signed the terms, not the agreement file" in story.coordinator.get("/terms").text
+    assert "signed the terms, not the agreement file" in story.coordinator.get("/members").text
+    for member in story.members.values():
+        assert not story.room.store.snapshot().complete
         told = story.http.get("/api/agreement", headers=member.headers).json()
         file = sign_agreement(read_agreement_file(told["file"].encode()), member.key)
         signature = file.signatures.clients[member.name]
@@ -563,6 +599,9 @@ def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
     found = verify_agreement(read_agreement_file(told["file"].encode()))
     assert found.complete, found
     assert has_signed(file, file.parties[-1])
+    assert story.room.store.snapshot().complete
+    said = [one.what for one in story.room.store.events(100)]
+    assert said.count("has everyone's signature on version 2") == 1
 
 
 def test_no_secret_in_a_log_or_an_address(

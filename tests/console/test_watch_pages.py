@@ -74,6 +74,7 @@ def test_the_latest_slot_and_those_before(told: TestClient) -> None:
     assert "absent: no answer came in time" in third
     assert told.get("/watch/5").status_code == 404
     assert told.get("/watch/0").status_code == 422
+    assert "slot: must be a whole number, got &#39;abc&#39;" in told.get("/watch/abc").text
 
 
 def test_programs_get_the_same(told: TestClient) -> None:

@@ -122,7 +122,7 @@ def prepare(member: Member) -> None:
     member.presses(f"Sign as {member.name}")
     expect(page.locator(".verdict").first).to_contain_text("You have signed version 1")
     page = member.goes_to("/data")
-    member.presses("Use built-in examples")
+    member.presses("Use examples of digits")
     expect(page.locator(".verdict")).to_contain_text("examples to train on")
     page = member.goes_to("/node")
     member.presses("Start the node")

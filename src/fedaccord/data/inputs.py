@@ -286,12 +286,17 @@ def _listed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _read_npz(path: Path) -> Examples:
-    with path.open("rb") as file:  # NumPy would leave a damaged one open
-        arrays = np.load(file, allow_pickle=False)
-        if isinstance(arrays, np.ndarray):
-            raise ValueError("it holds one array, not inputs and labels")
-        with arrays:
-            return _arrays(arrays)
+    try:
+        with path.open("rb") as file:  # NumPy would leave a damaged one open
+            arrays = np.load(file, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
+                raise ValueError("it holds one array, not inputs and labels")
+            with arrays:
+                return _arrays(arrays)
+    except ValueError as error:
+        if "pickle" in str(error):  # NumPy advises to load it nevertheless, which runs its code
+            raise ValueError("it does not hold arrays of numbers") from None
+        raise
 
 
 def _read_csv(path: Path) -> Examples:

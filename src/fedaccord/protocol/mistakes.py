@@ -1,5 +1,8 @@
 """What is wrong with the contents of a file, in our words, as far as we have some."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import ValidationError
 
 from fedaccord.checks import in_brief, shown
@@ -12,13 +15,16 @@ def mistakes_in(error: ValidationError) -> list[Problem]:
     for mistake in error.errors(include_url=False):
         keys = mistake["loc"] or (mistake.get("ctx", {}).get("field", ""),)
         place = in_brief(".".join(map(str, keys)))
-        words = _WORDS.get(mistake["type"])
-        if words is None:
-            said = mistake["msg"].removeprefix("Value error, ")
-        else:
-            said = words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
-        found.append(Problem(place, said))
+        found.append(Problem(place, in_our_words(mistake)))
     return found
+
+
+def in_our_words(mistake: Mapping[str, Any]) -> str:
+    """What pydantic found wrong with one value."""
+    words = _WORDS.get(mistake["type"])
+    if words is None:
+        return str(mistake["msg"]).removeprefix("Value error, ")
+    return words.format(got=shown(mistake["input"]), **mistake.get("ctx", {}))
 
 
 _WORDS = {
@@ -31,6 +37,8 @@ _WORDS = {
     "less_than": "must be less than {lt:g}, got {got}",
     "literal_error": "must be {expected}, got {got}",
     "int_type": "must be a whole number, got {got}",
+    "int_parsing": "must be a whole number, got {got}",
+    "int_parsing_size": "must be a smaller number",
     "float_type": "must be a number, got {got}",
     "bool_type": "must be true or false, got {got}",
     "string_type": "must be text, got {got}",

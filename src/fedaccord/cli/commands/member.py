@@ -224,7 +224,8 @@ def serve(
     file that only you can read leads there, and its name is printed. The private keys, the private
     numbers and the data stay in DIR. Ctrl-C ends the page, and the node with it.
     """
-    check_installed("fedaccord member serve", "fastapi", "uvicorn", "python_multipart", "httpx")
+    parts = ("fastapi", "uvicorn", "python_multipart", "httpx", "torch", "flwr")
+    check_installed("fedaccord member serve", *parts)
     from fedaccord.console.member.app import create_member_page
     from fedaccord.console.member.room_client import trusting
     from fedaccord.console.web.opening import opening_file

@@ -92,7 +92,7 @@ def serve(
     printed; elsewhere `fedaccord room link DIR` prints one. Beyond this machine the room is served
     by TLS only: with a certificate, or behind a proxy that has one.
     """
-    _check_parts()
+    _check_parts("torch", "sklearn")
     from fedaccord.console.room.app import create_room
     from fedaccord.console.room.serving import lock_room, reached_at
     from fedaccord.console.web.opening import opening_file
@@ -162,7 +162,6 @@ def _link(doors: "Doors", address: str) -> str:
     return f"{address}/enter#{doors.ticket(Viewer('coordinator'), LINK)}"
 
 
-def _check_parts() -> None:
-    check_installed(
-        "fedaccord room", "fastapi", "uvicorn", "python_multipart", "flwr", "sqlalchemy", "alembic"
-    )
+def _check_parts(*more: str) -> None:
+    parts = ("fastapi", "uvicorn", "python_multipart", "flwr", "sqlalchemy", "alembic")
+    check_installed("fedaccord room", *parts, *more)

@@ -14,14 +14,17 @@ from fedaccord.console.member.access import Access, Gate
 from fedaccord.console.member.home import Home
 from fedaccord.console.member.joining import Joining
 from fedaccord.console.member.node import Node
-from fedaccord.console.web.app import create_app
+from fedaccord.console.member.room_client import RoomTrouble
+from fedaccord.console.room.moments import shown
+from fedaccord.console.web.app import create_app, told
 from fedaccord.console.web.guards import MEGABYTE, Limits
 from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.problems import as_sentence
 from fedaccord.console.web.serving import LOOPBACK
 
 PARTS = (access, start, joining, numbers, terms, data, node, copy, room)
 """Each has a router."""
-_TIME = "%d %b %Y, %H:%M UTC"
+BAD_GATEWAY = 502
 _LARGEST_UPLOAD = 1024 * MEGABYTE
 """A member's data, which goes from its browser to a folder on the same machine."""
 
@@ -41,8 +44,9 @@ def create_member_page(directory: Path, authority: Path | None = None) -> FastAP
     app.state.access = Access()
     app.state.home = home
     app.state.joining = Joining(home)
-    app.state.node = Node(directory)
+    app.state.node = Node(home.directory)
     app.user_middleware.append(Middleware(Gate, access=app.state.access))  # behind the guards
+    app.add_exception_handler(RoomTrouble, told(lambda e: (BAD_GATEWAY, [as_sentence(str(e))])))
     app.router.lifespan_context = _lifespan
     for part in PARTS:
         app.include_router(part.router, include_in_schema=False)
@@ -52,11 +56,11 @@ def create_member_page(directory: Path, authority: Path | None = None) -> FastAP
 def when(text: str) -> str:
     """A time that a room told, for people; whatever else it told, as it is.
 
-    >>> when("2026-11-18T05:24:03Z"), when("yesterday")
-    ('18 Nov 2026, 05:24 UTC', 'yesterday')
+    >>> when("2026-11-08T05:24:03Z"), when("yesterday")
+    ('8 Nov 2026, 05:24 UTC', 'yesterday')
     """
     try:
-        return datetime.fromisoformat(text).astimezone(UTC).strftime(_TIME)
+        return shown(datetime.fromisoformat(text).astimezone(UTC))
     except (ValueError, OverflowError):
         return text
 

@@ -14,6 +14,7 @@ from fastapi import APIRouter, File, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from fedaccord.console.member.home import Home
+from fedaccord.console.web.rehearsals import rehearsal_for
 from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.data.scale import scaled_sizes
 from fedaccord.deployment.data_format import describe_data, save_examples
@@ -24,8 +25,6 @@ from fedaccord.protocol.terms import Terms
 
 router = APIRouter()
 KINDS = (".npz", ".csv")
-_BUILT_IN = "digits"
-"""The examples that are dealt out if the terms are about such; otherwise some are made up."""
 
 
 def has_data(home: Home) -> bool:
@@ -86,7 +85,7 @@ def built_in(home: Home) -> None:
     needed = scaled_sizes([file.samples], terms.training.scale)[0]
     if needed > dataset.size:
         raise InvalidInput(
-            f"there are {dataset.size:,} built-in examples, and your numbers say "
+            f"there are {dataset.size:,} examples to rehearse with, and your numbers say "
             f"{file.samples:,} samples: for a rehearsal, enter fewer"
         )
     chosen = _share(dataset.size, terms, file.name, needed)
@@ -98,11 +97,8 @@ def built_in(home: Home) -> None:
 
 
 def _examples(terms: Terms) -> Dataset:
-    found = load_dataset(_BUILT_IN)
-    form = (terms.training.shape, terms.training.classes)
-    if (found.shape, found.classes) == form and not terms.training.survival:
-        return found
-    return rehearsal_dataset(terms)
+    name = rehearsal_for(terms.training)
+    return rehearsal_dataset(terms) if name is None else load_dataset(name)
 
 
 def _share(size: int, terms: Terms, name: str, needed: int) -> npt.NDArray[np.int64]:
@@ -155,7 +151,7 @@ def _received(upload: UploadFile, place: Path) -> tuple[str, Path]:
 
 @router.post("/data/examples", response_class=Response)
 def use_examples(request: Request) -> Response:
-    """Use examples of the machine's own, for a rehearsal."""
+    """Use examples of a public data set, or made-up ones, for a rehearsal."""
     try:
         built_in(request.app.state.home)
     except FedaccordError as error:
@@ -186,6 +182,7 @@ def _page(request: Request, *, wrong: str = "", status: int = 200) -> Response:
         problem=problem,
         wrong=wrong,
         training=terms.training,
+        rehearsal=rehearsal_for(terms.training),
         described=describe_data(file.private, terms),
     )
     return response

@@ -34,7 +34,7 @@ class Home:
 
     def __init__(self, directory: Path, authority: Path | None = None) -> None:
         """`directory` may not exist yet; `authority` is trusted when the room is asked."""
-        self.directory = directory
+        self.directory = directory.absolute()  # paths inside it are joined to it again
         self.changing = threading.Lock()
         self._authority = authority
         self._room: RoomClient | None = None

@@ -15,6 +15,7 @@ from fedaccord.console.member.home import Home
 from fedaccord.console.member.links import Link, RoomPlace, read_link
 from fedaccord.console.member.numbers import FIELDS, NumberForm, NumberTexts, read_form
 from fedaccord.console.member.room_client import KeyRefused, RoomTrouble
+from fedaccord.console.web.problems import as_sentence
 from fedaccord.console.web.rules import rules_in_words
 from fedaccord.deployment.invitation import Invitation, read_invitation
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -122,7 +123,7 @@ def take_link(request: Request, link: Annotated[str, Form(max_length=3_000)] = "
             joining.take_up()
             joining.send()
     except FedaccordError as error:
-        return _page(request, link=link, wrong=_said(error), status=422)
+        return _page(request, link=link, wrong=as_sentence(str(error)), status=422)
     return RedirectResponse("/join", 303)
 
 
@@ -155,7 +156,7 @@ def send(request: Request) -> Response:
     try:
         _joining(request).send()
     except FedaccordError as error:
-        return _page(request, wrong=_said(error), status=422)
+        return _page(request, wrong=as_sentence(str(error)), status=422)
     return RedirectResponse("/join", 303)
 
 
@@ -164,15 +165,10 @@ def _refused(home: Home) -> str:
     try:
         home.room.to_sign()
     except KeyRefused as refused:
-        return _said(refused)
+        return as_sentence(str(refused))
     except FedaccordError:
         pass
     return ""
-
-
-def _said(error: FedaccordError) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _page(

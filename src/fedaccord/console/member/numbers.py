@@ -4,22 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Form, Request
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
 from fedaccord.console.member.home import NUMBER_FIELDS, Home
+from fedaccord.console.web.typed_numbers import typed_count, typed_number, typed_text
 from fedaccord.errors import InvalidInput
-from fedaccord.files.numerals import read_numeral, unambiguous
 from fedaccord.flower.client_file import read_client_file
 from fedaccord.game.consortium import Client
-from fedaccord.game.rules import broken_rules
 from fedaccord.interviews.answers import missing_in, wrong_in
 from fedaccord.interviews.estimates import brief
 from fedaccord.interviews.interview import Interview, interview
 from fedaccord.interviews.questions import BY_KEY, QUESTIONS, Question
-from fedaccord.numbers import as_text
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.prospects import prospect_of
 from fedaccord.protocol.terms import Terms
@@ -88,12 +85,8 @@ def form_of(private: Private) -> NumberForm:
 
 
 def _texts(numbers: Private | Client, *, tells: bool = False) -> NumberTexts:
-    shown = {name: _shown(getattr(numbers, name)) for name in NUMBER_FIELDS}
+    shown = {name: typed_text(getattr(numbers, name)) for name in NUMBER_FIELDS}
     return NumberTexts.model_validate(shown | {"tells": tells})
-
-
-def _shown(number: float) -> str:
-    return unambiguous(as_text(number))
 
 
 def read_form(name: str, texts: NumberTexts) -> Private | NumberForm:
@@ -117,24 +110,9 @@ def read_form(name: str, texts: NumberTexts) -> Private | NumberForm:
 
 def _number(which: str, text: str) -> float | int:
     """One number as somebody wrote it."""
-    text = text.strip()
-    if not text and which == "communication_cost":
+    if not text.strip() and which == "communication_cost":
         return 0.0
-    if not text:
-        raise InvalidInput("is missing")
-    read = read_numeral(text)
-    if read is None:
-        raise InvalidInput("must be a number, such as 1250.5 or 1 250,50")
-    if read.is_ambiguous:
-        either = f"{_shown(read.point)} or {_shown(read.comma)}"
-        raise InvalidInput(f"can be read in two ways: write {either}")
-    for _, problem in broken_rules(which, np.array([read.point])):
-        raise InvalidInput(problem)
-    if which != "samples":
-        return read.point
-    if not read.point.is_integer():
-        raise InvalidInput("must be a whole number")
-    return int(read.point)
+    return typed_count(text, which) if which == "samples" else typed_number(text, which)
 
 
 # --- Pages ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from fedaccord.console.member.node import Node
 from fedaccord.console.member.room_client import KeyRefused
 from fedaccord.console.member.terms import offer_in
 from fedaccord.console.room import wire
+from fedaccord.console.web.problems import as_sentence
 from fedaccord.errors import FedaccordError
 from fedaccord.summaries.words import listed
 
@@ -58,8 +59,7 @@ def steps_of(home: Home, joining: Joining, node: Node) -> tuple[list[Step], str]
         elif is_next and not step.comes_later:
             standing, is_next = "now", False
         marked.append(replace(step, standing=standing))
-    said = "" if trouble is None else str(trouble)
-    return marked, f"{said[:1].upper()}{said[1:]}." if said else ""
+    return marked, "" if trouble is None else as_sentence(str(trouble))
 
 
 def _told(home: Home) -> wire.ToSign | None:
@@ -164,6 +164,9 @@ def _signing(home: Home, told: wire.ToSign | None) -> Step:
     if same and home.file.name in told.signed:
         missing = f" Not yet: {listed(told.missing)}." if told.missing else " So has everyone."
         return Step(name, "/terms", True, f"You signed the terms.{missing}")
+    if same:
+        says = "You signed the terms, but the room does not have all of your signatures yet."
+        return Step(name, "/terms", False, says, action="Send them")
     return Step(
         name,
         "/terms",

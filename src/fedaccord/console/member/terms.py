@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Form, Request
 from starlette.exceptions import HTTPException
@@ -18,7 +18,8 @@ from starlette.responses import RedirectResponse, Response
 from fedaccord.console.member.home import Home
 from fedaccord.console.member.room_client import MemberRoom, RoomTrouble
 from fedaccord.console.room import wire
-from fedaccord.console.web.rules import Change, changes_between, rules_in_words
+from fedaccord.console.web.problems import as_sentence
+from fedaccord.console.web.rules import Change, changes_between, posts_amounts, rules_in_words
 from fedaccord.deployment.cards import TermsSignature, load_sent
 from fedaccord.deployment.invitation import Invitation, read_invitation
 from fedaccord.deployment.member_directory import SIGNATURE, wrong_to_sign
@@ -83,11 +84,6 @@ class Offer:
     def digest(self) -> str:
         """Of everything that signing takes over: terms, app, address and certificate."""
         return hashlib.sha256(self.invitation.text.encode()).hexdigest()
-
-    @property
-    def can_be_signed(self) -> bool:
-        """Whether nothing stands against it."""
-        return self.wrong is None
 
 
 def offer_in(home: Home, text: str, new: Iterable[wire.NewKey] = ()) -> Offer:
@@ -188,6 +184,39 @@ def agreement_in(home: Home, told: wire.AgreementTold, offer: Offer) -> Agreemen
     )
 
 
+@dataclass(frozen=True)
+class Offered:
+    """Everything that a room offers to sign, which is signed in one step."""
+
+    terms: Offer
+    agreement: AgreementShown | None
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """Of the terms with their server, and of the agreement file; empty if there is none."""
+        return self.terms.digest, "" if self.agreement is None else self.agreement.file.digest
+
+    @property
+    def wrong(self) -> str | None:
+        """Why it cannot be signed."""
+        if self.terms.wrong is not None:
+            return self.terms.wrong
+        if self.agreement is not None:
+            wrong = self.agreement.wrong
+            return None if wrong is None else f"of the agreement file, {wrong}"
+        if posts_amounts(self.terms.terms):
+            return "its agreement file is missing"
+        return None
+
+
+def offered_by(home: Home, told: wire.ToSign) -> Offered | None:
+    """What the room offers to this member, if there is anything to sign yet."""
+    if told.text is None:
+        return None
+    offer = offer_in(home, told.text, home.room.new_keys().keys)
+    return Offered(offer, agreement_in(home, home.room.agreement(), offer))
+
+
 # --- Pages ---------------------------------------------------------------------------------
 
 
@@ -198,19 +227,24 @@ def terms(request: Request) -> Response:
 
 
 @router.post("/terms/sign", response_class=Response)
-def sign(request: Request, shown: Annotated[str, Form(max_length=64)] = "") -> Response:
-    """Sign what was shown, and send the signature."""
+def sign(
+    request: Request,
+    shown: Annotated[str, Form(max_length=64)] = "",
+    agreement: Annotated[str, Form(max_length=64)] = "",
+) -> Response:
+    """Sign what was shown, the terms and the agreement file if there is one, and send both."""
     home = _home(request)
-    told = home.room.to_sign()
-    offer = None if told.text is None else _offer(home, told.text)
-    if offer is None or offer.digest != shown:
+    offered = offered_by(home, home.room.to_sign())
+    if offered is None or offered.digests != (shown, agreement):
         return _page(request, status=409, trouble=CHANGED)
-    if offer.wrong is not None:
-        raise InvalidInput(offer.wrong)
-    home.sign(offer.invitation)
+    if offered.wrong is not None:
+        raise InvalidInput(offered.wrong)
+    home.sign(offered.terms.invitation)
     own = load_sent(home.directory / SIGNATURE)
     assert isinstance(own, TermsSignature)
     home.room.send_signature(own)
+    if offered.agreement is not None:
+        _sign_file(home, offered.agreement.file)
     with suppress(FedaccordError):  # the signature is there; others' can be had later
         home.take_signatures()
     return RedirectResponse("/terms?signed", 303)
@@ -224,13 +258,18 @@ def confirm(
 ) -> Response:
     """Give one's word that a new key is another member's own: the one that was shown."""
     home = _home(request)
-    told = home.room.to_sign()
-    offer = None if told.text is None else _offer(home, told.text)
-    rows = [] if offer is None else offer.keys
+    offered = offered_by(home, home.room.to_sign())
+    rows = [] if offered is None else offered.terms.keys
     if not any((row.name, row.key, row.unconfirmed) == (client, shown, True) for row in rows):
         return _page(request, status=409, trouble=CHANGED_KEY)
     home.room.confirm_key(client, shown)
     return RedirectResponse("/terms#keys", 303)
+
+
+def _sign_file(home: Home, file: AgreementFile) -> None:
+    party = party_of(file, home.key.public)
+    signature = sign_agreement(file, home.key).signature_of(party)
+    home.room.sign_agreement(file.digest, str(signature))
 
 
 @router.post("/terms/comment", response_class=Response)
@@ -246,26 +285,12 @@ def comment(
     return RedirectResponse("/terms#comments", 303)
 
 
-@router.post("/agreement/sign", response_class=Response)
-def sign_file(request: Request, shown: Annotated[str, Form(max_length=64)] = "") -> Response:
-    """Sign the agreement file that was shown, and send the signature."""
-    home = _home(request)
-    found = _agreement(home)
-    if found is None or found.file.digest != shown:
-        return _page(request, status=409, trouble=CHANGED)
-    if found.wrong is not None:
-        raise InvalidInput(found.wrong)
-    party = party_of(found.file, home.key.public)
-    signature = sign_agreement(found.file, home.key).signature_of(party)
-    home.room.sign_agreement(found.file.digest, str(signature))
-    return RedirectResponse("/terms?signed#agreement", 303)
-
-
 @router.get("/agreement.html", response_class=Response)
 def agreement_file(request: Request) -> Response:
     """The agreement file, to keep."""
-    found = _agreement(_home(request))
-    if found is None:
+    home = _home(request)
+    offered = offered_by(home, home.room.to_sign())
+    if offered is None or (found := offered.agreement) is None:
         raise HTTPException(404, "The room has no agreement file.")
     disposition = 'attachment; filename="agreement.html"'
     return Response(
@@ -273,34 +298,19 @@ def agreement_file(request: Request) -> Response:
     )
 
 
-def _agreement(home: Home) -> AgreementShown | None:
-    room = home.room
-    told = room.to_sign()
-    if told.text is None:
-        return None
-    return agreement_in(home, room.agreement(), _offer(home, told.text))
-
-
-def _offer(home: Home, text: str) -> Offer:
-    return offer_in(home, text, home.room.new_keys().keys)
-
-
 def _page(request: Request, *, status: int = 200, trouble: str = "") -> Response:
     home = _home(request)
     if not home.exists or home.place is None:
         return RedirectResponse("/join", 303)
-    offer: Offer | None = None
-    offered: dict[str, Any] = {"offer": None, "told": None, "proposals": None, "agreement": None}
+    told: wire.ToSign | None = None
+    proposals: wire.TermsTold | None = None
+    offered: Offered | None = None
     try:
-        room = home.room
-        told = room.to_sign()
-        offered |= {"told": told, "proposals": room.terms()}
-        if told.text is not None:
-            offered["offer"] = offer = _offer(home, told.text)
-            offered["agreement"] = agreement_in(home, room.agreement(), offer)
+        told, proposals = home.room.to_sign(), home.room.terms()
+        offered = offered_by(home, told)
     except FedaccordError as error:
-        trouble = trouble or f"{str(error)[:1].upper()}{str(error)[1:]}."
-    own, read = home.file, home.terms if offer is None else offer.terms
+        trouble = trouble or as_sentence(str(error))
+    own, read = home.file, home.terms if offered is None else offered.terms.terms
     private = own.private
     response: Response = request.app.state.pages.show(
         request,
@@ -319,7 +329,11 @@ def _page(request: Request, *, status: int = 200, trouble: str = "") -> Response
         trouble=trouble,
         signed="signed" in request.query_params,
         had_signed=home.has_signed_ever,
-        **offered,
+        told=told,
+        proposals=proposals,
+        offer=None if offered is None else offered.terms,
+        agreement=None if offered is None else offered.agreement,
+        wrong=None if offered is None else offered.wrong,
     )
     return response
 

@@ -195,7 +195,7 @@ def show_to_sign(request: Request, viewer: Reader) -> wire.ToSign:  # noqa: ARG0
     if now.current is None:
         why = "The room is not created yet."
     elif now.without_card:
-        why = f"Cards are missing: of {', '.join(now.without_card)}."
+        why = f"Cards are missing: {', '.join(now.without_card)}."
     elif now.to_sign is None:
         why = "The file to sign is being made."
     return wire.ToSign(
@@ -227,7 +227,7 @@ def show_signatures(request: Request, viewer: Reader) -> wire.SignaturesGiven:  
     number = now.current.number if now.current else None
     found = now.signatures.get(number, {}) if number is not None else {}
     return wire.SignaturesGiven(
-        version=number, signatures=[found[name] for name in now.signed if name in found]
+        version=number, signatures=[found[name] for name in now.signed_terms]
     )
 
 

@@ -13,6 +13,7 @@ import fedaccord
 from fedaccord.atomic import WholeFile, write_together
 from fedaccord.console.room.records import Snapshot, ToSignRow
 from fedaccord.console.room.store import Store
+from fedaccord.console.web.rules import posts_amounts
 from fedaccord.deployment.admission import SIGNATURES, replace_app
 from fedaccord.deployment.app_directory import INVITATION, MEMBERS, TO_SIGN, app_terms
 from fedaccord.deployment.cards import signatures_text
@@ -93,10 +94,10 @@ class Alignment:
                 files[app / MEMBERS / f"{plain[name]}.pub"] = f"{card.node_key}\n"
         assert now.current is not None
         signed = now.signatures.get(now.current.number, {})
-        for name in now.signed:
+        for name in now.signed_terms:
             path = app / MEMBERS / f"{plain[name]}.signature.json"
             files[path] = signed[name].model_dump_json(indent=1)
-        files[app / SIGNATURES] = signatures_text(signed[name] for name in now.signed)
+        files[app / SIGNATURES] = signatures_text(signed[name] for name in now.signed_terms)
         if terms.keys is not None:
             files[app / "keys" / "members.pem"] = "".join(
                 now.cards[name].card.certificate for name in now.clients
@@ -121,11 +122,11 @@ class Alignment:
             self._store.propose_again(now.current.number, _CHANGED)
             self._align_again()
             return
+        if posts_amounts(terms) and self._store.agreement() is None:
+            self._draft(now.current.number, terms)  # first, since both are signed in one step
         if now.to_sign is None:
             self._store.put_to_sign(row)
         self._write({self._app / TO_SIGN: text})
-        if self._store.agreement() is None and _posts_amounts(terms):
-            self._draft(now.current.number, terms)
 
     def _align_again(self) -> None:
         now = self._store.snapshot()
@@ -151,7 +152,7 @@ class Alignment:
 
 def no_agreement_file(terms: Terms) -> str:
     """Why there is no agreement file for these terms; empty if there is one."""
-    if _posts_amounts(terms):
+    if posts_amounts(terms):
         return ""
     how = (
         "a clock finds the amounts in each slot"
@@ -161,10 +162,6 @@ def no_agreement_file(terms: Terms) -> str:
         else "everyone trains on all of its samples"
     )
     return f"By these terms {how}, so there is no file of amounts to sign; the terms are signed."
-
-
-def _posts_amounts(terms: Terms) -> bool:
-    return terms.agreement == "posted"
 
 
 def _without_keys(terms: Terms) -> Terms:

@@ -14,9 +14,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from fedaccord.agreement.agreement import USUAL_MARGIN
-from fedaccord.checks import normalised
+from fedaccord.console.room.member_names import LONGEST_NAME, names_in, wrong_names
 from fedaccord.console.room.wire import Text
-from fedaccord.data.dataset import DATASETS, Dataset, load_dataset
+from fedaccord.console.web.rehearsals import REHEARSALS
+from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.deployment.app_directory import PORT, SUPERLINK, write_app
 from fedaccord.deployment.data_format import save_examples
 from fedaccord.deployment.invitation import Reach, host_of
@@ -24,10 +25,7 @@ from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.flower.running import OWN_EXAMPLES
 from fedaccord.protocol.terms import Terms, read_terms
 
-REHEARSALS = ("digits", "breast-cancer", "mnist", "heart-disease")
-"""Built-in data sets that the page offers."""
 OWN = "own"
-_LONGEST_NAME = 200
 _MOST_PORT = 65_535
 
 
@@ -46,8 +44,8 @@ class FoundingForm(BaseModel):
 
     @property
     def clients(self) -> list[str]:
-        """One name a line; what a name begins and ends with in blanks does not count."""
-        return [normalised(line.strip()) for line in self.members.splitlines() if line.strip()]
+        """The members' names."""
+        return names_in(self.members)
 
 
 @dataclass(frozen=True)
@@ -116,20 +114,10 @@ def write_server(app: Path, founded: Founded, now: datetime) -> None:
 
 
 def _wrong_names(form: FoundingForm) -> list[Problem]:
-    wrong = []
-    name, clients = form.name.strip(), form.clients
-    if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
-        wrong.append(Problem("name", f"is needed: 1 to {_LONGEST_NAME} printable characters"))
-    if not clients:
-        wrong.append(Problem("members", "are needed, one on each line"))
-    for client in clients:
-        if len(client) > _LONGEST_NAME or not client.isprintable():
-            shown = client[:40].encode("unicode_escape").decode()
-            wrong.append(Problem("members", f"{shown}: not printable, or too long for a name"))
-        elif "/" in client or "\\" in client or client == "test":
-            wrong.append(Problem("members", f"{client}: cannot be the name of a file"))
-    if len(set(clients)) < len(clients):
-        wrong.append(Problem("members", "two have the same name"))
+    name, wrong = form.name.strip(), wrong_names(form.clients)
+    if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        needed = f"is needed: 1 to {LONGEST_NAME} printable characters"
+        return [Problem("name", needed), *wrong]
     return wrong
 
 
@@ -147,7 +135,7 @@ def _reached(problems: list[Problem], address: str) -> tuple[str, int]:
 
 
 def _rehearsed(problems: list[Problem], name: str) -> Dataset | None:
-    if name not in DATASETS:
+    if name not in REHEARSALS:
         problems.append(Problem("dataset", "is not one that this page knows"))
         return None
     try:

@@ -227,7 +227,7 @@ def verify_now(request: Request, _: Reader) -> Response:
 def compare_now(request: Request, viewer: Reader, copies: Files) -> Response:
     """Compare the ledger with one's own copy, or the coordinator with anybody's; none is kept."""
     _verifying(request).compare(viewer, _uploads(copies), _PATIENCE)
-    return RedirectResponse("/ledger/verify#copies", 303)
+    return RedirectResponse("/ledger/verify#compared", 303)
 
 
 @router.post("/api/ledger/verify", response_model=Verified, responses=refusals(401))

@@ -9,12 +9,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from fedaccord.console.room.access import Anyone, Coordinator, Reader, Viewer
 from fedaccord.console.room.api import room_of
-from fedaccord.console.room.founding import REHEARSALS, FoundingForm, read_form, write_server
+from fedaccord.console.room.founding import FoundingForm, read_form, write_server
 from fedaccord.console.room.live import stream_of_events
 from fedaccord.console.room.pages import created, problems_by_field, show
 from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
 from fedaccord.console.web.pages import Pages
+from fedaccord.console.web.rehearsals import REHEARSALS
 from fedaccord.console.web.rules import reports_in_words
 from fedaccord.errors import InvalidInput
 from fedaccord.protocol.terms_text import terms_text
@@ -138,7 +139,6 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
     """What the viewer does next: in words, the address where it is done, and the link's words."""
     if viewer.role == "coordinator":
         return _coordinators_step(room, now)
-    waits = _waiting(room, now)
     asked = [name for name, missing in now.unconfirmed.items() if viewer.client in missing]
     if asked:
         return (
@@ -148,7 +148,7 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
             "See the fingerprints",
         )
     if viewer.client in now.unconfirmed:
-        return waits, "/members", "See the members"
+        return _waiting(room, now), "/members", "See the members"
     if viewer.role == "member" and now.to_sign is not None and viewer.client in now.unsigned:
         number = now.current.number if now.current else 0
         return (
@@ -156,7 +156,9 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
             "/terms",
             "Read the terms",
         )
-    return waits, "/terms", "Read the terms"
+    if now.complete:
+        return _waiting(room, now), "/watch", "Watch slots"
+    return _waiting(room, now), "/terms", "Read the terms"
 
 
 def _coordinators_step(room: Room, now: Snapshot) -> tuple[str, str, str]:

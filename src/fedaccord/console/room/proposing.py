@@ -4,14 +4,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from fedaccord.checks import normalised
+from fedaccord.console.room import posted_amounts
+from fedaccord.console.room.member_names import names_in, wrong_names
+from fedaccord.console.room.posted_amounts import amounts_text, read_amounts
 from fedaccord.console.room.versions import terms_of
 from fedaccord.console.room.wire import Text
+from fedaccord.console.web.rules import posts_amounts
+from fedaccord.console.web.typed_numbers import typed_count, typed_number, typed_text
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.protocol.terms import FOR_EVER, Terms, read_terms
+from fedaccord.protocol.terms import FOR_EVER, FROM_REPORTS, Terms, read_terms
 from fedaccord.protocol.terms_text import terms_text
 
-_LONGEST_NAME = 200
 _WHOLE = ("rounds", "quorum")
 _NUMBERS = (
     "discount_factor",
@@ -33,6 +36,8 @@ class RulesForm(BaseModel):
     members: Text = ""
     rounds: Text = ""
     agreement: Text = "individual"
+    amounts: Text = ""
+    """For amounts that are posted: a line for each member."""
     objective: Text = "least total cost"
     punishment: Text = "suspension"
     punishment_slots: Text = "1"
@@ -53,8 +58,12 @@ def form_for(terms: Terms, number: int) -> RulesForm:
     return RulesForm(
         after=number,
         members="\n".join(terms.clients),
+        amounts=amounts_text(terms),
         punishment_slots=FOR_EVER if slots is None else str(slots),
-        **{name: f"{given[name]:g}" if name in _NUMBERS else str(given[name]) for name in _TAKEN},
+        **{
+            name: typed_text(given[name]) if name in _NUMBERS else str(given[name])
+            for name in _TAKEN
+        },
     )
 
 
@@ -63,32 +72,52 @@ _TAKEN = (*_WHOLE, *_NUMBERS, *_WORDS)
 
 def terms_from(form: RulesForm, before: Terms) -> str:
     """The terms with what the form changes, as TOML, or every mistake in the form."""
-    problems: list[Problem] = []
-    rules: dict[str, Any] = before.model_dump(mode="json") | {
-        "clients": [normalised(line.strip()) for line in form.members.splitlines() if line.strip()]
-    }
-    for name in _WHOLE:
-        rules[name] = _number(problems, name, getattr(form, name), whole=True)
-    for name in _NUMBERS:
-        rules[name] = _number(problems, name, getattr(form, name), whole=False)
+    clients = names_in(form.members)
+    problems = wrong_names(clients)
+    rules: dict[str, Any] = before.model_dump(mode="json") | {"clients": clients}
+    for name in (*_WHOLE, *_NUMBERS, "punishment_slots"):
+        try:
+            rules[name] = _number(name, getattr(form, name))
+        except InvalidInput as error:
+            problems.append(Problem(name, str(error)))  # and what was there before stays
     rules |= {name: getattr(form, name) for name in _WORDS}
-    slots = form.punishment_slots.strip()
-    rules["punishment_slots"] = (
-        FOR_EVER if slots == FOR_EVER else _number(problems, "punishment_slots", slots, whole=True)
-    )
-    if problems:
-        raise InvalidInput(problems)
+    rules |= _reports(rules, form, problems)
     if form.punishment == "reversion":
         rules |= {"model_keeps": 0.0, "fees_saved": False}
+    known = {problem.field for problem in problems}
     try:
-        terms = read_terms(rules, "")
+        terms = read_terms({name: rule for name, rule in rules.items() if rule is not None}, "")
     except InvalidInput as error:
-        placed = [Problem(_PLACES.get(one.field, one.field), one.message) for one in error.problems]
-        raise InvalidInput(placed) from None
+        found = map(_placed, error.problems)
+        raise InvalidInput([*problems, *(one for one in found if one.field not in known)]) from None
+    if problems:
+        raise InvalidInput(problems)
     return checked(terms_text(terms), before)
 
 
-_PLACES = {"clients": "members"}
+def _number(name: str, text: str) -> float | int | str:
+    if name == "punishment_slots" and text.strip() == FOR_EVER:
+        return FOR_EVER
+    return typed_number(text, name) if name in _NUMBERS else typed_count(text)
+
+
+def _reports(rules: dict[str, Any], form: RulesForm, problems: list[Problem]) -> dict[str, Any]:
+    """The rules that follow from how amounts are found; None are left out."""
+    if form.agreement in FROM_REPORTS:
+        return {"reports": "ratio", "public": None, "clock_steps": None}
+    if form.agreement != "posted":
+        return {}
+    public, wrong = read_amounts(form.amounts, rules["clients"])
+    problems += wrong
+    return {"reports": "none", "public": public, "clock_steps": None}
+
+
+def _placed(problem: Problem) -> Problem:
+    """A problem of the terms, at the field of the form that it comes from."""
+    if problem.field.partition(".")[0] == "public":
+        return posted_amounts.placed(problem)
+    name = problem.field.partition(".")[0]
+    return Problem("members" if name == "clients" else problem.field, problem.message)
 
 
 def checked(text: str, before: Terms) -> str:
@@ -96,23 +125,15 @@ def checked(text: str, before: Terms) -> str:
     from fedaccord.flower.local import empty_model, local_steps  # and PyTorch
 
     terms = terms_of(text)
-    problems = []
+    problems = wrong_names(terms.clients)
     if terms.name != before.name:
         problems.append(Problem("name", f"must stay {before.name!r}: members' cards are for it"))
-    for client in terms.clients:
-        if len(client) > _LONGEST_NAME or "/" in client or "\\" in client or client == "test":
-            problems.append(Problem("members", f"{client[:40]}: cannot be the name of a file"))
+    if posts_amounts(terms) and any("<" in name for name in (terms.name, *terms.clients)):
+        problems.append(Problem("", "a name with < cannot be in an agreement file"))
+    if terms.digest == before.digest:
+        problems.append(Problem("", "these are the rules that are put forward already"))
     if problems:
         raise InvalidInput(problems)
     empty_model(terms)  # can it be trained?
     local_steps(terms)
     return text
-
-
-def _number(problems: list[Problem], field: str, text: str, *, whole: bool) -> float | int:
-    try:
-        return int(text) if whole else float(text)
-    except ValueError:
-        what = "a whole number" if whole else "a number with a decimal point"
-        problems.append(Problem(field, f"must be {what}"))
-        return 0

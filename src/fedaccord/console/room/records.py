@@ -8,6 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from fedaccord.console.room import schema
 from fedaccord.console.room.versions import Version, terms_of
+from fedaccord.console.web.rules import posts_amounts
 from fedaccord.deployment.cards import Card, TermsSignature
 
 
@@ -80,6 +81,8 @@ class Snapshot:
     """Of the version that is put forward."""
     signatures: dict[int, dict[str, TermsSignature]] = field(default_factory=dict)
     """By version and member."""
+    signed_agreement: frozenset[str] = frozenset()
+    """Who has signed the agreement file of the version that is put forward, if it has one."""
 
     @property
     def current(self) -> Version | None:
@@ -114,10 +117,17 @@ class Snapshot:
         return name in self.cards and self.cards[name].confirmed is not None
 
     @property
-    def signed(self) -> list[str]:
-        """Who has signed the version that is put forward."""
+    def signed_terms(self) -> list[str]:
+        """Who has signed the terms of the version that is put forward."""
         found = self.signatures.get(self.current.number, {}) if self.current else {}
         return [name for name in self.clients if name in found]
+
+    @property
+    def signed(self) -> list[str]:
+        """Who has signed all of that version: its terms, and its agreement file if it has one."""
+        if self.current is None or not posts_amounts(self.current.terms):
+            return self.signed_terms
+        return [name for name in self.signed_terms if name in self.signed_agreement]
 
     @property
     def unsigned(self) -> list[str]:
@@ -179,6 +189,9 @@ def snapshot_of(connection: Connection) -> Snapshot:
         query = select(table.version, table.text, table.terms, table.app)
         one = connection.execute(query.where(table.version == found.current.number)).first()
         found.to_sign = None if one is None else ToSignRow(*one)
+        by = schema.AGREEMENT_SIGNATURES.c
+        query = select(by.client).where(by.version == found.current.number)
+        found.signed_agreement = frozenset(map(str, connection.execute(query).scalars()))
     return found
 
 

@@ -61,6 +61,7 @@ class Room:
             clock: Tells the time.
             rates: Limits for whoever has no session.
         """
+        directory = directory.absolute()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory, self.app = directory, directory / "app"
         self.secure, self.rates = secure, rates or Rates()

@@ -10,12 +10,13 @@ from starlette.responses import RedirectResponse, Response
 
 from fedaccord.console.room.access import Coordinator
 from fedaccord.console.room.api import room_of
+from fedaccord.console.room.following import follower_of
 from fedaccord.console.room.pages import created, show
 from fedaccord.console.room.room import Room
 from fedaccord.console.room.running import JOBS
 from fedaccord.console.web.streams import stream_of
 from fedaccord.deployment.check import Finding
-from fedaccord.deployment.server_check import check_app
+from fedaccord.deployment.server_check import START, check_app
 from fedaccord.flower.running import named_examples, own_examples
 from fedaccord.protocol.messages import LAST_SLOT
 
@@ -29,14 +30,14 @@ def run(
     """What runs, what it prints, and a check of everything that a slot needs."""
     room = created(request)
     findings = [_on_this_page(one) for one in check_app(room.app)] if check else []
-    values = _values(room)
+    values = _values(request, room)
     return show(request, "run.html.j2", viewer, "/run", title="Run", findings=findings, **values)
 
 
 @router.get("/run/output", response_class=Response)
 def output(request: Request, viewer: Coordinator) -> Response:
     """The parts of the page that change."""
-    return show(request, "run_output.html.j2", viewer, "/run", **_values(created(request)))
+    return show(request, "run_output.html.j2", viewer, "/run", **_values(request, created(request)))
 
 
 @router.get("/run/stream", response_class=Response)
@@ -86,14 +87,14 @@ def stop(
 
 _DO = {
     "members": "they send their cards and sign on their own pages",
-    "proxy": "start the server on this page",
-    "SuperLink": "start the server on this page",
     "nodes": "they start their nodes on their own pages",
 }
 
 
 def _on_this_page(finding: Finding) -> Finding:
     """What to do about it here, instead of on the command line."""
+    if finding.do == START:
+        return replace(finding, do="start the server on this page")
     return replace(finding, do=_DO.get(finding.about, finding.do)) if finding.do else finding
 
 
@@ -114,8 +115,15 @@ def _back() -> Response:
     return RedirectResponse("/run", 303)
 
 
-def _values(room: Room) -> dict[str, Any]:
+def _next_slot(request: Request) -> int:
+    """The first slot that is not settled."""
+    latest = follower_of(request).now().slot
+    return 1 if latest is None else latest.slot + latest.settled
+
+
+def _values(request: Request, room: Room) -> dict[str, Any]:
     return {
+        "next_slot": _next_slot(request),
         "now": room.store.snapshot(),
         "standing": {job: room.running.standing(job) for job in JOBS},
         "said": {job: room.running.said(job) for job in JOBS},

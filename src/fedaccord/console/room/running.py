@@ -1,6 +1,7 @@
 """The server's processes, as the coordinator starts and stops them; they end with the room."""
 
 import os
+import re
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ Job = Literal["server", "slots"]
 JOBS: tuple[Job, ...] = get_args(Job)
 PROGRAM = "fedaccord"
 """The module that is run, with the words of its command."""
+_LEAD = re.compile(r"Error: |\d{4}-\d\d-\d\dT\S+\s+")
+"""What a program's last words begin with, and what a sentence on a page does not."""
 _SHOWN = 64 * 1024
 """Bytes of a log's end that a page shows."""
 
@@ -77,9 +80,8 @@ class Running:
         if job in self._stopped:
             return Standing("ended", why="it was stopped")
         words = [line.strip() for line in self.said(job).splitlines() if line.strip()]
-        return Standing(
-            "ended", failed=code != 0, why=words[-1].removeprefix("Error: ") if words else ""
-        )
+        why = _LEAD.sub("", words[-1], count=1) if words else ""
+        return Standing("ended", failed=code != 0, why=why)
 
     @property
     def version(self) -> str:

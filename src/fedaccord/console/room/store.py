@@ -198,9 +198,12 @@ class Store:
             connection.execute(schema.SIGNATURES.insert(), values)
             self.note(connection, Viewer("member", client), f"signed version {version}")
             now.signatures.setdefault(version, {})[client] = signature
-            if now.complete:
-                self.note(connection, None, f"has everyone's signature on version {version}")
+            self._note_if_complete(connection, now)
         return now
+
+    def _note_if_complete(self, connection: Connection, now: Snapshot) -> None:
+        if now.complete and now.current is not None:
+            self.note(connection, None, f"has everyone's signature on version {now.current.number}")
 
     def put_agreement(self, version: int, digest: str, content: str) -> None:
         """Keep the agreement file of a version, unless there is one."""
@@ -248,6 +251,7 @@ class Store:
             what = f"signed the agreement of version {found.version}"
             self.note(connection, Viewer("member", client), what)
             found.signatures[client] = signature
+            self._note_if_complete(connection, snapshot_of(connection))
         return found
 
     # --- What happened ---------------------------------------------------------------------

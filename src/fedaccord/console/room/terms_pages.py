@@ -12,7 +12,7 @@ from fedaccord.console.room.proposing import RulesForm, checked, form_for, terms
 from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
 from fedaccord.console.room.versions import Version
-from fedaccord.console.room.wire import CommentText, TermsText, Text
+from fedaccord.console.room.wire import TermsText, Text
 from fedaccord.console.web.rules import changes_between, rules_in_words
 from fedaccord.errors import InvalidInput
 
@@ -58,9 +58,11 @@ def comment(
     request: Request,
     viewer: Party,
     version: VersionField,
-    text: Annotated[CommentText, Form()],
+    text: Annotated[Text, Form(max_length=5_000)] = "",
 ) -> Response:
     """Say something about a version."""
+    if not text.strip():
+        raise InvalidInput("A comment needs a text.")
     created(request).store.comment(viewer, version, text)
     return RedirectResponse(f"/terms?version={version}#comments", 303)
 

@@ -40,7 +40,8 @@ def _storable(text: str) -> str:
 Text = Annotated[str, AfterValidator(_storable)]
 Secret = Annotated[Text, Field(min_length=1, max_length=200)]
 Name = Annotated[Text, Field(min_length=1, max_length=500)]
-CommentText = Annotated[Text, Field(min_length=1, max_length=5_000)]
+CommentText = Annotated[Text, Field(min_length=1, max_length=5_000, pattern=r"\S")]
+"""Not only blanks."""
 TermsText = Annotated[Text, Field(min_length=1, max_length=2_000_000)]
 
 
@@ -173,13 +174,16 @@ class ToSign(Told):
     why: str
     """Why there is no text; empty if there is."""
     signed: list[str]
-    """Who has signed this version."""
+    """Who has signed this version, and its agreement file if it has one."""
     missing: list[str]
     """Who has not."""
 
 
 class SignaturesTold(Told):
-    """Who has signed the version that is put forward, and who has not."""
+    """Who has signed the version that is put forward, and who has not.
+
+    A version that posts amounts is signed when its agreement file is signed as well.
+    """
 
     version: int
     signed: list[str]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -15,6 +16,7 @@ import fedaccord
 from fedaccord.console.web.guards import Guards, Limits
 from fedaccord.console.web.pages import RELOAD, Pages, is_live
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.protocol.mistakes import in_our_words
 
 API = "/api/"
 """What is for programs is below this; errors there are JSON, and pages elsewhere."""
@@ -31,6 +33,7 @@ _TITLES = {
     422: "Something in it is not right",
     429: "Too many attempts",
     500: "Something broke here",
+    502: "The room did not do this",
 }
 
 
@@ -53,18 +56,18 @@ def create_app(
     app.add_middleware(Guards, hosts=tuple(hosts), limits=limits or Limits(), tell=refusal)
     static = resources.files("fedaccord.console.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
-    app.add_exception_handler(HTTPException, _told(lambda e: (e.status_code, [str(e.detail)])))
+    app.add_exception_handler(HTTPException, told(lambda e: (e.status_code, [str(e.detail)])))
     app.add_exception_handler(
-        InvalidInput, _told(lambda e: (REFUSED, [str(one) for one in e.problems]))
+        InvalidInput, told(lambda e: (REFUSED, [str(one) for one in e.problems]))
     )
-    app.add_exception_handler(FedaccordError, _told(lambda e: (REFUSED, [str(e)])))
+    app.add_exception_handler(FedaccordError, told(lambda e: (REFUSED, [str(e)])))
     app.add_exception_handler(
         RequestValidationError,
-        _told(lambda e: (REFUSED, [f"{_place(one['loc'])}: {one['msg']}" for one in e.errors()])),
+        told(lambda e: (REFUSED, [_malformed(one) for one in e.errors()])),
     )
     app.add_exception_handler(
         Exception,
-        _told(lambda _: (500, ["It is not your fault. What happened is in this program's log."])),
+        told(lambda _: (500, ["It is not your fault. What happened is in this program's log."])),
     )
     return app
 
@@ -83,7 +86,12 @@ def _place(path: Sequence[object]) -> str:
     return ".".join(str(step) for step in path[1:]) or "the request"
 
 
-def _told(
+def _malformed(mistake: Mapping[str, Any]) -> str:
+    """What is wrong with one part of a request."""
+    return f"{_place(mistake['loc'])}: {in_our_words(mistake)}"
+
+
+def told(
     read: Callable[..., tuple[int, list[str]]],
 ) -> Callable[[Request, Exception], Response]:
     """Says what is wrong: as JSON to programs, as a page to people."""

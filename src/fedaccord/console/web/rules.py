@@ -1,11 +1,12 @@
 """The terms in words: the main rules, and what is different between two versions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fedaccord.flower.client_file import rules_by_name
 from fedaccord.numbers import count
-from fedaccord.protocol.terms import CLOCKS, FROM_REPORTS, Terms
+from fedaccord.protocol.terms import AgreementKind, Terms
 
 _LABELS = {
     "name": "Name",
@@ -80,7 +81,7 @@ def label_of(rule: str) -> str:
     table, _, field = rule.partition(".")
     if table == "public":
         name, _, what = field.rpartition(".")
-        return f"{name}: {what.replace('_', ' ')}"
+        return f"{name}: {'amount' if what == 'contribution' else what.replace('_', ' ')}"
     return rule.replace("_", " ").replace(".", ": ").capitalize()
 
 
@@ -126,14 +127,24 @@ def reports_in_words(terms: Terms) -> str:
     )
 
 
+_FOUND: dict[AgreementKind, str] = {
+    "individual": "computed in each slot from what members report: each member its own",
+    "uniform": "computed in each slot from what members report: one level for many",
+    "posted": "as posted in the terms",
+    "everything": "all samples of everyone",
+    "clock": "a clock raises everyone's share until somebody says stop",
+    "serial clock": "a clock raises everyone's share, and goes on without those who say stop",
+}
+
+
 def amounts_in_words(terms: Terms) -> str:
     """Where the amounts come from."""
-    if terms.agreement in FROM_REPORTS:
-        each = "one level for many" if terms.agreement == "uniform" else "each member its own"
-        return f"computed in each slot from what members report: {each}"
-    if terms.agreement in CLOCKS:
-        return "a clock raises everyone's share until somebody says stop"
-    return "as posted in the terms" if terms.agreement == "posted" else "all samples of everyone"
+    return _FOUND[terms.agreement]
+
+
+def posts_amounts(terms: Terms) -> bool:
+    """Whether the terms say how much each member trains on; an agreement file belongs to them."""
+    return terms.agreement == "posted"
 
 
 def punishment_in_words(terms: Terms) -> str:
@@ -147,16 +158,34 @@ def _share(part: float) -> str:
     return f"{part:.2%}" if part else "none"
 
 
+_WORDED: dict[str, Callable[[Any], str]] = {
+    "tolerance": _share,
+    "quorum": lambda number: str(number) if number else "more than half",
+    "punishment": lambda kind: _PUNISHED[kind],
+    "on_refusal": lambda kind: _REFUSED[kind],
+    "reports": lambda kind: "nothing" if kind == "none" else "their samples and a ratio",
+    "agreement": lambda kind: _FOUND[kind],
+}
+"""Rules whose values have words of their own; what terms leave out is None."""
+
+
 def _worded(rules: dict[str, Any], key: str) -> str:
+    if key in _WORDED:
+        return _WORDED[key](rules.get(key))
     if key not in rules:
         return "not there"
-    value = rules[key]
+    if rules[key] is None and key == "punishment_slots":
+        return "for ever"
+    return _plainly(rules[key])
+
+
+def _plainly(value: Any) -> str:
     if value is None:
-        return "for ever" if key == "punishment_slots" else "none"
+        return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return "; ".join(f"{name} {_worded(value, name)}" for name in value) or "none"
+        return "; ".join(f"{name} {_plainly(one)}" for name, one in value.items()) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)

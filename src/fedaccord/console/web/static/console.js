@@ -61,11 +61,23 @@ document.addEventListener("submit", (event) => {
 });
 
 // <form data-code>: a code after # in the address is never sent with it; it is filled in and sent.
-document.addEventListener("DOMContentLoaded", () => {
+function enterCode() {
   const form = document.querySelector("form[data-code]");
   const code = window.location.hash.slice(1);
   if (!form || !code) return;
   form.elements.code.value = code;
   history.replaceState(null, "", window.location.pathname);
   form.requestSubmit();
+}
+
+document.addEventListener("DOMContentLoaded", enterCode);
+
+// A new link that is opened in a tab of the same page changes only what is after #, and browsers
+// load nothing then. [data-refused]: the page answered a form, which must not be sent again.
+window.addEventListener("hashchange", () => {
+  const { hash, pathname } = window.location;
+  if (hash.length < 2 || document.getElementById(hash.slice(1))) return;
+  if (document.querySelector("form[data-code]")) enterCode();
+  else if (document.querySelector("[data-refused]")) window.location.assign(`${pathname}?again${hash}`);
+  else window.location.reload();
 });
