@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft, unpack
@@ -200,10 +200,15 @@ def test_what_is_typed_is_saved_by_going_on(browser: Browser, address: str) -> N
 
 
 def test_the_browser_asks_before_what_is_typed_is_lost(browser: Browser, address: str) -> None:
-    packed, asked = Draft(example_text()).packed, []
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
     with visitor(browser) as page:
-        page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
-        page.goto(f"{address}/w/{packed}/members")
+        page.on("dialog", stay)
+        page.goto(f"{address}/w/{Draft(example_text()).packed}/members")
         page.get_by_label("Member, row 1").click()
         page.get_by_label("More columns").check()
         page.get_by_role("link", name="Agreement").click()

@@ -133,7 +133,7 @@ _MUST_BE = {
     **dict.fromkeys(("without", "doubles", "impatient", "joins"), "must be a member's number"),
     **dict.fromkeys(_JOINING[1:], "must be a number, more than 0"),
 }
-_NUMBERS = set(_JOINING[1:])
+_NUMBERS = _JOINING[1:]
 """What people type: read as in the table of members."""
 _NAMES = {
     "kind": "amounts",
@@ -176,7 +176,7 @@ def read_settings(query: Mapping[str, str]) -> tuple[Settings, list[Problem]]:
     if query.get("own_patience"):
         given.pop("discount_factor", None)
     problems = []
-    for name in given.keys() & _NUMBERS:
+    for name in [each for each in _NUMBERS if each in given]:
         numeral = read_numeral(given[name])
         if numeral is None or numeral.unit == "%":
             continue  # said below
