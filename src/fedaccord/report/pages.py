@@ -197,7 +197,7 @@ def _own_part(comparison: "Trial") -> dict[str, Any]:
 
 def render_comparison(comparison: "MechanismComparison", trial: "Trial | None" = None) -> str:
     """The page about mechanisms side by side, as text; with a trial, how good their models are."""
-    own = {"own_tables": []} if trial is None else _own_part(trial)
+    own: dict[str, Any] = {"own_tables": []} if trial is None else _own_part(trial)
     return fill(
         "comparison.html.j2",
         comparison=comparison,

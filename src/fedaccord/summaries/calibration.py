@@ -51,7 +51,7 @@ def measured_sentence(calibration: "Calibration") -> str:
     curve, model = calibration.curve, calibration.model
     course = calibration.course
     tuned = f"fine-tuned by each client for {count(course.fine_tuning, 'epoch')}, on its own test"
-    how = "; ".join(filter(None, [course.optimiser_in_words, course.fine_tuning and tuned]))
+    how = "; ".join(filter(None, [course.optimiser_in_words, tuned if course.fine_tuning else ""]))
     return (
         f"Measured with {model.task.name} on {model.dataset.name}"
         f"{f' ({how})' if how else ''}: {_the(calibration)} after "

@@ -237,7 +237,7 @@ def _judged_on_own_tests(
 ) -> list[dict[Measure, FloatArray]]:
     """What each client's model loses on its own test: the shared model, fine-tuned if asked for."""
     plan, shared = trained
-    tuned = {}
+    tuned: dict[int, Parameters] = {}
     if course.fine_tuning:
         tuned = fine_tune(VectorisedEngine(), plan, shared, course.fine_tuning)
     return [_judged((plan, tuned.get(n, shared)), own) for n, own in enumerate(tests)]
