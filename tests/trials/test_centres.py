@@ -186,6 +186,8 @@ def test_calibrate_with_fine_tuning_is_about_personal_models() -> None:
     setting = Setting(own, found.model.task, CURVE["rounds"])
     way = Way(found.course.local, fine_tuning=2)
     by_group = group_curve(setting, way, seeds=CURVE["seeds"])
+    assert found.curve.by_example is not None
+    assert by_group.by_example is not None
     common = set(found.curve.sizes.tolist()) & set(by_group.sizes.tolist())
     assert len(common) > 3
     for size in common:

@@ -79,10 +79,11 @@ def mechanism_rows(
         _write_some([entry.worst_saving for entry in entries]),
     )
     rows = zip(entries, *columns, strict=True)
-    measured = {
-        score.profile: written_score(score.accuracy, trial.measure)
-        for score in (trial.scores if trial else [])
-    }
+    measured = (
+        {score.profile: written_score(score.accuracy, trial.measure) for score in trial.scores}
+        if trial is not None
+        else {}
+    )
     found = [_mechanism_row(entry, measured.get(entry.name, ""), *row) for entry, *row in rows]
     names = comparison.consortium.names
     return [
