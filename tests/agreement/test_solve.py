@@ -76,7 +76,7 @@ def test_a_shorter_punishment_enforces_a_smaller_total() -> None:
 
 REASONS = [
     (fa.paper_consortium(1), {}, "everyone already contributes all it has at the equilibrium"),
-    (fa.paper_consortium(1), {"kind": "uniform"}, "there is no free rider at the equilibrium"),
+    (fa.paper_consortium(1), {"kind": "uniform"}, "it takes at least two clients"),
     (with_satiation([2.0, 30.0], 20.0), {}, "however patient the clients are, nobody could gain"),
     (
         with_satiation([2.0, 30.0], 20.0),

@@ -287,6 +287,7 @@ ROOM: Rows = {
     "/api/terms": "for programs",
     "/api/to-sign": "for programs",
     "/api/agreement": "for programs",
+    "/api/new-keys": "for programs",
     "/api/signatures": "for programs",
 }
 PARTS = {"/now", "/run/output", "/watch/part", "/ledger/verify/part"}

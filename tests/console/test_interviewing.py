@@ -110,7 +110,7 @@ def test_pages_for_directors_speak_of_members(client: TestClient) -> None:
 def test_a_new_member_is_put_in_with_its_notes(client: TestClient) -> None:
     answer = client.post(place() + "?margin=0.02", data=FULL | {"who": "new"})
     assert answer.status_code == 303
-    assert answer.headers["location"].endswith("/members?margin=0.02")
+    assert answer.headers["location"].endswith("/members?margin=0.02&put_in=7")
     before = tomllib.loads(example_text())
     after = draft_at(answer.headers["location"])
     assert after["clients"][:-1] == before["clients"]
