@@ -50,8 +50,8 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow $(LIVE) $(ARGS) $(allow_no_tests)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) $(ARGS) $(allow_no_tests)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) --ignore=tests/properties $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 
 test-oracle: $(ORACLE_VENV)/.installed ## Compare with an independent solver (a large install)
 	@$(ORACLE_VENV)/bin/python -m pytest -q -m slow tests/reference/test_nashopt.py $(ARGS)

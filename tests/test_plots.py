@@ -149,6 +149,7 @@ def labels_of(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slots", [1, 50, 3_000])
 @pytest.mark.parametrize("chance", [{}, {"noise": 0.05, "dropout": 0.1, "tolerance": 0.1}])
 def test_matches_of_any_length(slots: int, chance: dict[str, float]) -> None:
@@ -202,6 +203,7 @@ def test_infinite_costs_are_left_out() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_best_tolerance_is_marked() -> None:
     best = find_tolerance(some_match(1).agreement, 0.05)
     assert labels_of(plots.plot_tolerance(best, best.tolerance)) == ["cost", "least"]
@@ -246,6 +248,7 @@ def test_plots_draw_into_given_axes(draw: Callable[[Axes], Figure]) -> None:
     assert not left.has_data()
 
 
+@pytest.mark.slow
 def test_several_panels_take_several_axes() -> None:
     figure = Figure(layout="constrained")
     above, below = figure.subplots(2, 1)

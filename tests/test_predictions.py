@@ -15,6 +15,7 @@ def found() -> list[Prediction]:
     return [one for one in case.predictions() if isinstance(one, Prediction)]
 
 
+@pytest.mark.slow
 def test_a_case_predicts_and_measures(found: list[Prediction]) -> None:
     assert {one.measured_range for one in found} == {"all", "half"}
     for one in found:

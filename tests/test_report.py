@@ -54,6 +54,7 @@ def page_of(agreement: fa.Agreement) -> str:
     return render_report(fa.certify(agreement))
 
 
+@pytest.mark.slow
 def test_the_story_of_the_example() -> None:
     text = Tags(page_of(fa.solve_agreement(example_consortium()))).text
     for words in (
@@ -75,6 +76,7 @@ def look_of(page: str) -> list[str]:
     return re.findall(r'class="verdict ([a-z ]+)"', page)
 
 
+@pytest.mark.slow
 def test_the_report_stands_alone() -> None:
     agreement = fa.solve_agreement(example_consortium(), punishment="suspension", margin=0.01)
     notes = (Note("St Mary", "valuation", "640_000", 'interview: <b>500 cases</b> & "more"'),)
@@ -127,6 +129,7 @@ def test_everyone_gives_all_is_shown_as_good_news() -> None:
     assert "Signatures" not in page
 
 
+@pytest.mark.slow
 def test_suspension_in_the_report() -> None:
     agreement = fa.solve_agreement(example_consortium(), punishment="suspension")
     text = " ".join(Tags(page_of(agreement)).text.split())
@@ -140,6 +143,7 @@ def test_suspension_in_the_report() -> None:
         assert words in text
 
 
+@pytest.mark.slow
 def test_the_page_is_self_contained() -> None:
     page = page_of(fa.solve_agreement(example_consortium()))
     tags = Tags(page)
@@ -150,6 +154,7 @@ def test_the_page_is_self_contained() -> None:
     assert not re.search(r"url\((?!#)|@import", page)
 
 
+@pytest.mark.slow
 def test_the_pictures_do_not_share_identifiers() -> None:
     tags = Tags(page_of(fa.solve_agreement(example_consortium())))
     ids = [value for name, value in tags.attributes if name == "id"]
@@ -179,6 +184,7 @@ def test_names_are_escaped_and_shown_in_full() -> None:
             assert tags.text.count(name) >= 4
 
 
+@pytest.mark.slow
 def test_a_refuted_profile() -> None:
     consortium = example_consortium()
     text = Tags(page_of(fa.agreement_on(consortium, consortium.samples))).text
@@ -331,6 +337,7 @@ def test_titles_of_matches() -> None:
     assert "There is nothing to keep to" in page
 
 
+@pytest.mark.slow
 def test_a_slip_just_before_another_punishment_gains() -> None:
     agreement = fa.solve_agreement(example_consortium(), punishment=fa.Reversion(5), margin=0.02)
     unseen: dict[str, AnyStrategy] = {"Lakeside Clinic": DeviateOnce(5, amount=10_000.0)}

@@ -144,6 +144,7 @@ SOLVED: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVED)
 def test_solve(name: str) -> None:
     solution = SOLVED[name]()
@@ -163,6 +164,7 @@ def test_misreport(words: tuple[str, ...]) -> None:
         check("misreport", found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--skew", "0.3"), ("--clients", "9", "--permutations", "20")])
 def test_value(words: tuple[str, ...]) -> None:
     found = printed("value", "--rounds", "3", "--seeds", "2", "--quality", "error", *words)

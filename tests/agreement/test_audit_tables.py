@@ -99,6 +99,7 @@ def check_budget(name: str, budget: float) -> None:
     assert fa.certify(agreement).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "budget"), QUICK)
 def test_the_largest_total_for_a_budget_of_audits(name: str, budget: float) -> None:
     check_budget(name, budget)

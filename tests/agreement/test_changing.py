@@ -208,6 +208,7 @@ def test_with_independent_states_only_the_mean_saving_counts() -> None:
 # --- Any chain -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(consortium=consortia(FEW, extreme=False), punishment=st.sampled_from(PUNISHMENTS))
 def test_one_state_is_the_usual_agreement(consortium: Consortium, punishment: Punishment) -> None:

@@ -86,6 +86,7 @@ def test_against_every_group(name: str, quality: bool) -> None:
             check(agreement, find_coalition(agreement))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quality", [False, True], ids=["alike", "quality"])
 def test_against_every_group_with_a_law_for_each(quality: bool) -> None:
     rng = np.random.default_rng([7, quality])

@@ -31,6 +31,7 @@ def test_each_departure_is_the_consortium_of_the_others(punishment: PunishmentNa
         assert np.isnan(found.saving_new[n, n])
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(consortium=consortia(FEW, extreme=False))
 def test_one_batch_is_many_solutions(consortium: fa.Consortium) -> None:

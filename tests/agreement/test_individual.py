@@ -54,6 +54,7 @@ def test_bounds_are_roots_of_the_condition(seed: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * data.max())
 
 
+@pytest.mark.slow
 def test_bounds_are_continuous_for_positive_discount_factors() -> None:
     """In steps of the total ten times smaller, it changes ten times less."""
     consortium = with_satiation([100.0, 96.0, 90.0], [99.0, 300.0, 5.0], [0.05, 0.1, 0.9])

@@ -48,6 +48,7 @@ def test_least_total_cost_against_a_grid_of_levels(consortium: fa.Consortium) ->
     assert agreement.cost.sum() == pytest.approx(best, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_fairest_against_a_grid_of_levels(consortium: fa.Consortium) -> None:
     agreement = fa.solve_agreement(consortium, objective="fairest")
     before = agreement.equilibrium.cost

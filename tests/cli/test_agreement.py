@@ -77,6 +77,7 @@ def test_from_a_consortium_to_a_file_that_all_have_signed(run: Run, keys: list[s
     )
 
 
+@pytest.mark.slow
 def test_json(run: Run, keys: list[str]) -> None:
     out = exported(run, keys)
     run("agreement", "sign", str(out), "--key", "0.key", "--yes")
@@ -115,6 +116,7 @@ def test_reversion_and_an_agreement_without_numbers(run: Run, keys: list[str]) -
         out.unlink()
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_refused_and_not_signed(run: Run, keys: list[str]) -> None:
     out = exported(run, keys)
     out.write_text(out.read_text("utf-8").replace("samples", "Samples", 1), "utf-8")
@@ -250,6 +252,7 @@ def test_other_wrong_input(run: Run, keys: list[str]) -> None:
         assert message in result.stderr
 
 
+@pytest.mark.slow
 def test_a_copy_of_another_agreement(run: Run, keys: list[str]) -> None:
     out = exported(run, keys)
     out.rename("other.html")

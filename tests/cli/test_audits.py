@@ -42,6 +42,7 @@ def test_a_budget_of_audits(run: Run, file: str) -> None:
     assert dearer["agreement"]["total"] < solved["agreement"]["total"]
 
 
+@pytest.mark.slow
 def test_solve_says_how_few_audits_would_do(run: Run, file: str) -> None:
     words = " ".join(run("solve", file, "--for-ever", "--report", "r.html").stdout.split())
     assert "With one audit in 3 slots, shared out as needed" in words
@@ -52,6 +53,7 @@ def test_solve_says_how_few_audits_would_do(run: Run, file: str) -> None:
     assert "With one audit in 3 slots" in page
 
 
+@pytest.mark.slow
 def test_certify_takes_a_whole_agreement_or_options(run: Run, file: str) -> None:
     printed = run("solve", file, "--audit-rate", "0.4", "--format", "json").stdout
     Path("a.json").write_text(printed, encoding="utf-8")

@@ -50,6 +50,7 @@ def test_equation_4(run: Run) -> None:
     assert answer["cost_per_sample"] == pytest.approx(2e-28 / 2 * cycles * 2e9**2)
 
 
+@pytest.mark.slow
 def test_the_law_is_written_into_a_file_and_nothing_else_changes(run: Run) -> None:
     before = example(run)
     text = Path("mine.toml").read_text(encoding="utf-8")
@@ -74,6 +75,7 @@ def test_the_law_is_written_into_a_file_and_nothing_else_changes(run: Run) -> No
     assert "# Measured with mlp" in written
 
 
+@pytest.mark.slow
 def test_a_cost_is_written_for_the_clients_whose_machine_this_is(run: Run) -> None:
     before = example(run)
     words = ("--price-per-second", "1", "--client", "Riverside", "--out", "new.toml")
@@ -86,6 +88,7 @@ def test_a_cost_is_written_for_the_clients_whose_machine_this_is(run: Run) -> No
     assert after.law.kind == "measured"
 
 
+@pytest.mark.slow
 def test_a_curve_elsewhere(run: Run) -> None:
     example(run)
     Path("data").mkdir()
@@ -138,6 +141,7 @@ def test_a_curve_that_no_law_fits_is_kept_and_refused(
     assert not Path("new.toml").exists()
 
 
+@pytest.mark.slow
 def test_members_with_their_own_data(run: Run) -> None:
     rng = np.random.default_rng(0)
     Path("data").mkdir()
@@ -151,6 +155,7 @@ def test_members_with_their_own_data(run: Run) -> None:
     assert (answer["scale"], answer["curve"][-1]["samples"]) == (1.0, 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_a_picture(run: Run, suffix: str) -> None:
     result = run("calibrate", *QUICK, "--picture", f"law.{suffix}")
@@ -201,6 +206,7 @@ def test_rejected_with_a_file(run: Run) -> None:
     assert "--rounds: mine.toml says 50" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_curve_of_the_old_file_is_not_overwritten_for_a_new_one(run: Run) -> None:
     example(run)
     assert run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml").exit_code == 0
@@ -209,6 +215,7 @@ def test_the_curve_of_the_old_file_is_not_overwritten_for_a_new_one(run: Run) ->
     assert "curve.csv: is an input of this command and is not overwritten" in result.stderr
 
 
+@pytest.mark.slow
 def test_clients_in_a_csv_file(run: Run) -> None:
     """The CSV file is unchanged; with a cost, the new file lists the clients itself."""
     table = "name,valuation,cost_per_sample,samples\nNorth,1,2,400\nSouth,2,3,400\n"

@@ -29,6 +29,7 @@ def test_profiles_written_by_solve_are_proved(run: Run, kind: str) -> None:
         assert "Proved: no client gains by slipping" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
     run("init")
     Path("p.json").write_text(json.dumps(GREEDY))
@@ -69,6 +70,7 @@ def test_the_json_of_certify(run: Run) -> None:
     assert [client["keeps"] for client in certificate["clients"]].count(False) == 1
 
 
+@pytest.mark.slow
 def test_infinite_is_null(run: Run) -> None:
     run("init")
     Path("p.json").write_text(json.dumps(dict.fromkeys(GREEDY, 0)))
@@ -129,6 +131,7 @@ def test_an_agreement_is_proved_with_its_own_punishment(run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_clients_that_would_contribute_more_are_listed_separately(run: Run) -> None:
     Path("c.toml").write_text(
         "rounds = 1\ndiscount_factor = 0.9\n"

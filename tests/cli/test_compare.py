@@ -42,6 +42,7 @@ def compare_json(run: Run, *words: str) -> dict[str, Any]:
     return dict(json.loads(result.stdout, parse_constant=pytest.fail))
 
 
+@pytest.mark.slow
 def test_the_json_contract(run: Run) -> None:
     answer = compare_json(run, "--paper")
     assert list(answer) == [
@@ -85,6 +86,7 @@ def test_nobody_trains_under_one_mechanism(run: Run) -> None:
     assert (contract["total_cost"], contract["worst_saving"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_the_table(run: Run) -> None:
     text = run("compare", "--paper").stdout
     assert "100 clients with 1,000,000 samples in total" in text
@@ -98,6 +100,7 @@ def test_the_table(run: Run) -> None:
     assert "The price of anarchy is 1.0028" in text
 
 
+@pytest.mark.slow
 def test_small_amounts_leave_room_for_the_names(run: Run) -> None:
     done = run("compare", "--paper", "--samples", "1", "--clients", "2")
     contract, _ = [line for line in done.stdout.splitlines() if line.startswith("contract ")]
@@ -185,6 +188,7 @@ def test_invalid_types_are_rejected(run: Run, text: str, more: list[str], said: 
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_a_file_with_unequal_data(run: Run) -> None:
     run("init")
     answer = compare_json(run, "consortium.toml", "--contract-information", "strong")
@@ -194,6 +198,7 @@ def test_a_file_with_unequal_data(run: Run) -> None:
     assert totals["individual"] == pytest.approx(110_813.6, abs=0.05)
 
 
+@pytest.mark.slow
 def test_one_client(run: Run) -> None:
     answer = compare_json(run, "--clients", "1")
     assert all(m["contributors"] == 1 for m in answer["mechanisms"])
@@ -251,6 +256,7 @@ def test_rejected(run: Run, words: list[str], said: str) -> None:
     assert not Path("m.html").exists()
 
 
+@pytest.mark.slow
 def test_measured_accuracy(run: Run) -> None:
     """From real training on little data: digits have ten classes, so 50 % is far from guessing."""
     words = ("--clients", "5", "--rounds", "20", "--train", "digits", "--seeds", "2")
@@ -310,6 +316,7 @@ def test_own_tests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("(own test)") > 4  # 13 mechanisms, each with fine-tuning
 
 
+@pytest.mark.slow
 def test_seeds_count_from_the_first(run: Run) -> None:
     """The mean over seeds 4 and 5 is that of a run with 4 and a run with 5."""
     words = ("--clients", "3", "--rounds", "2", "--train", "digits", "--mechanism", "equilibrium")

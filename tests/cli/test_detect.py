@@ -50,6 +50,7 @@ def test_json(run: Run, several: list[str]) -> None:
         assert one["recall"] == caught / one["free_riders"]
 
 
+@pytest.mark.slow
 def test_the_table_has_one_row_per_case_with_means(run: Run) -> None:
     chosen = ["--free-riders", "3", "--disguise", "nothing", "--repeats", "2"]
     lines = [line.split() for line in run(*SMALL, *chosen).stdout.splitlines()]

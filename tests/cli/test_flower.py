@@ -411,6 +411,7 @@ def test_nothing_is_overwritten_or_left_half_done(three: Run, tmp_path: Path) ->
 HOSTS = ("sérver", "", " ", "https://server:8000", "server:8000", "a..b", "10.0.0.256", "-x", "a/b")
 
 
+@pytest.mark.slow
 def test_invalid_hosts_are_rejected(three: Run) -> None:
     three("flower", "new", "app", "three.toml", "--shape", "8,8", "--classes", "10")
     for host in HOSTS:
@@ -472,6 +473,7 @@ def test_what_to_install(
     assert result.stderr == f"Error: {need}: pip install 'fedaccord[flower]'\n"
 
 
+@pytest.mark.slow
 def test_help_needs_neither_flower_nor_a_database() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from fedaccord.cli import app;"

@@ -288,6 +288,7 @@ def proved(tmp_path: Path) -> list[str]:
     return [*FEDACCORD, "certify", str(profile), "--paper", "--clients", "1"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_exits_early_is_not_an_error() -> None:
     process = subprocess.Popen(
         [*FEDACCORD, "solve", "--paper", "--clients", "3000", "--all"],
@@ -304,6 +305,7 @@ def test_a_reader_that_exits_early_is_not_an_error() -> None:
     assert errors == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_format", ["text", "json"])
 def test_a_reader_that_exits_early_does_not_change_the_exit_code(
     proved: list[str], output_format: str
@@ -317,6 +319,7 @@ def test_a_reader_that_exits_early_does_not_change_the_exit_code(
     assert (done.returncode, done.stderr) == (READER_LEFT, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", ">/dev/null 2>&-", ">&- 2>&-"])
 def test_closed_streams_do_not_change_the_exit_code(proved: list[str], closed: str) -> None:
     assert subprocess.run(redirected(proved, closed), check=False).returncode == 0
@@ -342,6 +345,7 @@ def test_a_full_output_device(words: list[str], unbuffered: str) -> None:
     assert (done.returncode, done.stderr) == (CANNOT, message)
 
 
+@pytest.mark.slow
 @needs_full
 def test_no_stream_for_errors(proved: list[str]) -> None:
     done = subprocess.run(redirected(proved, ">/dev/full 2>/dev/full"), check=False)
@@ -390,6 +394,7 @@ def test_an_interrupt_is_quiet() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"")
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_heavy() -> None:
     check = (
         "import sys\n"

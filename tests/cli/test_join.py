@@ -51,6 +51,7 @@ def test_whoever_loses_is_told_in_the_first_line(run: Run) -> None:
     assert "For an agreement, give a FILE" in result.stdout.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_json_with_an_agreement_and_a_picture(run: Run) -> None:
     words = (consortium_file(), "--data", folder(Path("data")), "--seeds", "2")
     result = run("join", *words, "--optimiser", "fedavg", "--picture", "w.png", "--format", "json")

@@ -200,6 +200,7 @@ def test_verify_against_something_other_than_a_copy(story: Run) -> None:
     assert result.stdout.endswith("Wrong: ledger.db: is not a client's copy.\n")
 
 
+@pytest.mark.slow
 def test_export_and_verify_the_export(story: Run) -> None:
     assert story("ledger", "export", "ledger.db", "all.jsonl").exit_code == 0
     assert story("ledger", "verify", "all.jsonl", "--against", "copy.db").exit_code == 0
@@ -253,6 +254,7 @@ def test_rollback(story: Run) -> None:
     refused(again, "a proposal is under way; finish it first")
 
 
+@pytest.mark.slow
 def test_rollback_without_consent(run: Run, tmp_path: Path) -> None:
     terms = terms_of(NAMES, rollback_consent="nobody")
     with ledger_at(tmp_path / "ledger.db") as ledger:

@@ -108,6 +108,7 @@ def test_names_of_mechanisms_in_python(install: Install) -> None:
         find_mechanism("fair lotery")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("declared", "message"),
     [

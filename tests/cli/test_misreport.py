@@ -20,6 +20,7 @@ def misreport_json(run: Run, *words: str) -> dict[str, Any]:
     return dict(json.loads(result.stdout, parse_constant=pytest.fail))
 
 
+@pytest.mark.slow
 def test_the_json_contract(run: Run) -> None:
     paper = ("--paper", "--clients", "5", "--samples", "200000")
     answer = misreport_json(run, *paper, "--reports", "20", "--no-everyone")

@@ -61,6 +61,7 @@ def test_the_json_of_own_tests(run: Run) -> None:
     assert [each["own_accuracy"] for each in alone["alone"]] == alone["own_accuracy"]
 
 
+@pytest.mark.slow
 def test_the_text_has_two_tables(run: Run) -> None:
     write(clinics)
     output = run("train", *FILES, "--report", "page.html", "--csv", "rounds.csv").output

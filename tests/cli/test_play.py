@@ -74,6 +74,7 @@ def test_infinite_costs_are_null(run: Run) -> None:
     assert answer["clients"][0]["discounted_cost"] is None
 
 
+@pytest.mark.slow
 def test_random_events_are_reproducible_and_counted(run: Run) -> None:
     first, again = (play_json(run, *ONE_SLIP, *CHANCE, "--slots", "30") for _ in range(2))
     assert first == again
@@ -141,6 +142,7 @@ def test_the_uniform_agreement(run: Run) -> None:
     assert "A uniform agreement on " in result.stdout
 
 
+@pytest.mark.slow
 def test_long_lists_are_shortened_without_all(run: Run) -> None:
     words = ("play", "--paper", "--slots", "5", "--strategy", "all=selfish")
     short, long = run(*words).stdout, run(*words, "--all").stdout
@@ -226,6 +228,7 @@ def test_slips_and_a_strategy_can_be_combined(run: Run) -> None:
 # --- Files ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_files(run: Run) -> None:
     result = run("play", *ONE_SLIP, *CHANCE, "--report", "r.html", "--csv", "s.csv")
     assert result.exit_code == 0

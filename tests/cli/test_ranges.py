@@ -93,6 +93,7 @@ def test_a_robust_agreement_can_be_read_back(run: Run, ranged: Path) -> None:
     assert "ranges of numbers or a measured law of the loss" in refused.stderr
 
 
+@pytest.mark.slow
 def test_what_ranges_cost(run: Run) -> None:
     run("init", "c.toml")
     words = ("ranges", "c.toml", "--punishment", "reversion", "--margin", "0", "--within", "10%")

@@ -32,6 +32,7 @@ def test_without_a_figure_all_are_listed(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_figure_is_four_files(run: Run, tmp_path: Path) -> None:
     result = run("reproduce", "fig4", "--out", "figures/new")
     assert result.exit_code == 0
@@ -155,6 +156,7 @@ def test_a_plot_of_another_width_needs_no_training(run: Run, tmp_path: Path) -> 
     assert made(run(*words)) == [("law", True)]  # nothing was lost
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_mnist")
 def test_without_mnist_the_rest_still_runs(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -157,6 +157,7 @@ def test_the_text(run: Run) -> None:
 ROW = re.compile(r"client-\d+ +\d")
 
 
+@pytest.mark.slow
 def test_only_some_of_many_clients_are_listed(run: Run) -> None:
     text = run("solve", "--paper", "--agreement", "uniform").stdout
     listed = [line.split()[0] for line in text.splitlines() if ROW.match(line)]
@@ -179,6 +180,7 @@ def test_names_are_printed_verbatim(run: Run) -> None:
     assert all(name in text for name in names)
 
 
+@pytest.mark.slow
 def test_the_files_it_writes(run: Run) -> None:
     run("init")
     words = ("solve", "consortium.toml", "--punishment", "reversion", "--margin", "0")
@@ -191,6 +193,7 @@ def test_the_files_it_writes(run: Run) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["consortium.toml", "p.csv", "r.html"]
 
 
+@pytest.mark.slow
 def test_the_default_is_suspension_for_a_file_and_the_papers_for_the_paper(run: Run) -> None:
     run("init")
     own = solve_json(run, "consortium.toml")["agreement"]
@@ -204,6 +207,7 @@ def test_the_default_is_suspension_for_a_file_and_the_papers_for_the_paper(run: 
     assert round(ever["total"]) < 116_000
 
 
+@pytest.mark.slow
 def test_whoever_is_worse_off_is_named(run: Run) -> None:
     run("init")
     words = ("solve", "consortium.toml", "--agreement", "uniform")

@@ -188,6 +188,7 @@ def test_text_report_and_csv(run: Run) -> None:
     assert 0.0 <= float(rows[0]["accuracy"]) <= 1.0
 
 
+@pytest.mark.slow
 def test_skew_is_reported_everywhere(run: Run) -> None:
     assert train_json(run, *SMALL)["skew"] is None
     assert train_json(run, *SMALL, "--skew", "0.3")["skew"] == 0.3

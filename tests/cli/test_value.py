@@ -79,6 +79,7 @@ def test_tables_fit_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, colu
     assert (" ± " in table) == (columns != 110)
 
 
+@pytest.mark.slow
 def test_a_picture(run: Run) -> None:
     result = run("value", *UNLIKE, *QUICK, "--picture", "who.png")
     assert result.exit_code == 0, result.output
@@ -94,6 +95,7 @@ def test_more_clients_than_can_be_valued_exactly(run: Run) -> None:
     assert "seeds, test examples and sampled permutations" in told
 
 
+@pytest.mark.slow
 def test_quality_weights_that_are_sure_go_into_a_copy_of_the_file(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +155,7 @@ def test_mistakes(run: Run, words: tuple[str, ...], message: str) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "measure", "centre"),
     [("heart-disease", "accuracy", "Long Beach"), ("tcga-brca", "concordance", "Canada")],

@@ -565,6 +565,7 @@ def test_control_characters_are_refused(client: TestClient) -> None:
         assert problems(wrong.text) == ["must be one line of printable text"]
 
 
+@pytest.mark.slow
 def test_a_hundred_members(client: TestClient) -> None:
     rows = "".join(f"Clinic {n};{n + 1}000;{n + 1}00000;0,00{n + 10}\n" for n in range(100))
     page = paste(client, "name;samples;value;cost per sample\n" + rows)

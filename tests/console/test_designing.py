@@ -227,6 +227,7 @@ def test_a_result_alone_for_htmx(client: TestClient) -> None:
     assert 'hx-swap-oob="true"' in answer.text
 
 
+@pytest.mark.slow
 def test_what_takes_longer(client: TestClient) -> None:
     shown = text_of(page(client, example(), "", "more"))
     assert "The others would miss University Hospital most" in shown
@@ -262,6 +263,7 @@ def test_members_are_members_in_reasons(client: TestClient) -> None:
     assert "client" not in found
 
 
+@pytest.mark.slow
 def test_a_web_page_names_no_command(client: TestClient) -> None:
     assert "fedaccord misreport" not in page(client, example(), "", "compare")
 
@@ -278,6 +280,7 @@ def test_one_member_alone(client: TestClient) -> None:
         assert "Another member: add it" in page(client, Draft(ALONE), query, "ways-out")
 
 
+@pytest.mark.slow
 def test_a_large_consortium_works_here_only(client: TestClient) -> None:
     draft = many(1_500)
     assert not draft.travels

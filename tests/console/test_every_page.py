@@ -336,6 +336,7 @@ def fields_of(page: str, action: str) -> dict[str, str]:
     return {name: unescape(value) for name, value in [*inputs, *areas, *chosen.items()]}
 
 
+@pytest.mark.slow
 def test_every_route_of_the_room_has_a_row(room: Story) -> None:
     check_rows(room.app, ROOM)
 
@@ -357,6 +358,7 @@ def test_the_room(room: Story, role: str) -> None:
             walk.look(address)
 
 
+@pytest.mark.slow
 def test_pages_of_the_room_that_follow_a_change(room: Story) -> None:
     coordinator = coordinator_of(room.app)
     walk = Walk(coordinator)

@@ -61,6 +61,7 @@ def compared(client: TestClient, *files: tuple[str, str | bytes]) -> dict[str, A
 # --- Reading -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_entries_are_filtered_and_paged(told: Told) -> None:
     client = logged_in(told[0])
     total = len(load_entries(str(told[1])))
@@ -77,6 +78,7 @@ def test_entries_are_filtered_and_paged(told: Told) -> None:
     assert 'href="/ledger?order=first&amp;after=50"' in first
 
 
+@pytest.mark.slow
 def test_a_mistake_in_the_form_comes_back_beside_the_field(told: Told) -> None:
     answer = logged_in(told[0]).get("/ledger", params={"slot": "<x>", "kind": "nothing"})
     assert answer.status_code == 422
@@ -85,6 +87,7 @@ def test_a_mistake_in_the_form_comes_back_beside_the_field(told: Told) -> None:
     assert "is not a kind of entry" in answer.text
 
 
+@pytest.mark.slow
 def test_nobody_reads_another_members_numbers(told: Told) -> None:
     """Not on a page, not in a download, not as a program."""
     app, ledger, _ = told
@@ -109,6 +112,7 @@ def test_nobody_reads_another_members_numbers(told: Told) -> None:
         assert "is for <bdi>b</bdi> and the server" in page
 
 
+@pytest.mark.slow
 def test_programs_read_it_in_parts(told: Told) -> None:
     client = logged_in(told[0])
     entries = load_entries(str(told[1]))
@@ -139,6 +143,7 @@ PATHS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), PATHS)
 def test_nobody_gets_in_without_a_session(told: Told, method: str, path: str) -> None:
     client = TestClient(told[0], base_url=HERE)
@@ -160,6 +165,7 @@ def test_without_a_ledger_pages_say_so(tmp_path: Path) -> None:
 # --- Verifying -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_says_what_the_command_line_says(told: Told) -> None:
     client = logged_in(told[0], "observer")
     found = client.post("/api/ledger/verify").json()
@@ -172,6 +178,7 @@ def test_it_says_what_the_command_line_says(told: Told) -> None:
     assert "Verified with the whole ledger" in client.get("/ledger").text
 
 
+@pytest.mark.slow
 def test_a_changed_ledger_fails(told: Told) -> None:
     app, ledger, _ = told
     where = "kind = 'verdict' AND client = 'b' AND slot = 1"
@@ -183,6 +190,7 @@ def test_a_changed_ledger_fails(told: Told) -> None:
     assert "its digest differs" in client.get("/ledger?kind=verdict&slot=1").text
 
 
+@pytest.mark.slow
 def test_copies_agree(told: Told, tmp_path: Path) -> None:
     app, _, clients = told
     own = compared(logged_in(app, "member", "b"), ("b.jsonl", copy_of(clients, "b")))
@@ -215,6 +223,7 @@ def guesses_at(ledger: Path, owner: str, *, first: str | None) -> bytes:
     return "".join(f"{to_line(one)}\n" for one in extend(START, facts, at=report.at)).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("role", "name"), [("observer", None), ("member", "a")])
 @pytest.mark.parametrize("first", ["b", "a", None])
 def test_nobody_finds_out_anothers_numbers_by_guessing(
@@ -236,6 +245,7 @@ def test_nobody_finds_out_anothers_numbers_by_guessing(
     assert client.get("/evidence/proofs").status_code == 404
 
 
+@pytest.mark.slow
 def test_anyone_compares_what_it_downloaded(told: Told) -> None:
     for role, name in (("observer", None), ("member", "a")):
         client = logged_in(told[0], role, name)
@@ -262,6 +272,7 @@ def test_a_ledger_that_was_rewritten_contradicts_copies_and_exports(told: Told) 
     assert logged_in(app).get("/evidence/proofs").status_code == 404
 
 
+@pytest.mark.slow
 def test_the_same_as_verify_against(told: Told, tmp_path: Path) -> None:
     from fedaccord.ledger.lines import read
 
@@ -275,6 +286,7 @@ def test_the_same_as_verify_against(told: Told, tmp_path: Path) -> None:
     assert found["signatures"] == wanted.signatures.counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -320,6 +332,7 @@ def test_hostile_databases_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
             pass
 
 
+@pytest.mark.slow
 def test_nothing_of_an_upload_is_kept(told: Told, tmp_path: Path) -> None:
     with uploaded([Upload("b.jsonl", copy_of(told[2], "b").encode())]) as found:
         (reading,) = found.values()
@@ -328,6 +341,7 @@ def test_nothing_of_an_upload_is_kept(told: Told, tmp_path: Path) -> None:
         next(reading.entries())
 
 
+@pytest.mark.slow
 def test_too_many_files(told: Told) -> None:
     files = [(f"{n}.jsonl", "x") for n in range(11)]
     assert compared(logged_in(told[0]), *files)["problem"] == "choose 10 files or fewer"
@@ -336,6 +350,7 @@ def test_too_many_files(told: Told) -> None:
 # --- Evidence and the agreement ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_evidence_in_words(tmp_path: Path) -> None:
     app, ledger = room_at(tmp_path)
     play(ledger, signed_terms(), 3, {"b": {1: 0}}, away={2: {"c"}})
@@ -357,6 +372,7 @@ def test_audits_are_shown(tmp_path: Path) -> None:
     assert "Verdicts count until slot 4 is settled." in page
 
 
+@pytest.mark.slow
 def test_an_agreement_file_is_verified(tmp_path: Path) -> None:
     app, _ = room_at(tmp_path)
     client = logged_in(app, "observer")

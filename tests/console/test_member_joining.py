@@ -23,6 +23,7 @@ def room(tmp_path: Path) -> Iterator[OpenRoom]:
         yield opened
 
 
+@pytest.mark.slow
 def test_from_a_link_to_a_card(room: OpenRoom, tmp_path: Path) -> None:
     home = tmp_path / "mary"
     page = enter(home)
@@ -68,6 +69,7 @@ def test_the_interview_instead_of_numbers(room: OpenRoom, tmp_path: Path) -> Non
     assert 'value="300"' in found.text  # three months of cases
 
 
+@pytest.mark.slow
 def test_numbers_as_people_write_them(room: OpenRoom, tmp_path: Path) -> None:
     page = enter(tmp_path / "mary")
     page.post("/join", data={"link": room.invite("St Mary")})
@@ -162,6 +164,7 @@ def test_a_link_that_was_withdrawn_or_expired(room: OpenRoom, tmp_path: Path) ->
     assert not (tmp_path / "mary").exists()
 
 
+@pytest.mark.slow
 def test_a_link_that_stops_working_while_one_fills_in_the_form(
     room: OpenRoom, tmp_path: Path
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_link_that_stops_working_while_one_fills_in_the_form(
     assert home_of(page).card == before  # the keys stay
 
 
+@pytest.mark.slow
 def test_a_used_link_is_for_nobody_else(room: OpenRoom, tmp_path: Path) -> None:
     link = room.invite("St Mary")
     join(enter(tmp_path / "mary"), link)
@@ -193,6 +197,7 @@ def test_a_room_that_is_away(tmp_path: Path) -> None:
     assert "cannot be reached at the moment" in answer.text
 
 
+@pytest.mark.slow
 def test_the_room_is_away_when_the_card_is_sent(tmp_path: Path) -> None:
     page = enter(tmp_path / "mary")
     with open_room(tmp_path, terms_of()) as room:
@@ -208,6 +213,7 @@ def test_the_room_is_away_when_the_card_is_sent(tmp_path: Path) -> None:
     assert place.code is not None
 
 
+@pytest.mark.slow
 def test_a_card_that_arrived_although_its_answer_did_not(room: OpenRoom, tmp_path: Path) -> None:
     page = enter(tmp_path / "mary")
     link = room.invite("St Mary")
@@ -218,6 +224,7 @@ def test_a_card_that_arrived_although_its_answer_did_not(room: OpenRoom, tmp_pat
     assert load_place(tmp_path / "mary") == RoomPlace(address=room.address)
 
 
+@pytest.mark.slow
 def test_a_directory_that_exists_joins_a_room(room: OpenRoom, tmp_path: Path) -> None:
     home = tmp_path / "mary"
     private = Private("St Mary", 35.0, 0.05, 120, 0.9)
@@ -238,6 +245,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
         Home(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_link_can_be_put_back(room: OpenRoom, tmp_path: Path) -> None:
     page = enter(tmp_path / "mary")
     page.post("/join", data={"link": room.invite("St Mary")})

@@ -64,6 +64,7 @@ def propose(room: OpenRoom, **rules: object) -> None:
 # --- Numbers -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_numbers_are_changed_and_comments_stay(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     shown = page.get("/numbers")
@@ -82,6 +83,7 @@ def test_numbers_are_changed_and_comments_stay(everyone: Everyone) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_wrong_numbers_change_nothing(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     path = home_of(page).directory / "client.toml"
@@ -189,6 +191,7 @@ def test_somebody_elses_keys_under_a_members_name(everyone: Everyone, tmp_path: 
     assert everyone.room.room.store.snapshot().complete
 
 
+@pytest.mark.slow
 def test_a_fingerprint_is_the_same_everywhere(everyone: Everyone) -> None:
     everyone.join_all()
     fingerprint = home_of(everyone.pages["St Mary"]).card.fingerprint
@@ -201,6 +204,7 @@ def test_a_fingerprint_is_the_same_everywhere(everyone: Everyone) -> None:
     assert fingerprint in members
 
 
+@pytest.mark.slow
 def test_a_signature_that_was_not_sent_is_sent_again(everyone: Everyone) -> None:
     everyone.join_all()
     page, home = everyone.pages["St Mary"], home_of(everyone.pages["St Mary"])
@@ -223,6 +227,7 @@ def test_a_key_that_was_changed_is_pointed_out(everyone: Everyone, tmp_path: Pat
     assert "Another key than before: ask <bdi>Northgate</bdi> whether it is its own." in shown
 
 
+@pytest.mark.slow
 def test_comments(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     assert page.post("/terms/comment", data={"version": "1", "text": " "}).status_code == 422
@@ -235,6 +240,7 @@ def test_comments(everyone: Everyone) -> None:
     assert page.post("/terms/comment", data={"version": "9", "text": "?"}).status_code >= 400
 
 
+@pytest.mark.slow
 def test_without_the_room_the_terms_that_are_here_are_shown(tmp_path: Path) -> None:
     with open_room(tmp_path, terms_of()) as room:
         page = Everyone(room, tmp_path).join("St Mary")
@@ -257,6 +263,7 @@ def posted(tmp_path: Path) -> Iterator[Everyone]:
         yield Everyone(room, tmp_path)
 
 
+@pytest.mark.slow
 def test_posted_amounts_are_calculated_exactly(posted: Everyone) -> None:
     page = posted.join("St Mary")
     shown = page.get("/numbers").text
@@ -330,6 +337,7 @@ def upload(page: TestClient, **files: Path) -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
+@pytest.mark.slow
 def test_data_is_uploaded_and_checked(everyone: Everyone, tmp_path: Path) -> None:
     page = everyone.join("St Mary")
     shown = page.get("/data").text
@@ -344,6 +352,7 @@ def test_data_is_uploaded_and_checked(everyone: Everyone, tmp_path: Path) -> Non
     assert "There are examples to train on." in page.get("/").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["few", "shape", "kind", "pickle", "letter", "nothing"])
 def test_wrong_data_changes_nothing(everyone: Everyone, tmp_path: Path, wrong: str) -> None:
     page = everyone.join("St Mary")
@@ -373,6 +382,7 @@ def test_wrong_data_changes_nothing(everyone: Everyone, tmp_path: Path, wrong: s
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_table_instead_of_arrays(tmp_path: Path) -> None:
     with open_room(tmp_path, terms_of(training={"shape": (2,), "classes": 2})) as room:
         page = Everyone(room, tmp_path).join("St Mary")
@@ -386,6 +396,7 @@ def test_a_table_instead_of_arrays(tmp_path: Path) -> None:
         assert "130 examples" in text
 
 
+@pytest.mark.slow
 def test_built_in_examples_are_dealt_out(everyone: Everyone) -> None:
     everyone.join_all()
     seen = []
@@ -399,6 +410,7 @@ def test_built_in_examples_are_dealt_out(everyone: Everyone) -> None:
     assert not seen[1] & seen[2]
 
 
+@pytest.mark.slow
 def test_a_directory_may_be_named_from_where_one_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,6 +428,7 @@ def test_a_directory_may_be_named_from_where_one_is(
         assert room.room.app == tmp_path / "room" / "app"
 
 
+@pytest.mark.slow
 def test_a_rehearsal_is_dealt_out_of_the_set_that_the_server_measures_on(tmp_path: Path) -> None:
     form = FoundingForm(name="Three", members="\n".join(NAMES), dataset="breast-cancer")
     terms = read_form(form).terms
@@ -442,6 +455,7 @@ def test_every_rehearsal_is_known_by_its_form(name: str) -> None:
     assert rehearsal_for(training) == name
 
 
+@pytest.mark.slow
 def test_examples_of_another_form_are_made_up(tmp_path: Path) -> None:
     with open_room(tmp_path, terms_of(training={"shape": (2,), "classes": 2})) as room:
         page = Everyone(room, tmp_path).join("St Mary")
@@ -456,6 +470,7 @@ def test_examples_of_another_form_are_made_up(tmp_path: Path) -> None:
 # --- The node ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_node_runs_only_under_signed_terms(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     assert "the terms must be signed" in page.get("/node").text
@@ -464,6 +479,7 @@ def test_the_node_runs_only_under_signed_terms(everyone: Everyone) -> None:
     assert "sign them first" in answer.text
 
 
+@pytest.mark.slow
 def test_checks_say_what_to_do_on_the_page(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     shown = page.post("/node/check").text
@@ -527,6 +543,7 @@ def test_a_check_without_the_room_says_so(tmp_path: Path) -> None:
 # --- The copy ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_copy_yet(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     assert "There is no copy yet" in page.get("/copy").text
@@ -549,6 +566,7 @@ def play(
     return place, copy
 
 
+@pytest.mark.slow
 def test_the_copy_is_verified_and_compared(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     play(everyone, "St Mary")
@@ -585,6 +603,7 @@ def test_a_ledger_without_reports_is_verified_whole(everyone: Everyone, kind: st
     assert "every conclusion follows" not in shown
 
 
+@pytest.mark.slow
 def test_a_server_that_rewrote_its_past_is_found_out(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     place, copy = play(everyone, "St Mary")
@@ -600,6 +619,7 @@ def test_a_server_that_rewrote_its_past_is_found_out(everyone: Everyone) -> None
     assert "of the server&#39;s ledger is gone" in shown
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_changed(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     _, copy = play(everyone, "St Mary")
@@ -624,6 +644,7 @@ def test_a_ledger_that_repeats_itself_is_not_read_for_ever() -> None:
 # --- The room ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_room_is_opened_with_a_ticket(everyone: Everyone) -> None:
     page = everyone.join("St Mary")
     shown = page.post("/room/open").text

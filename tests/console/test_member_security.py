@@ -162,6 +162,7 @@ def test_no_private_number_and_no_private_key_leaves(
         assert secret not in everything, secret
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_an_address(tmp_path: Path, sent: list[bytes]) -> None:
     with open_room(tmp_path, terms_of()) as room:
         page = enter(tmp_path / "mary")
@@ -252,6 +253,7 @@ def lying_room(folder: Path, terms: Terms) -> Iterator[tuple[OpenRoom, Lies]]:
             yield OpenRoom(honest.app, address), lies
 
 
+@pytest.mark.slow
 def test_an_invitation_for_somebody_else(tmp_path: Path) -> None:
     with lying_room(tmp_path, terms_of()) as (room, lies):
         page = enter(tmp_path / "mary")
@@ -273,6 +275,7 @@ def test_a_room_at_another_address(tmp_path: Path) -> None:
         assert "says that it is at https://elsewhere.example" in answer.text
 
 
+@pytest.mark.slow
 def test_a_room_that_confirms_another_card(tmp_path: Path) -> None:
     with lying_room(tmp_path, terms_of()) as (room, lies):
         page = enter(tmp_path / "mary")

@@ -33,12 +33,14 @@ def test_the_report_is_the_one_of_solve(client: TestClient, run: Run) -> None:  
     assert answer.headers["content-disposition"] == 'attachment; filename="agreement.html"'
 
 
+@pytest.mark.slow
 def test_the_report_says_what_was_set_here(client: TestClient) -> None:
     shown = client.get(f"/w/{example().packed}/report.html?discount_factor=0.7&without=2").text
     assert "discount_factor = 0.7" in shown
     assert "a what-if of the workshop, not in the file" in shown
 
 
+@pytest.mark.slow
 def test_the_page_to_print_is_in_a_sandbox(client: TestClient) -> None:
     answer = client.get(f"/w/{example().packed}/print")
     policy = answer.headers["content-security-policy"]

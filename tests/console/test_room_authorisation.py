@@ -179,6 +179,7 @@ def routes(story: Story) -> set[tuple[str, str]]:
     }
 
 
+@pytest.mark.slow
 def test_every_route_has_a_row(story: Story) -> None:
     assert routes(story) == TABLE.keys() | STREAMS.keys()
 

@@ -114,6 +114,7 @@ def story(tmp_path: Path, pretended: None) -> Iterator[Story]:
     close_rooms()
 
 
+@pytest.mark.slow
 def test_slots_run_only_when_the_server_is_ready(story: Story) -> None:
     desk, app = story.coordinator, story.room.app
     run = '<button class="first">Run'
@@ -137,6 +138,7 @@ def test_slots_run_only_when_the_server_is_ready(story: Story) -> None:
     assert ">running</span>" in desk.get("/run").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["0", "-1", "x", "", "1" * 40])
 def test_a_slot_that_cannot_be_is_refused(story: Story, last: str) -> None:
     answer = story.coordinator.post("/run/slots", data={"last": last})
@@ -181,6 +183,7 @@ def test_the_page_changes_while_it_is_looked_at(
             page.screenshot(path=f"{shots}/run-ended-{phone}.png", full_page=True)
 
 
+@pytest.mark.slow
 def test_the_next_slot_is_proposed(tmp_path: Path) -> None:
     app, ledger = room_at(tmp_path)
     desk = logged_in(app)
@@ -217,6 +220,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_what_the_room_started_ends_when_it_is_killed(tmp_path: Path) -> None:
     words = [sys.executable, "-c", HOLDER, str(tmp_path), pretended_server.__name__]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as room:

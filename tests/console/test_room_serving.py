@@ -155,6 +155,7 @@ def refusals(tmp_path: Path, taken: int) -> dict[str, tuple[str, ...]]:
     }
 
 
+@pytest.mark.slow
 def test_a_room_that_is_refused_leaves_nothing_behind(
     tmp_path: Path, refusals: dict[str, tuple[str, ...]]
 ) -> None:

@@ -49,6 +49,7 @@ def closed() -> Iterator[None]:
 HOSTILE = "<b>Öl</b> \u05d0\u05d1 =1+1 & 'quotes' \"x\""
 
 
+@pytest.mark.slow
 def test_from_names_to_signatures(tmp_path: Path) -> None:
     story = signed(tmp_path)
     now = story.room.store.snapshot()
@@ -178,6 +179,7 @@ def test_nobody_has_anothers_key(tmp_path: Path) -> None:
     assert "has the key of North" in copy.join(story.http, codes["South"]).text
 
 
+@pytest.mark.slow
 def test_logging_in_needs_the_key(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north = story.members["North"]
@@ -198,6 +200,7 @@ def test_logging_in_needs_the_key(tmp_path: Path) -> None:
     assert north.log_in(story.http).status_code == 200
 
 
+@pytest.mark.slow
 def test_challenges_and_sessions_expire(tmp_path: Path) -> None:
     now = datetime(2026, 1, 1)
     story = joined(tmp_path, clock=lambda: now)
@@ -211,6 +214,7 @@ def test_challenges_and_sessions_expire(tmp_path: Path) -> None:
     assert story.http.get("/api/terms", headers=north.headers).status_code == 401
 
 
+@pytest.mark.slow
 def test_a_ticket_opens_the_browser_once(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north = story.members["North"]
@@ -222,6 +226,7 @@ def test_a_ticket_opens_the_browser_once(tmp_path: Path) -> None:
     assert browser.get("/terms").status_code == 401
 
 
+@pytest.mark.slow
 def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     story = joined(tmp_path)
     page = story.coordinator.post("/observers", data={"name": "Auditor", "days": "3"}).text
@@ -241,6 +246,7 @@ def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     assert "Auditor" in story.coordinator.get("/observers").text
 
 
+@pytest.mark.slow
 def test_an_ended_session_puts_no_page_into_a_page(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north, live = story.members["North"], {"HX-Request": "true"}
@@ -255,6 +261,7 @@ def test_an_ended_session_puts_no_page_into_a_page(tmp_path: Path) -> None:
     assert "<main" in story.coordinator.get("/watch/99").text
 
 
+@pytest.mark.slow
 def test_where_the_room_stands_is_written_once_for_everyone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +306,7 @@ def test_an_observers_form_that_is_refused_comes_back(
     assert story.room.doors.observers() == []
 
 
+@pytest.mark.slow
 def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north, south = story.members["North"], story.members["South"]
@@ -315,6 +323,7 @@ def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
     assert again.json() == {"version": 1, "signed": ["North"], "missing": ["South", "West"]}
 
 
+@pytest.mark.slow
 def test_a_new_version_makes_signatures_count_for_nothing(tmp_path: Path) -> None:
     story = signed(tmp_path)
     answer = story.coordinator.post("/terms/propose", data=_form(rounds="7", note="More"))
@@ -339,6 +348,7 @@ def _form(**changed: str) -> dict[str, str]:
     return {"after": "1", "members": "\n".join(NAMES), "rounds": "5", "margin": "0.01"} | changed
 
 
+@pytest.mark.slow
 def test_a_version_that_was_overtaken_is_refused(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north = story.members["North"]
@@ -359,6 +369,7 @@ def with_new_key(story: Story, name: str) -> Someone:
     return found
 
 
+@pytest.mark.slow
 def test_nobody_signs_as_a_member_with_a_new_invitation(tmp_path: Path) -> None:
     """Not even the coordinator, who can make one: the other members confirm a new key first."""
     story = signed(tmp_path)
@@ -395,6 +406,7 @@ def test_nobody_signs_as_a_member_with_a_new_invitation(tmp_path: Path) -> None:
     assert "do not count yet" not in story.coordinator.get("/members").text
 
 
+@pytest.mark.slow
 def test_new_keys_do_not_confirm_each_other(tmp_path: Path) -> None:
     story = signed(tmp_path)
     north, south = with_new_key(story, "North"), with_new_key(story, "South")
@@ -407,6 +419,7 @@ def test_new_keys_do_not_confirm_each_other(tmp_path: Path) -> None:
     assert [one.sign(story.http).status_code for one in (north, south)] == [200, 200]
 
 
+@pytest.mark.slow
 def test_all_keys_cannot_be_replaced(tmp_path: Path) -> None:
     story = signed(tmp_path)
     everyone = [with_new_key(story, name) for name in NAMES]
@@ -414,6 +427,7 @@ def test_all_keys_cannot_be_replaced(tmp_path: Path) -> None:
     assert {one.confirm(story.http, everyone[0]).status_code for one in everyone[1:]} == {403}
 
 
+@pytest.mark.slow
 def test_a_key_that_nobody_relied_on_is_simply_replaced(tmp_path: Path) -> None:
     story = created(tmp_path)
     with_new_key(story, "North")
@@ -421,6 +435,7 @@ def test_a_key_that_nobody_relied_on_is_simply_replaced(tmp_path: Path) -> None:
     assert story.room.store.snapshot().unconfirmed == {}
 
 
+@pytest.mark.slow
 def test_a_new_certificate_with_the_same_key_changes_nothing_to_sign(tmp_path: Path) -> None:
     story = signed(tmp_path)
     page = story.coordinator.post("/members/invite", data={"client": "North"}).text
@@ -429,6 +444,7 @@ def test_a_new_certificate_with_the_same_key_changes_nothing_to_sign(tmp_path: P
     assert story.room.store.snapshot().complete
 
 
+@pytest.mark.slow
 def test_a_key_that_was_replaced_does_not_come_back(tmp_path: Path) -> None:
     story = signed(tmp_path)
     with_new_key(story, "North")
@@ -438,6 +454,7 @@ def test_a_key_that_was_replaced_does_not_come_back(tmp_path: Path) -> None:
     assert "was replaced before" in answer.text
 
 
+@pytest.mark.slow
 def test_a_signature_fits_one_version_only(tmp_path: Path) -> None:
     """Terms may come back word for word; what was signed of them then does not count again."""
     story = signed(tmp_path)
@@ -455,6 +472,7 @@ def test_a_signature_fits_one_version_only(tmp_path: Path) -> None:
     assert north.sign(story.http).status_code == 200
 
 
+@pytest.mark.slow
 def test_terms_by_file_and_their_mistakes(tmp_path: Path) -> None:
     story = joined(tmp_path)
     now = story.room.store.snapshot()
@@ -475,6 +493,7 @@ def test_terms_by_file_and_their_mistakes(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_member_joins_later(tmp_path: Path) -> None:
     story = signed(tmp_path)
     names = "\n".join((*NAMES, "East"))
@@ -490,6 +509,7 @@ def test_a_member_joins_later(tmp_path: Path) -> None:
     assert members_of(story.room.app).unsigned == ()
 
 
+@pytest.mark.slow
 def test_who_left_is_out(tmp_path: Path) -> None:
     story = joined(tmp_path)
     story.coordinator.post("/terms/propose", data=_form(members="North\nSouth"))
@@ -498,6 +518,7 @@ def test_who_left_is_out(tmp_path: Path) -> None:
     assert west.log_in(story.http).status_code == 401
 
 
+@pytest.mark.slow
 def test_comments_of_everyone_but_observers(tmp_path: Path) -> None:
     story = joined(tmp_path)
     north = story.members["North"]
@@ -516,6 +537,7 @@ def test_comments_of_everyone_but_observers(tmp_path: Path) -> None:
     assert unknown.status_code == 404
 
 
+@pytest.mark.slow
 def test_files_follow_the_database_at_every_start(tmp_path: Path) -> None:
     story = signed(tmp_path)
     app = story.room.app
@@ -549,6 +571,7 @@ def test_a_changed_app_must_be_signed_again(tmp_path: Path) -> None:
     assert story.coordinator.post("/run/server").status_code == 409
 
 
+@pytest.mark.slow
 def test_nothing_runs_before_everyone_signed(tmp_path: Path) -> None:
     story = joined(tmp_path)
     for path, data in (("/run/server", {}), ("/run/slots", {"last": "1"})):
@@ -604,6 +627,7 @@ def test_posted_amounts_are_a_file_that_is_signed(tmp_path: Path) -> None:
     assert said.count("has everyone's signature on version 2") == 1
 
 
+@pytest.mark.slow
 def test_no_secret_in_a_log_or_an_address(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -637,12 +661,14 @@ def test_strangers_are_limited(tmp_path: Path, path: str) -> None:
     assert [http.get(path).status_code for _ in range(7)] == [200] * 7
 
 
+@pytest.mark.slow
 def test_secrets_are_tried_a_few_times_only(tmp_path: Path) -> None:
     http = browser_of(new_room(tmp_path / "room", rates=Rates()))
     codes = [http.post("/api/invitation", json={"code": "x"}).status_code for _ in range(32)]
     assert set(codes) == {410, 429}
 
 
+@pytest.mark.slow
 def test_strangers_send_little(tmp_path: Path) -> None:
     """A form is read before a route refuses it, so it must not be large."""
     story = joined(tmp_path)

@@ -169,6 +169,7 @@ def test_a_training_from_start_to_end(client: TestClient) -> None:
     assert "event: ended" in events
 
 
+@pytest.mark.slow
 def test_a_training_that_is_cancelled_ends(client: TestClient) -> None:
     training = started(client, place(), data=LONG)
     wait_for(lambda: training.version > 0)
@@ -180,6 +181,7 @@ def test_a_training_that_is_cancelled_ends(client: TestClient) -> None:
     assert "Cancelled." in client.get(f"{place()}/{training.id}").text
 
 
+@pytest.mark.slow
 def test_only_two_run_at_once(client: TestClient) -> None:
     trainings = [started(client, place(), data=LONG) for _ in range(2)]
     answer = client.post(place(), data=LONG)

@@ -38,6 +38,7 @@ def told(room: tuple[FastAPI, Path]) -> TestClient:
     return logged_in(app)
 
 
+@pytest.mark.slow
 def test_before_the_first_slot(room: tuple[FastAPI, Path]) -> None:
     client = logged_in(room[0])
     assert "No slot has begun yet" in client.get("/watch").text
@@ -62,6 +63,7 @@ def test_members_and_observers_see_it(
     assert "Slot 1 is settled" in client.get("/watch").text
 
 
+@pytest.mark.slow
 def test_the_latest_slot_and_those_before(told: TestClient) -> None:
     latest = told.get("/watch").text
     assert "<h1>Slot 4</h1>" in latest
@@ -77,6 +79,7 @@ def test_the_latest_slot_and_those_before(told: TestClient) -> None:
     assert "slot: must be a whole number, got &#39;abc&#39;" in told.get("/watch/abc").text
 
 
+@pytest.mark.slow
 def test_programs_get_the_same(told: TestClient) -> None:
     latest = told.get("/api/watch").json()
     assert (latest["slot"]["slot"], latest["slot"]["stage"]) == (4, "over")
@@ -85,6 +88,7 @@ def test_programs_get_the_same(told: TestClient) -> None:
     assert told.get("/api/watch?slot=9").status_code == 404
 
 
+@pytest.mark.slow
 def test_no_number_of_a_member_is_on_it(told: TestClient) -> None:
     """Reports are in the ledger, and not on these pages."""
     text = told.get("/api/watch?slot=1").text + told.get("/watch/1").text
@@ -92,6 +96,7 @@ def test_no_number_of_a_member_is_on_it(told: TestClient) -> None:
     assert "valuation" not in text
 
 
+@pytest.mark.slow
 def test_without_test_examples_the_page_shows_how_far_the_model_moved(told: TestClient) -> None:
     page = told.get("/watch/1").text
     assert "How far the updates moved the model in each round: " in page
@@ -99,6 +104,7 @@ def test_without_test_examples_the_page_shows_how_far_the_model_moved(told: Test
     assert told.get("/api/watch?slot=1").json()["slot"]["rounds"][0]["accuracy"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("measure", "first", "last"),
     [("accuracy", "50.0 %", "75.0 %"), ("concordance", "0.500", "0.750")],
@@ -131,6 +137,7 @@ def test_a_measure_with_a_hostile_name_is_text(room: tuple[FastAPI, Path]) -> No
     assert "&lt;b onclick" in page
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     app, ledger = room_at(tmp_path, LONG)
     play(ledger, signed_terms(LONG), 2, {HOSTILE: {1: 0}})
@@ -161,6 +168,7 @@ def test_a_changed_entry_is_said_in_one_sentence(room: tuple[FastAPI, Path]) -> 
     assert "is not what was written: its digest differs. What follows it is not shown." in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [
@@ -192,6 +200,7 @@ def test_a_ledger_that_is_no_database(room: tuple[FastAPI, Path]) -> None:
     assert str(ledger) not in page
 
 
+@pytest.mark.slow
 def test_all_watchers_share_one_look(
     room: tuple[FastAPI, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +229,7 @@ def test_all_watchers_share_one_look(
     assert len(rendered) == 1
 
 
+@pytest.mark.slow
 def test_it_grows_with_the_ledger(room: tuple[FastAPI, Path]) -> None:
     """The follower takes what is new, entry by entry, and ends with the same as from scratch."""
     app, ledger = room

@@ -105,6 +105,7 @@ def agrees(record: WatchedSlot, state: State) -> None:
     assert record.problem is None
 
 
+@pytest.mark.slow
 def test_every_slot_is_as_the_state_says(tmp_path: Path) -> None:
     with story(tmp_path / "ledger.db") as ledger:
         for number, state in states(ledger).items():
@@ -153,6 +154,7 @@ def test_audited_slots_are_as_the_state_says(tmp_path: Path) -> None:
                 agrees(read_slot(ledger, number).record(), state)
 
 
+@pytest.mark.slow
 def test_entry_by_entry_it_is_the_same_as_at_once(tmp_path: Path) -> None:
     with story(tmp_path / "ledger.db") as ledger:
         reader = open_slot(ledger, 1)

@@ -51,6 +51,7 @@ def test_four_small_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert dataset.inputs.max() == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="needs the original files, in FEDACCORD_DATA")
 def test_the_original_files() -> None:
     dataset = load_mnist()

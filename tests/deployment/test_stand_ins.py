@@ -32,6 +32,7 @@ def consortium(**changes: Any) -> fa.Consortium:
     return fa.Consortium(**(numbers | changes))
 
 
+@pytest.mark.slow
 def test_made_up_members_have_something_to_agree_on() -> None:
     """Without an agreement some ride free; with it everyone contributes."""
     for seed in range(5):

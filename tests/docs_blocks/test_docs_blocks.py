@@ -59,10 +59,12 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 def test_correct_console_output(pytester: pytest.Pytester) -> None:
     run_page(pytester, WRITE + "\n".join(RIGHT)).assert_outcomes(passed=1 + len(RIGHT))
 
 
+@pytest.mark.slow
 def test_wrong_console_output_is_detected(pytester: pytest.Pytester) -> None:
     outcome = run_page(pytester, WRITE + "\n".join(WRONG))
     outcome.assert_outcomes(passed=1, failed=len(WRONG))

@@ -139,6 +139,7 @@ def test_each_mechanism_has_a_line_with_its_column(name: str, what: str, unit: f
     assert ("thousand" in axes.get_ylabel()) == (unit == 1000.0)
 
 
+@pytest.mark.slow
 def test_suspension_brings_at_least_as_much_as_reversion_everywhere() -> None:
     for name in ("suspension-clients", "suspension-samples", "suspension-patience"):
         table = figures.run(few(name, 30))
@@ -238,6 +239,7 @@ def test_a_seed_decides_the_band_of_figure_17() -> None:
         assert (table[f"{name}_individual"] <= table[f"{name}_free_riders"]).all()
 
 
+@pytest.mark.slow
 def test_figure_17_has_the_papers_uniform_agreement() -> None:
     """And the agreement from the first willing client, if the paper's would not keep to a level."""
     preset = few("fig17", 4)

@@ -10,6 +10,7 @@ from fedaccord.experiments import figures
 from fedaccord.experiments.presets import figure_titles, find_preset
 
 
+@pytest.mark.slow
 def test_the_record_has_what_the_command_prints(tmp_path: Path) -> None:
     told: list[tuple[int, int, str]] = []
     done = fa.reproduce(

@@ -51,6 +51,7 @@ class Interrupted(dict[str, Any]):
         super().__setitem__(part, numbers)
 
 
+@pytest.mark.slow
 @EACH
 def test_no_finished_run_is_trained_again(
     preset: TrainingPreset, runs: int, trainings: list[int]

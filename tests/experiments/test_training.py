@@ -28,6 +28,7 @@ LAW = small_training("law", samples=[20, 100, 500], rounds=[1, 2, 5])
 WIDER_LAW = small_training("law", samples=[20, 50, 100, 500], rounds=[1, 2, 5])
 
 
+@pytest.mark.slow
 def test_accuracy_has_one_row_per_round_and_is_reproducible() -> None:
     told: list[int] = []
     table = accuracy.run(ACCURACY, lambda done, _: told.append(done))
@@ -96,6 +97,7 @@ def test_the_plot_shows_the_measured_rounds() -> None:
             )
 
 
+@pytest.mark.slow
 def test_the_law_is_drawn_next_to_the_measurements() -> None:
     table = law.run(WIDER_LAW)
     figure = law.draw(table, WIDER_LAW, "one-column")

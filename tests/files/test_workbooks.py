@@ -108,6 +108,7 @@ def edited(data: bytes, old: bytes, new: bytes) -> bytes:
     return changed.getvalue()
 
 
+@pytest.mark.slow
 def test_numbers_beyond_all_numbers_and_rows_beyond_all_rows() -> None:
     data = workbook(HEAD, NORTH)
     assert problems(edited(data, b"<v>42000</v>", b"<v>1e999</v>")) == [

@@ -39,6 +39,7 @@ from tests.flower.consortia import (
 from tests.flower.grids import NAMES, TERMS, client_of, faults, grid_of, slots_on
 
 
+@pytest.mark.slow
 def test_the_same_ledger_as_without_flower(tmp_path: Path) -> None:
     slots_on(grid_of(), tmp_path / "flower.db", 3)
     with ledger_at(tmp_path / "plain.db") as ledger:

@@ -91,6 +91,7 @@ def slot_of(home: Path, grid: InProcessGrid) -> dict[str, str]:
         return verdicts(ledger, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -161,6 +162,7 @@ def test_a_client_names_the_public_number_that_differs(
     assert ("public.a." in str(error.value)) == (change is not None)
 
 
+@pytest.mark.slow
 def test_only_the_client_with_the_old_terms_is_absent(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,6 +177,7 @@ def test_only_the_client_with_the_old_terms_is_absent(
     assert "clients/b/terms.toml: tolerance: 0.0 was signed" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_client_that_signed_nothing_takes_no_part(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_copy_records_which_terms_were_in_force(tmp_path: Path) -> None:
         assert [e.body["terms"] for e in copy if e.kind == "report"] == [digest]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -286,6 +290,7 @@ def test_changes_during_a_slot_count_from_the_next_one(
     assert reported == {1: 50, 2: 49}
 
 
+@pytest.mark.slow
 def test_text_labels_are_refused_where_no_client_sees_the_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -53,6 +53,7 @@ def course() -> Course:
     return Course(model, lambda seed: RandomPartition(digits, SIZES, seed), 2, names=tuple("abcde"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "punishment", "second", "alone"),
     [

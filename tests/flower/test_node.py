@@ -295,6 +295,7 @@ def test_the_process(
     assert process._process.poll() is not None
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_its_node() -> None:
     """However the node ends: its end of the pipe is closed, even by SIGKILL."""
     words = [sys.executable, "-P", "-m", "fedaccord.flower.app_worker"]

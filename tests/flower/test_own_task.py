@@ -94,6 +94,7 @@ def test_everyone_trains_what_was_agreed(app: Path) -> None:
     assert {"1.weight", "3.weight"} < first_model(own_terms()).keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [BUILD + "\n", BUILD.replace("4", "5"), ""])
 def test_a_client_with_another_version_takes_no_part(
     change: str, app: Path, caplog: pytest.LogCaptureFixture
@@ -111,6 +112,7 @@ def test_a_client_with_another_version_takes_no_part(
     assert [e.kind for e in entries] == ["fault", "absence", "verdict"]  # nothing was reported
 
 
+@pytest.mark.slow
 def test_what_a_wrong_module_does_at_import_does_not_happen(app: Path) -> None:
     write_files(app, own_terms(), privates_of(NAMES))
     mark = app.parent / "was run"

@@ -124,6 +124,7 @@ def test_the_same_as_training_in_one_process(
     assert wrong_in(load_entries(str(ledger))) == []
 
 
+@pytest.mark.slow
 def test_survival_times_as_in_one_process(tmp_path: Path) -> None:
     """Cox's loss of an example depends on the others of its batch, at each client its own."""
     patients = survival_data()
@@ -219,6 +220,7 @@ def test_an_optimiser_of_ones_own_is_for_one_process() -> None:
         terms_for(consortium, course)
 
 
+@pytest.mark.slow
 def test_contributions_become_as_many_examples_as_in_one_process(tmp_path: Path) -> None:
     consortium, course = setting()
     scaled = replace(course, scale=0.03)
@@ -274,6 +276,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingRun, list[F
     return three_slots(place), [entry.fact for entry in load_entries(str(place))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_a_simulation_resumes_within_a_slot(
     place: tuple[int, str, int],
@@ -318,6 +321,7 @@ def one_slot_in_tiers(ledger: Path) -> None:
     simulate(apart, course, terms, slots=1, ledger=ledger, in_process=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", TIER_PLACES)
 def test_a_slot_in_tiers_resumes(
     place: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -89,6 +89,7 @@ def whole_slot(slot: int) -> list[tuple[int, str, int]]:
     return [(slot, "train", 1), (slot, "train", 2), (slot, "settle", 0)]
 
 
+@pytest.mark.slow
 def test_from_its_slip_to_its_return_a_client_is_sent_no_array(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     grid, ledger, models = on_grid(path, rules(), 4, slipping({"c": {2: 0}}))
@@ -111,6 +112,7 @@ def test_from_its_slip_to_its_return_a_client_is_sent_no_array(tmp_path: Path) -
     assert any(number in given[0].content for number in numbers)
 
 
+@pytest.mark.slow
 def test_two_out_at_once_are_sent_none(tmp_path: Path) -> None:
     slips = slipping({"b": {1: 0}, "c": {1: 0}})
     grid, ledger, _ = on_grid(tmp_path / "ledger.db", rules(), 3, slips)
@@ -123,6 +125,7 @@ def test_two_out_at_once_are_sent_none(tmp_path: Path) -> None:
         assert grid.with_arrays(name) == [(1, "train", 1), *whole_slot(3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_refusal", ["without", "equilibrium"])
 @pytest.mark.parametrize("punishment", ["suspension", "reversion"])
 def test_a_client_that_refuses_is_sent_no_array(

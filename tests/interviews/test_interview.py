@@ -216,6 +216,7 @@ ANSWER = (
 TIMES = st.sampled_from(["3 months", "0.000001 days", "999999 years", "weekly"])
 
 
+@pytest.mark.slow
 @given(
     st.fixed_dictionaries(
         {"name": st.just("A"), "rounds": st.sampled_from([1, 50, 2**53]), "slot": TIMES},

@@ -54,6 +54,7 @@ def connected(place: str) -> Iterator[Connection]:
         engine.dispose()
 
 
+@pytest.mark.slow
 def test_appends_and_reads_back(place: str) -> None:
     with open_ledger(place) as ledger:
         assert ledger.head == START
@@ -195,6 +196,7 @@ def test_a_second_writer_may_wait(place: str) -> None:
     open_ledger(place, wait=5.0).close()
 
 
+@pytest.mark.slow
 def test_the_lock_ends_with_a_killed_process(place: str) -> None:
     code = (
         "import os, signal; from fedaccord.ledger.store import open_ledger;"

@@ -117,6 +117,7 @@ def test_one_law_for_all_and_the_same_for_each_give_the_same_levels(name: str) -
         np.testing.assert_allclose(given, slow, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_tiers_are_an_equilibrium_of_one_slot_under_any_law() -> None:
     rng = np.random.default_rng(4)
     for _ in range(12):
@@ -242,6 +243,7 @@ def test_with_a_law_for_each_client_the_server_has_the_mean_of_them() -> None:
         assert float(model.law.loss(total)) == pytest.approx(mean)
 
 
+@pytest.mark.slow
 def test_every_mechanism_where_nobody_trains() -> None:
     """A first sample is worth half its price to one client: at the equilibrium nobody trains."""
     consortium = nobody_trains()

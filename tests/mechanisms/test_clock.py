@@ -210,6 +210,7 @@ def test_no_misreport_of_the_ratio_pays(
         assert honest <= units(consortium, lied)[n] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(consortium=consortia(FEW, extreme=False), data=st.data())
 def test_no_misreport_of_the_data_size_pays_under_fair_exchange(

@@ -155,6 +155,7 @@ def weak_by_descent(model: ContractModel) -> float:
     return by_deadline(model, best)
 
 
+@pytest.mark.slow
 def test_weakly_incomplete_information_against_a_numerical_optimiser() -> None:
     """Pooling and telescoping rewards are what the conditions alone lead to.
 
@@ -333,6 +334,7 @@ def descended(model: ContractModel, in_time: BoolArray, virtual: FloatArray) -> 
     return float(min(found)) * unit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capped", [False, True])
 @pytest.mark.parametrize("name", LAWS)
 def test_complete_information_for_any_law(name: str, capped: bool) -> None:

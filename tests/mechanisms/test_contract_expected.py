@@ -138,6 +138,7 @@ def test_the_expected_cost_is_exact_for_any_law(name: str) -> None:
         assert menu.expected_cost == pytest.approx(counted, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_the_best_amounts_for_any_law_against_another_optimiser() -> None:
     rng = np.random.default_rng(14)
     for _ in range(15):
@@ -176,6 +177,7 @@ def test_a_law_as_a_sum_of_exponentials() -> None:
         np.testing.assert_allclose(summed, loss_by_hand(law, at + own), rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_uncertainty_costs_the_server_money() -> None:
     """A random total is worse than a certain one (1/sqrt is convex).
 

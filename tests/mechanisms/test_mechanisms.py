@@ -140,6 +140,7 @@ def test_the_certificate_is_about_the_contributions(consortium: fa.Consortium) -
     assert all(entry.total_cost >= least * (1 - 1e-12) for entry in comparison.entries)
 
 
+@pytest.mark.slow
 def test_nobody_is_served() -> None:
     entry = compare(fa.paper_consortium(cost_per_sample=1e-6))["contract"]
     assert (entry.outcome.total, entry.outcome.free_riders) == (0.0, 100)

@@ -111,6 +111,7 @@ def test_the_individual_agreement_from_reports(
     assert (moved.min(), moved.max()) == pytest.approx(change, abs=0.06)
 
 
+@pytest.mark.slow
 def test_the_uniform_agreement_from_reports() -> None:
     found = fa.best_misreport(setting(100), "uniform", reports=100)
     fields = np.array([field is not None for field in found.fields])
@@ -162,6 +163,7 @@ def test_if_everyone_lies_little_is_left_of_the_agreement(clients: int, honest: 
     assert gained.min() < 0.01
 
 
+@pytest.mark.slow
 def test_reports_far_below_the_truth_are_an_equilibrium_of_reports() -> None:
     """A reports T = its own data, everyone else 0: nobody gains by another report."""
     rng = np.random.default_rng(1)

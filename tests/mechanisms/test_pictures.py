@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -28,6 +29,7 @@ class Named:
         return outcome_of(consortium, 0.5 * consortium.samples)
 
 
+@pytest.mark.slow
 def test_the_bars_show_the_numbers() -> None:
     comparison = compare(fa.paper_consortium())
     people, data, money = plot_mechanisms(comparison).axes
@@ -41,6 +43,7 @@ def test_the_bars_show_the_numbers() -> None:
     assert labels == [entry.name for entry in comparison.entries[::-1]]
 
 
+@pytest.mark.slow
 def test_ticks_of_neighbouring_panels_do_not_touch() -> None:
     figure = plot_mechanisms(compare(fa.paper_consortium()))
     assert figure.axes[2].get_xlabel().endswith("(unit of the valuations)")
@@ -55,6 +58,7 @@ def test_ticks_of_neighbouring_panels_do_not_touch() -> None:
     assert all(left[1] + letter < right[0] for left, right in pairwise(ends))
 
 
+@pytest.mark.slow
 def test_the_plot_says_when_nobody_trains() -> None:
     comparison = compare(fa.paper_consortium(cost_per_sample=1e-6))
     money = plot_mechanisms(comparison).axes[2]
@@ -71,6 +75,7 @@ def test_names_are_shown_verbatim() -> None:
     assert mechanism_rows(comparison)[0].truthful == "not said"
 
 
+@pytest.mark.slow
 def test_summaries() -> None:
     consortium = fa.paper_consortium()
     assert "suspension brings the most data" in comparison_summary(compare(consortium))

@@ -34,6 +34,7 @@ def course(local: GradientStep | LocalEpochs | None = None, task: str = "softmax
     return Course(model, own.reordered, 8, local or GradientStep(), names=own.names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(rate=0.2, batch=16)])
 @pytest.mark.parametrize("task", ["softmax", "mlp"])
 def test_a_group_is_trained_as_if_the_others_contributed_nothing(

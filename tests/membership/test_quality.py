@@ -76,6 +76,7 @@ def test_more_than_all_data_could_bring_is_infinite_and_not_used(law: Law) -> No
     assert weight.to_dict()["value"] is None
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_quality(law: Law) -> None:
     """The law's own noise is in them, so they are wide: at least as often as they say."""
     covered = []

@@ -127,6 +127,7 @@ def test_an_order_is_followed_until_all_tests_are_near() -> None:
     assert sampled_worth(many, 6, 2, 0.01, np.random.default_rng(0)).truncated == 0
 
 
+@pytest.mark.slow
 def test_rank_correlation_at_a_tenth_of_the_trainings() -> None:
     """Ten clients have 1,023 groups; one cycle trains 91 of them (and the start, which is free)."""
     correlations = []
@@ -139,6 +140,7 @@ def test_rank_correlation_at_a_tenth_of_the_trainings() -> None:
     assert np.mean(correlations) >= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cycles", [2, 5])
 def test_sampled_intervals_cover_the_exact_values(cycles: int) -> None:
     """As often as they say, 95 %: within 3 points over 40 games of 9 clients."""
@@ -152,6 +154,7 @@ def test_sampled_intervals_cover_the_exact_values(cycles: int) -> None:
     assert 0.92 <= np.mean(covered) <= 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders", ["exact", "sampled"])
 def test_intervals_cover_the_truth_with_all_kinds_of_noise(orders: str) -> None:
     """At least as often as they say: noise of a seed and an example together counts twice."""

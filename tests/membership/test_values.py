@@ -157,6 +157,7 @@ def test_mistakes(wrong: dict[str, Any], message: str) -> None:
 # --- Quality weights -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_quality_weights_by_a_law_that_is_measured_here() -> None:
     found = value_data(dataset="breast-cancer", clients=3, rounds=30, seeds=3, quality="loss")
     assert [weight.name for weight in found.quality] == ["client-1", "client-2", "client-3"]

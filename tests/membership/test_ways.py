@@ -48,6 +48,7 @@ def test_the_better_way_is_chosen() -> None:
     assert found.tried[0].alone == pytest.approx(np.log(2), abs=0.3)
 
 
+@pytest.mark.slow
 def test_the_tests_have_no_part_in_the_choice() -> None:
     """With other test records every number of the choice is the same."""
     partition, task = clinics(), find_task("softmax")

@@ -62,6 +62,7 @@ def test_the_certificate_accepts_every_solver(
     assert (agreement.reason is None) == agreement.exists
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
 @given(consortium=consortia(whole_data=True, fees=True), options=st.sampled_from(OPTIONS))
 @settings(max_examples=16)
@@ -95,6 +96,7 @@ def test_asking_any_client_for_more_than_its_bound_is_rejected(consortium: fa.Co
         assert not fa.certify(fa.agreement_on(consortium, raised)).keeps[n]
 
 
+@pytest.mark.slow
 @given(consortium=consortia(FEW, extreme=False), random=st.randoms(use_true_random=False))
 @settings(max_examples=20)
 def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random: Any) -> None:
@@ -110,6 +112,7 @@ def test_the_order_of_clients_does_not_matter(consortium: fa.Consortium, random:
         np.testing.assert_allclose(there.profile, here.profile[order], atol=2e-6 * here.total)
 
 
+@pytest.mark.slow
 @given(consortium=consortia(extreme=False), factor=st.floats(1e-6, 1e6))
 @settings(max_examples=20)
 def test_only_the_ratio_matters(consortium: fa.Consortium, factor: float) -> None:
@@ -149,6 +152,7 @@ def test_an_individual_agreement_has_no_free_rider(consortium: fa.Consortium) ->
     assert agreement.free_riders == 0
 
 
+@pytest.mark.slow
 @given(consortium=consortia(FEW), options=st.sampled_from([OPTIONS[0], OPTIONS[2]]))
 def test_no_larger_total_can_be_enforced(consortium: fa.Consortium, options: Any) -> None:
     """For a dense grid of totals above the solver's, the exact bounds do not add up to it.
@@ -172,6 +176,7 @@ def test_no_larger_total_can_be_enforced(consortium: fa.Consortium, options: Any
     assert (bounds.sum(axis=-1) < totals * (1 + 1e-10)).all()
 
 
+@pytest.mark.slow
 @given(consortium=consortia(st.integers(2, 11)), first=st.sampled_from(["paper", "feasible"]))
 @settings(max_examples=80)
 def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) -> None:
@@ -192,6 +197,7 @@ def test_no_larger_level_can_be_enforced(consortium: fa.Consortium, first: Any) 
     assert agreement.level >= best * (1 - RELATIVE)
 
 
+@pytest.mark.slow
 @given(consortium=consortia(st.integers(2, 8), SOME_PATIENCE, extreme=False))
 @settings(max_examples=150)
 def test_no_earlier_client_than_the_chosen_one_is_feasible(
@@ -230,6 +236,7 @@ def small_whole_consortia(draw: st.DrawFn, patience: st.SearchStrategy[float]) -
     return with_satiation(satiation, samples.astype(np.float64), delta)
 
 
+@pytest.mark.slow
 @given(consortium=small_whole_consortia(SOME_PATIENCE))
 @settings(max_examples=120)
 def test_no_larger_profile_of_whole_samples_can_be_enforced(consortium: fa.Consortium) -> None:
@@ -280,6 +287,7 @@ def test_no_profile_of_whole_samples_is_better(
     assert losses(agreement.profile[np.newaxis]).item() <= best + 1e-9 * abs(best)
 
 
+@pytest.mark.slow
 @given(
     consortium=small_whole_consortia(SOME_PATIENCE), first=st.sampled_from(["paper", "feasible"])
 )
@@ -299,6 +307,7 @@ def test_no_larger_whole_level_can_be_enforced(consortium: fa.Consortium, first:
     assert agreement.level >= levels[holds].max(initial=0.0)
 
 
+@pytest.mark.slow
 @given(consortium=consortia(FEW, extreme=False))
 @settings(max_examples=25)
 def test_least_total_cost_is_the_least(consortium: fa.Consortium) -> None:
@@ -317,6 +326,7 @@ def test_least_total_cost_is_the_least(consortium: fa.Consortium) -> None:
         assert cheapest.cost.sum() <= other.equilibrium.cost.sum() * allowed
 
 
+@pytest.mark.slow
 @given(consortium=consortia(FEW, extreme=False))
 @settings(max_examples=25)
 def test_fairest_has_the_largest_smallest_saving(consortium: fa.Consortium) -> None:

@@ -83,6 +83,7 @@ def check_box(seed: int, *, types: int = 3) -> tuple[int, int]:
     return 1, 1
 
 
+@pytest.mark.slow
 def test_no_type_breaks_a_robust_agreement() -> None:
     found = np.array([check_box(seed) for seed in range(64)]).sum(axis=0)
     assert found[0] > 50

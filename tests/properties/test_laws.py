@@ -1,6 +1,7 @@
 """What the shape of a law implies, for random laws of the class (the statements of our notes)."""
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ def test_bounds_of_small_clients_are_concave_and_rise(consortium: fa.Consortium)
         assert (np.diff(steps) <= rounding).all()
 
 
+@pytest.mark.slow
 @given(consortia(), st.floats(0.02, 0.98))
 def test_an_agreement_exists_just_above_the_least_patience(
     consortium: fa.Consortium, other: float
@@ -138,6 +140,7 @@ def test_an_agreement_exists_just_above_the_least_patience(
             assert not fa.solve_agreement(common).exists
 
 
+@pytest.mark.slow
 @given(consortia())
 def test_scaling_everything_changes_nothing_else(consortium: fa.Consortium) -> None:
     """Samples counted in thousands: the law's units and shifts are, too."""

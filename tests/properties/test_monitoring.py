@@ -105,6 +105,7 @@ def test_more_audits_never_lower_the_total(
     assert totals[0] <= totals[1] * (1.0 + 1e-9)
 
 
+@pytest.mark.slow
 @given(SMALL, PUNISHMENTS)
 def test_if_every_slip_is_seen_it_is_the_plain_agreement(
     consortium: fa.Consortium, punishment: Any

@@ -1,6 +1,7 @@
 """The certificate and `play` agree on who gains by deviating from a profile."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def deviations(agreement: fa.Agreement, n: int) -> list[AnyStrategy]:
     return [*slips, *(Give(amount) for amount in {*more, best} if amount > asked)]
 
 
+@pytest.mark.slow
 @given(
     consortium=consortia(st.integers(2, 4), PATIENCE, extreme=False),
     shares=st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.0, 1.0]), min_size=4, max_size=4),

@@ -37,11 +37,13 @@ def check(consortium: fa.Consortium, **options: Any) -> None:
         assert not exists(least - STEP)
 
 
+@pytest.mark.slow
 @given(consortia(FEW, extreme=False))
 def test_individual(consortium: fa.Consortium) -> None:
     check(consortium, kind="individual")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["paper", "feasible"])
 @given(consortium=consortia(FEW, extreme=False))
 def test_uniform_with_equal_data(first: str, consortium: fa.Consortium) -> None:

@@ -28,6 +28,7 @@ def most(consortium: fa.Consortium, punishment: Any, **options: Any) -> fa.Agree
     return fa.solve_agreement(consortium, objective="most data", punishment=punishment, **options)
 
 
+@pytest.mark.slow
 @given(consortium=consortia(), slots=LENGTHS)
 def test_whatever_reversion_enforces_suspension_enforces(
     consortium: fa.Consortium, slots: int | None
@@ -130,6 +131,7 @@ def test_more_patience_never_hurts(consortium: fa.Consortium, slots: int | None)
     assert there.total >= here.total * (1 - RELATIVE)
 
 
+@pytest.mark.slow
 @given(consortium=consortia(extreme=False), slots=LENGTHS)
 @settings(max_examples=20)
 def test_nobody_is_worse_off_if_so_asked(consortium: fa.Consortium, slots: int | None) -> None:

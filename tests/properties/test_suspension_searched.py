@@ -107,6 +107,7 @@ class Oracle:
         return np.asarray(fit & (most.sum(axis=-1) >= totals * (1.0 - 1e-10)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     consortium=consortia(st.integers(2, 5), SOME_PATIENCE, fees=True),
@@ -175,6 +176,7 @@ def spare_if_out(agreement: fa.Agreement) -> FloatArray:
     return np.array(found).T
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(agreement=amounts())
 def test_who_keeps_its_amount_while_others_are_out(agreement: fa.Agreement) -> None:
@@ -184,6 +186,7 @@ def test_who_keeps_its_amount_while_others_are_out(agreement: fa.Agreement) -> N
     assert ((spare > 0) | close == found | close).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [0, 1], ids=["one", "all"])
 @pytest.mark.parametrize("keeps", [True, False])
 def test_both_are_drawn(row: int, keeps: bool) -> None:
@@ -231,6 +234,7 @@ def same(here: fa.Agreement, there: fa.Agreement, data: float = 1.0, money: floa
         assert least[1] == pytest.approx(least[0], abs=close)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
 @given(
     consortium=consortia(FEW, extreme=False),
@@ -251,6 +255,7 @@ def test_the_order_of_clients_does_not_matter(
     same(here, there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind.values()))
 @given(
     consortium=consortia(FEW, extreme=False),

@@ -200,6 +200,7 @@ def test_a_time_that_goes_back_is_refused(
     assert found.startswith(problem)
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_does_not_break_the_ledger(tmp_path: Path) -> None:
     times = iter(["2025-01-01T12:00:00+00:00", "2024-06-01T12:00:00+00:00", NOON])
     clients = Clients(TERMS, privates_of(NAMES))

@@ -259,6 +259,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(stage=st.sampled_from(sorted(ASKED)), data=st.data())
 def test_any_question_is_answered_or_refused(stage: str, data: st.DataObject) -> None:

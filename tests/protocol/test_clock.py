@@ -117,6 +117,7 @@ def test_no_other_answer_costs_a_client_less(consortium: Consortium, kind: str) 
             assert lied[n] >= truth[n] * (1.0 - 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(consortium=consortia(steps=8))
 def test_with_many_steps_they_are_the_mechanisms(consortium: Consortium) -> None:

@@ -31,6 +31,7 @@ def test_honest_copies_agree(story: tuple[list[Entry], Clients]) -> None:
     assert (result.questions, result.shown) == (16, 16)  # 6 with offers, 5 in each punishment
 
 
+@pytest.mark.slow
 def test_copies_of_absent_and_restarted_clients_agree(tmp_path: Path) -> None:
     """Replies get lost, the server is started again in the middle: it is one story still."""
     clients = Clients(TERMS, privates_of(NAMES))
@@ -68,6 +69,7 @@ def forked(folder: Path) -> tuple[Clients, list[list[Entry]]]:
     return clients, ledgers
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "keep two ledgers, and show one to each of two clients (a fork)",
@@ -183,6 +185,7 @@ def files(tmp_path: Path, story: tuple[list[Entry], Clients]) -> Callable[..., s
     return write
 
 
+@pytest.mark.slow
 def test_the_command(files: Callable[..., str], tmp_path: Path) -> None:
     result = command("compare", files("a"), files("b"), files("c"))
     assert result.exit_code == 0

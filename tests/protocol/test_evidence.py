@@ -158,6 +158,7 @@ def test_two_answers_to_one_question_convict_a_client(signed: Story) -> None:
 # --- Servers that tell two stories -----------------------------------------------------------
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "sign two ledgers, and show one to each of two clients (a fork)",
@@ -284,12 +285,14 @@ def replaced(tmp_path: Path, *, signed_by: str | None) -> tuple[list[Entry], lis
     return entries, found.signatures.undecided
 
 
+@pytest.mark.slow
 def test_a_client_rotates_its_key(tmp_path: Path) -> None:
     entries, undecided = replaced(tmp_path, signed_by="b")
     assert undecided == []
     assert [e.client for e in entries if (e.kind, e.slot) == ("report", 2)] == list(NAMES)
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "put a key of its own in the place of a client's into new terms",

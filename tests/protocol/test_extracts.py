@@ -28,6 +28,7 @@ def shown_to_b(ledger: list[Entry]) -> list[Entry]:
     return [one for one in ledger if one.kind not in ("report", "rank") or one.client == "b"]
 
 
+@pytest.mark.slow
 def test_an_honest_extract(played: tuple[list[Entry], list[Entry]]) -> None:
     ledger, copy = played
     found = compare_extract(shown_to_b(ledger), copy, len(ledger))

@@ -162,6 +162,7 @@ def test_a_good_reply_after_a_bad_one_counts(tmp_path: Path) -> None:
         assert {e.body["verdict"] for e in ledger.entries(kind="verdict")} == {"kept"}
 
 
+@pytest.mark.slow
 def test_replayed_replies_of_earlier_rounds_are_refused(tmp_path: Path) -> None:
     """Everything that was ever said is said again, each time: it never counts."""
     terms = terms_of(rounds=3)

@@ -172,6 +172,7 @@ def test_killed_again_and_again(unkilled: Unkilled, tmp_path: Path) -> None:
     assert all_of(folder) == kept
 
 
+@pytest.mark.slow
 def test_the_unkilled_run_has_everything(unkilled: Unkilled) -> None:
     terms, _, (entries, _, remembered) = unkilled
     assert (remembered is None) == (terms is TERMS)

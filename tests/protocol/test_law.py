@@ -68,6 +68,7 @@ def test_a_slip_is_punished_by_reversion(name: str, path: Path) -> None:
         check(ledger, sent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_a_slip_is_punished_by_suspension(law: Law, path: Path) -> None:
     rules = under(law)
@@ -108,6 +109,7 @@ def test_the_agreement_of_a_measured_law(path: Path) -> None:
 # --- A slot in which nobody trains ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_after_a_slip_nobody_trains_and_nobody_is_sent_a_model(path: Path) -> None:
     """If d were sent the model of slot 1 again, it would have it without having trained for it."""
     rules = under(EMPTY, punishment="reversion", margin=0.05)
@@ -137,6 +139,7 @@ def test_without_an_agreement_nobody_trains_either(path: Path) -> None:
     assert sent.models_to("e") == []
 
 
+@pytest.mark.slow
 def test_a_suspended_client_returns_though_it_would_train_on_nothing_alone(path: Path) -> None:
     rules = under(EMPTY)
     sent = Sent(rules, {"d": {1: 0}})

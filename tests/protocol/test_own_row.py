@@ -41,6 +41,7 @@ def rows_agree(agreement: fa.Agreement) -> None:
             assert row.threshold == pytest.approx(certificate.threshold[n], abs=1e-5)
 
 
+@pytest.mark.slow
 @given(consortia(), st.sampled_from(["individual", "uniform"]), st.sampled_from([None, 1, 5]))
 def test_own_rows_are_the_certificate_s(
     consortium: fa.Consortium, kind: str, punishment_slots: int | None

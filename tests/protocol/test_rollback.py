@@ -101,6 +101,7 @@ def test_the_model_comes_back_number_by_number(tmp_path: Path) -> None:
         assert all(np.array_equal(coordinator.model[name], good[name]) for name in good)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_started_again_goes_on_with_it(tmp_path: Path) -> None:
     """Before the clients are asked, and after the decision."""
     clients, rules = clients_of("bc"), terms_of(NAMES)
@@ -113,6 +114,7 @@ def test_a_server_that_is_started_again_goes_on_with_it(tmp_path: Path) -> None:
         assert healthy(ledger, clients)
 
 
+@pytest.mark.slow
 def test_an_absent_client_does_not_consent(tmp_path: Path) -> None:
     clients = clients_of("ab")
     with ledger_at(tmp_path / "ledger.db") as ledger:
@@ -128,6 +130,7 @@ def test_an_absent_client_does_not_consent(tmp_path: Path) -> None:
         assert healthy(ledger, clients)
 
 
+@pytest.mark.slow
 def test_consent_to_another_slot_does_not_count(tmp_path: Path) -> None:
     clients = clients_of("abc", to_slot=2)
     with ledger_at(tmp_path / "ledger.db") as ledger:
@@ -137,6 +140,7 @@ def test_consent_to_another_slot_does_not_count(tmp_path: Path) -> None:
         assert decisions(ledger) == [False]
 
 
+@pytest.mark.slow
 def test_models_of_the_latest_slots_are_kept(tmp_path: Path) -> None:
     rules: dict[str, Any] = {"models_kept": 2, "rollback_consent": "nobody"}
     clients = clients_of("", **rules)
@@ -157,6 +161,7 @@ def test_a_reason_is_a_line_that_people_can_read(reason: str, tmp_path: Path) ->
             coordinator.propose_rollback(1, reason)
 
 
+@pytest.mark.slow
 def test_nothing_is_proposed_within_a_slot_or_twice(tmp_path: Path) -> None:
     clients = clients_of("abc")
     with ledger_at(tmp_path / "ledger.db") as ledger:
@@ -172,6 +177,7 @@ def test_nothing_is_proposed_within_a_slot_or_twice(tmp_path: Path) -> None:
             coordinator.propose_rollback(1, "and another")
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "go back to an older model without the consent that the terms require",
@@ -188,6 +194,7 @@ def test_a_rollback_without_consent_does_not_verify(tmp_path: Path) -> None:
     assert any("does not follow from the entries before it" in p for p in wrong_in(forged))
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "record that a client consented to a rollback, though it did not",
@@ -219,6 +226,7 @@ def run_with(coordinator: Coordinator, answers: Any) -> None:
         coordinator.take(ask, answers(ask))
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "ask for consent to go back to one model, and mean another",

@@ -62,6 +62,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Story:
 # --- Honest -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
     [
@@ -415,6 +416,7 @@ def test_the_server_takes_only_what_is_signed(how: str, tmp_path: Path) -> None:
         assert wrong_in(ledger.entries()) == []
 
 
+@pytest.mark.slow
 def test_suspended_clients_sign_too(tmp_path: Path) -> None:
     """b is out in slot 2: it signs that it was told so, and nothing else."""
     terms = SUSPENDING.model_copy(update={"keys": SIGNED.keys})
@@ -424,6 +426,7 @@ def test_suspended_clients_sign_too(tmp_path: Path) -> None:
     assert "b" in settled.body["receipts"]
 
 
+@pytest.mark.slow
 def test_going_back_to_an_older_model_is_signed(tmp_path: Path) -> None:
     privates = [replace(private, consents_to_slot=1) for private in privates_of(NAMES)]
     clients = Clients(SIGNED, privates)

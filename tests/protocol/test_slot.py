@@ -35,6 +35,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
+@pytest.mark.slow
 def test_all_keep_to_the_agreement(path: Path) -> None:
     terms, clients = terms_of(), Clients(terms_of(), privates_of())
     with ledger_at(path) as ledger:
@@ -78,6 +79,7 @@ def test_the_model_is_the_average_of_what_was_trained(path: Path) -> None:
         np.testing.assert_array_equal(coordinator.model[name], array.astype(np.float32))
 
 
+@pytest.mark.slow
 def test_a_slip_is_punished_for_as_long_as_agreed_and_then_forgiven(path: Path) -> None:
     privates = privates_of()
     privates[2] = replace(privates[2], slips={2: 0})
@@ -176,6 +178,7 @@ def test_absent_from_one_round_of_two(path: Path) -> None:
         assert entry.body["contributed"] == entry.body["agreed"]
 
 
+@pytest.mark.slow
 def test_a_slot_needs_a_quorum(path: Path) -> None:
     privates = privates_of()
     privates[0] = replace(privates[0], slips={1: 0})
@@ -337,6 +340,7 @@ def test_more_than_was_agreed_is_not_trained(path: Path) -> None:
         clients.reply("c", changed(ask, contribution=60))
 
 
+@pytest.mark.slow
 def test_asked_twice_a_client_answers_the_same(path: Path) -> None:
     for stage in ("report", "rank", "offer", "train", "settle"):
         clients, ask = ask_of(path.with_name(stage), stage)

@@ -60,6 +60,7 @@ def test_a_slip_one_slot_out_and_back(path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_its_own_copy_shows_from_when_until_when_and_why(path: Path) -> None:
     rules = terms(punishment_slots=3)
     sent = Sent(rules, {"c": {2: 0}})
@@ -99,6 +100,7 @@ def test_whoever_slips_again_is_out_again(path: Path) -> None:
         check(ledger, sent)
 
 
+@pytest.mark.slow
 def test_for_ever(path: Path) -> None:
     rules = terms(punishment_slots="for ever")
     sent = Sent(rules, {"c": {1: 0}})
@@ -169,6 +171,7 @@ def test_the_quorum_is_of_those_who_are_not_out(path: Path) -> None:
             check(ledger, sent)
 
 
+@pytest.mark.slow
 def test_if_everyone_is_out_everyone_returns(path: Path) -> None:
     rules = terms(punishment_slots=2)
     sent = Sent(rules, {name: {1: 0} for name in NAMES})
@@ -190,6 +193,7 @@ def test_one_that_is_left_goes_on_alone(path: Path) -> None:
         check(ledger, sent)
 
 
+@pytest.mark.slow
 def test_a_void_slot_does_not_count(path: Path) -> None:
     """Of five one is out and three are away: with the one there would be no quorum either."""
     rules = terms()
@@ -303,6 +307,7 @@ def test_a_client_knows_who_must_be_out(false: dict[str, Any], problem: str, pat
     assert len(sent.clients.copies["a"].written) == before
 
 
+@pytest.mark.slow
 def test_a_client_that_missed_slots_takes_what_may_have_happened_meanwhile(path: Path) -> None:
     """B is away in slots 2 and 3; c is back in slot 3, slips again, and d slips."""
     rules = terms(punishment_slots=1)
@@ -340,6 +345,7 @@ def test_the_others_finish_the_slot_of_a_slip(
 # --- Verification ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "forge",
     [
@@ -422,6 +428,7 @@ def test_nobody_is_out_for_longer_than_the_terms_say(path: Path) -> None:
             sent.clients.reply(name, telling(ask, name, suspended=longer))
 
 
+@pytest.mark.slow
 @lie(
     "the server",
     "let a suspended client take part, or send it the model",
@@ -459,6 +466,7 @@ def test_two_stories_about_a_suspension_show_in_two_copies(path: Path) -> None:
 # --- Fees ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fees_that_are_saved_are_reported_and_counted(path: Path) -> None:
     """A server that did not know of them would offer what clients have to refuse."""
     totals = {}

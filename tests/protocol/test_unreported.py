@@ -42,6 +42,7 @@ from tests.protocol.test_participant import ENVELOPE, SETTLED
 # --- A slot --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_slip_one_slot_out_and_back(kind: str, path: Path) -> None:
     rules = unreported(kind)
@@ -269,6 +270,7 @@ def test_other_public_numbers_are_other_terms(path: Path) -> None:
         assert found
 
 
+@pytest.mark.slow
 def test_new_terms_may_end_the_reports(path: Path) -> None:
     before, after = terms_of(NAMES, punishment="suspension"), unreported("posted")
     sent = Sent(before, {"c": {1: 0}})
@@ -290,6 +292,7 @@ def test_inserted_clock_entries_are_found(path: Path) -> None:
     assert wrong_in(rewritten(entries, inserted(stray, after="presence", slot=1, client="e")))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     stage=st.sampled_from(["report", "clock", "offer", "train", "tier", "settle"]), data=st.data()

@@ -154,6 +154,7 @@ def test_new_terms_shorten_what_would_be_longer_than_they_say(
         check(ledger, sent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "to_come"),
     [
@@ -303,6 +304,7 @@ def test_a_vote_counts_by_terms_that_the_voters_signed(path: Path) -> None:
         sent.clients.reply("a", telling(ask, "a", terms=terms(("a", "c")).digest))
 
 
+@pytest.mark.slow
 @lie(
     "a client",
     "slip again and return by the consent that was given for its last slip",

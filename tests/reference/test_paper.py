@@ -54,6 +54,7 @@ def test_figure_3_200_clients() -> None:
     assert 100 * agreement.free_riders_removed / 137 == pytest.approx(99.3, abs=AS_PRINTED)
 
 
+@pytest.mark.slow
 def test_figure_3_and_4_maxima_over_the_number_of_clients() -> None:
     agreements = [fa.solve_agreement(fa.paper_consortium(n), "uniform") for n in range(1, 201)]
     ratios = np.array([agreement.ratio for agreement in agreements])

@@ -101,6 +101,7 @@ def test_any_match(agreement: fa.Agreement, data: st.DataObject, slots: int, **r
     compare(*both(agreement, strategies, slots, **random))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [None, 1, 4])
 @pytest.mark.parametrize(
     "others",
@@ -114,6 +115,7 @@ def test_one_client_slips(others: Any, length: int | None) -> None:
         compare(*both(agreement, [others, others, one, others, others, KeepAndPunish()], slots=7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [None, 1, 4])
 @pytest.mark.parametrize(
     "others",

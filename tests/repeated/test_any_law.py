@@ -46,6 +46,7 @@ def agreements_with(name: str, seed: int) -> list[fa.Agreement]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_matches_against_the_reference(name: str) -> None:
     strategies = [DeviateOnce(2), Myopic(), FreeRide(), KeepAndPunish(), Selfish()]
@@ -59,6 +60,7 @@ def shares_of(match: fa.Match, samples: Any) -> Any:
     return match.contributions / samples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_quality_is_the_game_in_samples_of_quality_one(name: str) -> None:
     given: dict[str, Any] = {"client-1": DeviateOnce(2), "client-4": Myopic()}

@@ -23,6 +23,7 @@ def half(view: View) -> Any:
     return 0.5 * view.agreed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("checked", "seen"), [(None, 1.0), (1, 0.5), (2, 0.75)])
 def test_a_slip_is_seen_as_often_as_an_audit_finds_it(checked: int | None, seen: float) -> None:
     agreement = all_data(fa.Suspension(), audit=0.3, samples_checked=checked)
@@ -33,6 +34,7 @@ def test_a_slip_is_seen_as_often_as_an_audit_finds_it(checked: int | None, seen:
     assert match.false_alarms == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("punishment", [fa.Suspension(2), fa.Reversion(2)])
 def test_false_alarms_punish_as_often_as_calculated(punishment: Any) -> None:
     agreement = all_data(punishment, audit=0.5, false_alarm=0.02)

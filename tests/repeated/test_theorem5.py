@@ -114,6 +114,7 @@ def test_nobody_gains_by_any_slip_where_the_certificate_holds(consortium: str, k
             assert played(agreement, n, amount) >= keep[n] * (1.0 - 1e-12)
 
 
+@pytest.mark.slow
 @every_case
 def test_above_the_threshold_a_slip_does_not_pay(consortium: str, kind: str) -> None:
     """On either side of each client's threshold, certificate and play agree."""

@@ -152,6 +152,7 @@ def test_little_noise_needs_little_tolerance_and_costs_little(
     assert answer.works
 
 
+@pytest.mark.slow
 def test_the_more_noise_the_more_it_costs(paper: fa.Agreement) -> None:
     costs = [find_tolerance(paper, noise).cost.sum() for noise in (0.001, 0.01, 0.05, 0.2)]
     assert costs == sorted(costs)

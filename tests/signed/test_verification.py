@@ -68,6 +68,7 @@ def refused(content: bytes) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_any_changed_bit_is_refused() -> None:
     for number in range(200):
         assert refused(flip_a_bit(signed("reversion").content, Random(number)))

@@ -114,6 +114,7 @@ def test_whoever_saves_nothing_and_whoever_had_better_stay_out() -> None:
     assert said.endswith("Why would they take part?")
 
 
+@pytest.mark.slow
 def test_members_that_are_not_sure_to_gain() -> None:
     noisy = ten(measured(noise=0.02).law)
     every = [fa.worth(agreed(noisy, [amount] * 10)) for amount in np.linspace(1, 100, 200)]
@@ -205,6 +206,7 @@ def test_laws_that_were_not_measured(law: Any, words: str) -> None:
     assert words in said
 
 
+@pytest.mark.slow
 def test_a_measured_law_says_what_is_known_of_it() -> None:
     consortium = ten(measured().law, valuation=np.linspace(5e3, 15e3, 10))
     solved = fa.solve_agreement(consortium, margin=0.01)

@@ -101,6 +101,7 @@ def test_seeds_change_data_and_start_and_repeat() -> None:
     assert train(given, THREE_SLOTS, seed=1).final != train(given, THREE_SLOTS, seed=2).final
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [PlainEngine(), VectorisedEngine()], ids=lambda e: e.name)
 @pytest.mark.parametrize(
     ("local", "server"),

@@ -110,6 +110,7 @@ def test_bands_are_not_cut_off() -> None:
         assert max(values) < high
 
 
+@pytest.mark.slow
 def test_the_law_with_marks_and_lines() -> None:
     sizes = np.geomspace(10, 1000, 8)
     noise = np.random.default_rng(0).normal(0, 0.01, (8, 3))
@@ -128,6 +129,7 @@ def test_the_law_with_marks_and_lines() -> None:
         plots.plot_law(Law.paper(50))
 
 
+@pytest.mark.slow
 def test_the_sentences() -> None:
     sure = comparison("equilibrium", seeds=3)
     assert summaries.training_title(sure) == "10.00 points more accuracy under b than under a"
@@ -148,6 +150,7 @@ def test_the_sentences() -> None:
     assert "from a single seed" in summaries.gain_sentence(single, single.scores[1])
 
 
+@pytest.mark.slow
 def test_the_title_reports_the_largest_significant_difference() -> None:
     def title(*gains: float, seeds: int = 3, spread: float = 0.0) -> str:
         given = [comparison("", seeds=seeds, gain=gain, spread=spread) for gain in gains]
@@ -166,6 +169,7 @@ def test_the_title_reports_the_largest_significant_difference() -> None:
     assert title(0.0, seeds=1) == "The same accuracy, with a single seed"
 
 
+@pytest.mark.slow
 def test_skew_is_reported() -> None:
     given = comparison("equilibrium")
     assert "skew" not in summaries.setting_sentence(given)

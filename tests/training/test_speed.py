@@ -26,6 +26,7 @@ def test_the_speed_is_the_median_of_all_rounds_but_the_first(
     assert speed.slowest == pytest.approx(9.0 / model.dataset.size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [GradientStep(), LocalEpochs(0.1, batch=8, epochs=2)])
 def test_the_speed_is_per_sample(local: GradientStep | LocalEpochs) -> None:
     """Median and slowest time per sample are no more than the whole measurement took."""

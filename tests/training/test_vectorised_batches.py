@@ -1,6 +1,7 @@
 """Which clients take a step together, and with which examples."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ def plan(sizes: list[int], local: LocalRule) -> TrainingPlan:
     return TrainingPlan(MODEL, shares, 1, local)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.integers(1, 50), st.integers(1, 3), st.booleans())
 def test_each_client_takes_its_own_batches_in_order(

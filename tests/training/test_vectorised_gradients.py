@@ -43,6 +43,7 @@ def chains(draw: st.DrawFn) -> list[nn.Module]:
     return parts
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chains(), st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**31))
 def test_a_step_agrees_with_automatic_differentiation(

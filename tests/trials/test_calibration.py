@@ -19,6 +19,7 @@ def measured() -> Any:
     )
 
 
+@pytest.mark.slow
 def test_the_law_is_fitted_to_the_curve(measured: Any) -> None:
     law, curve = measured.law, measured.curve
     assert (law.kind, law.measure, curve.largest) == ("measured", "loss", 1438)
@@ -80,6 +81,7 @@ def _members(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_members_with_data_of_their_own_are_measured_alone() -> None:
     data = _members(np.random.default_rng(0))
     found = fa.calibrate(data=data, rounds=10, seeds=4, measure="loss", smallest=60)

@@ -152,6 +152,7 @@ def test_calibrate_for_a_consortium(names: tuple[str, ...], alone: list[str]) ->
 ERRORS = CURVE | {"measure": "error"}
 
 
+@pytest.mark.slow
 def test_calibrate_reports_own_tests_alone_and_together() -> None:
     """Both with 95 % intervals, as `train` has them for the same models."""
     found = fa.calibrate("clinics", **ERRORS)

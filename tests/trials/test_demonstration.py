@@ -38,6 +38,7 @@ def test_the_discount_factor_is_as_its_comment_says() -> None:
     assert demo_consortium().discount_factor == pytest.approx((0.9 / 1.05) ** 0.25, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_without_an_agreement_accuracy_is_left_on_the_table(story: Story) -> None:
     agreement = story.certificate.agreement
     assert agreement.equilibrium.free_riders > 0 == agreement.free_riders

@@ -203,6 +203,7 @@ def test_the_frame_of_clients(trial: Trial) -> None:
     assert frame["accuracy_half_width"].min() > 0
 
 
+@pytest.mark.slow
 def test_the_page_and_the_picture(trial: Trial) -> None:
     page = render_training(trial)
     assert "On each member&#39;s own test" in page or "On each member's own test" in page
@@ -224,6 +225,7 @@ def test_there_is_no_picture_without_own_tests() -> None:
 # --- Survival times --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_survival_times_get_their_task_and_measure(survival: Trial) -> None:
     assert survival.course.model.task.name == "cox"
     assert survival.to_dict()["measure"] == "concordance"
@@ -235,6 +237,7 @@ def test_survival_times_get_their_task_and_measure(survival: Trial) -> None:
     assert above.get_ylim()[1] < 1.1
 
 
+@pytest.mark.slow
 def test_few_events_widen_an_interval() -> None:
     """The same errors with fewer events are less certain."""
     trial = fa.train({"mine": [60, 40, 30]}, data=_with_events(3), seeds=2)

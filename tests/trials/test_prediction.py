@@ -94,6 +94,7 @@ def trial(request: pytest.FixtureRequest) -> Trial:
     return train(consortium, contributions, seeds=3)
 
 
+@pytest.mark.slow
 def test_train_shows_predictions_beside_what_it_measures(trial: Trial) -> None:
     record = trial.to_dict()
     assert [one["profile"] for one in record["predictions"]] == ["little", "much"]

@@ -82,6 +82,7 @@ def test_numbers_alone() -> None:
     assert train([30, 5], seeds=1, rounds=2).runs[0].slots[0].total == 35
 
 
+@pytest.mark.slow
 def test_every_option_reaches_the_training() -> None:
     def final(**options: Any) -> float:
         given = {"seeds": 1} | options
@@ -281,6 +282,7 @@ def test_what_is_trained_on_flower_is_what_is_shown(tmp_path: Path) -> None:
         train(fa.play(agreement, slots=3), flower=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
 def test_the_protocol_runs_on_flower(tmp_path: Path) -> None:
     told: list[int] = []
@@ -334,6 +336,7 @@ def with_times(inputs: Any, labels: Any) -> dict[str, Any]:
     return {"X": inputs, "time": np.abs(labels), "event": labels > 0}
 
 
+@pytest.mark.slow
 def test_every_round_is_told_with_its_score() -> None:
     told: list[RoundScore] = []
     profiles = ["alone", "equilibrium", "pooled"]

@@ -72,6 +72,7 @@ def test_updates_differ_more_with_few_labels_per_client() -> None:
     assert skewed.std(axis=0).mean() > alike.std(axis=0).mean()
 
 
+@pytest.mark.slow
 def test_a_custom_detector() -> None:
     outcomes = list(evaluate(SMALL, {"shortest": Shortest}, {"none": Nothing()}, [1, 4], repeats=2))
     assert [(one.fitted_on, one.free_riders, one.seed) for one in outcomes] == [
