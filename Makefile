@@ -27,7 +27,7 @@ allow_no_tests = || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-# Their slow tests run real servers, which wait for one another most of the time: two at once on any machine,
+# Their slow tests run real servers, which wait for one another much of the time: three at once on any machine,
 # and nothing else beside them, as they have deadlines.
 LIVE := tests/flower tests/deployment tests/ledger tests/console
 
@@ -49,7 +49,7 @@ test: $(VENV)/.installed-test ## Run the tests that are not slow (ARGS="-k cost"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties with more examples
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow $(LIVE) $(ARGS) $(allow_no_tests)
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile -m slow $(LIVE) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) --ignore=tests/properties $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
 
