@@ -102,6 +102,6 @@ def check_page(page: Page) -> None:
             if one["impact"] in ("serious", "critical")
             for node in one["nodes"]
         ]
-        assert serious == [], page.url
+        assert not serious, f"{page.url}: {serious}"
         wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert wide <= 0, f"{page.url} is {wide} pixels too wide"

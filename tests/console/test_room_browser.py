@@ -77,6 +77,18 @@ def test_every_page_with_hostile_names(browser: Browser, tmp_path: Path, phone: 
         assert HOSTILE.strip() in page.locator(".said").first.inner_text()
 
 
+def test_a_part_that_is_being_fetched_stays_readable(
+    browser: Browser, tmp_path: Path, phone: bool
+) -> None:
+    story = signed(tmp_path)
+    with entered(browser, story, Viewer("coordinator"), phone=phone) as page:
+        page.route("**/now", lambda route: None)  # no answer
+        page.goto(f"{story.room.address}/")
+        page.locator(".htmx-request").wait_for()
+        page.wait_for_timeout(500)  # transitions are over
+        check_page(page)
+
+
 def test_the_coordinators_way(browser: Browser, tmp_path: Path, phone: bool) -> None:
     app = new_room(tmp_path / "room")
     with served(app) as address, visitor(browser, phone=phone) as page:
