@@ -86,6 +86,7 @@ def test_an_address_brings_the_state_back(browser: Browser, address: str) -> Non
         page.get_by_label("… one leaves?").select_option("Riverside")
         heading = page.get_by_role("heading", name="What if Riverside leaves?")
         expect(heading).to_be_visible()
+        expect(page).to_have_url(re.compile("without=4"))  # after what it shows
         sent = page.url
     with visitor(browser) as page:
         page.goto(sent)
