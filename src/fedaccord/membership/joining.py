@@ -285,6 +285,7 @@ def join_groups(
     ways: Sequence[Way],
     *,
     rounds: int,
+    scale: float = 1.0,
     seeds: int = SEEDS,
     seed: int = 0,
     consortium: Consortium | None = None,
@@ -297,6 +298,7 @@ def join_groups(
         task: what is trained.
         ways: how they may train together; the best is chosen on training examples alone.
         rounds: rounds in a slot.
+        scale: examples per sample of the consortium.
         seeds: how often each group is trained.
         seed: the seed of the first training.
         consortium: what an error and a slot cost each client: groups are then compared by money.
@@ -311,7 +313,7 @@ def join_groups(
         )
     if not len(partition.tests) and any(way.fine_tuning for way in ways):
         raise InvalidInput("needs a test of each client's own to judge by", field="fine_tune")
-    setting = Setting(partition, task, rounds)
+    setting = Setting(partition, task, rounds, scale)
     choosing, training = range(seed, seed + _CHOOSING_SEEDS), range(seed, seed + seeds)
     tried = try_ways(setting, ways, choosing, _telling(progress, "Choosing"))
     groups = all_groups(clients)[1:]
