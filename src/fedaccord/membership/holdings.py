@@ -8,6 +8,7 @@ where training starts, and the order of examples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 

@@ -136,8 +136,7 @@ class Joining(Record):
 
     def gain(self, client: int, group: int) -> Estimate:
         """How much better a client's measure is in a group than alone."""
-        found = self._gain(client, group)
-        return _estimate(found, most=1.0 + abs(float(found.mean)))
+        return _estimate(self._gain(client, group).as_differences)
 
     def _gain(self, client: int, group: int, scores: GroupScores | None = None) -> Estimates:
         weights = np.zeros(len(self.scores.members))
@@ -157,9 +156,7 @@ class Joining(Record):
         """A client's measure in a group."""
         weights = np.zeros(len(self.scores.members))
         weights[self.scores.row(all_groups(len(self.names))[group])] = 1.0
-        found = self.scores.combine(weights, self._test(client))
-        mean = float(found.mean)
-        return Estimate(1.0 - mean, _estimate(found, most=max(mean, 1.0 - mean)).half_width)
+        return _estimate(self.scores.combine(weights, self._test(client)).as_measures)
 
     def _test(self, client: int) -> int:
         return client + 1 if self.scores.own_tests else COMMON
@@ -274,9 +271,8 @@ class Joining(Record):
         return columns_of([prospect._facts() for prospect in self.prospects])
 
 
-def _estimate(found: Estimates, most: float = np.inf) -> Estimate:
-    """With an interval that reaches no further than `most`: a measure is from 0 to 1."""
-    return Estimate(float(found.mean), float(np.minimum(found.half_width(), most)))
+def _estimate(found: Estimates) -> Estimate:
+    return Estimate(float(found.mean), float(found.half_width()))
 
 
 def join_groups(
