@@ -64,6 +64,18 @@ def test_json_with_an_agreement_and_a_picture(run: Run) -> None:
     assert Path("w.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_file_says_how_many_records_each_trains_on(run: Run) -> None:
+    file = Path(consortium_file())
+    file.write_text(file.read_text().replace("samples = 30", "samples = 10"))
+    words = (str(file), "--data", folder(Path("data")), "--seeds", "2", "--optimiser", "fedavg")
+    record = json.loads(run("join", *words, "--format", "json").stdout)
+    assert [client["records"] for client in record["clients"]] == [10] * 3
+    assert "20 examples from 10 on make 3 sizes" in record["agreement"]["reason"]
+    refused = run("join", *words, "--scale", "4")
+    assert refused.exit_code == 2
+    assert "North: has 30 examples, but at scale 4 it needs 40" in refused.stderr
+
+
 @pytest.mark.slow
 def test_several_ways_are_tried_unless_one_is_named(run: Run) -> None:
     data = folder(Path("data"))

@@ -155,6 +155,27 @@ def test_mistakes(run: Run, words: tuple[str, ...], message: str) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_the_file_and_the_scale_say_how_many_records_each_trains_on(
+    run: Run, tmp_path: Path
+) -> None:
+    data = str(folder(tmp_path / "data"))
+    file = consortium_file(["North", "South", "Wrong"])
+    whole = file.read_text(encoding="utf-8")
+    trained = []
+    for samples, scale in ((150, "1"), (40, "1"), (40, "0.5")):
+        file.write_text(whole.replace("samples = 150", f"samples = {samples}"), encoding="utf-8")
+        words = (str(file), "--data", data, "--seeds", "2", "--scale", scale)
+        result = run("value", *words, "--format", "json")
+        assert result.exit_code == 0, result.output
+        record = json.loads(result.stdout)
+        assert [one["samples"] for one in record["clients"]] == [samples] * 3
+        trained.append(record["together"]["mean"])
+    assert len(set(trained)) == 3
+    result = run("value", str(file), "--data", data, "--seeds", "2", "--scale", "4")
+    assert result.exit_code == 2
+    assert "North: has 150 examples, but at scale 4 it needs 160" in result.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "measure", "centre"),

@@ -1,5 +1,6 @@
 """Who holds what while it is valued: the same with every seed, with tests of the same mixture."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from fedaccord.data.own import OwnPartition
 from fedaccord.errors import InvalidInput
 from fedaccord.membership.holdings import holders_course, mixture_test
 from fedaccord.training.course import Course
+from tests.membership.clinics import NAMES, clinics
 
 
 def held(course: Course) -> OwnPartition:
@@ -42,7 +44,7 @@ def test_skewed_clients_have_tests_of_their_own_mixture() -> None:
 
 def test_clients_drawn_alike_have_the_common_test_alone() -> None:
     partition = held(holders_course(dataset="digits"))
-    assert partition.tests == []
+    assert len(partition.tests) == 0
     assert list(partition.names) == [f"client-{n}" for n in range(1, 6)]
     assert list(partition.sizes) == [287] * 5
 
@@ -64,6 +66,63 @@ def test_a_consortium_says_who_has_how_much() -> None:
     course = holders_course(consortium, dataset="digits")
     assert (list(held(course).sizes), course.rounds) == ([300, 200], 7)
     assert list(course.names) == ["North", "South"]
+
+
+def clinic_consortium(samples: list[float]) -> fa.Consortium:
+    return fa.Consortium(
+        names=NAMES,
+        valuation=1.0,
+        cost_per_sample=1.0,
+        samples=samples,
+        rounds=7,
+        discount_factor=0.5,
+    )
+
+
+def test_a_consortium_says_how_many_of_its_own_records_each_has() -> None:
+    whole = clinics(tested=40)
+    course = holders_course(clinic_consortium([10, 30, 20]), data=whole)
+    first, second = (course.partition(seed).draw(1) for seed in (0, 1))
+    assert [len(own) for own in first] == list(held(course).sizes) == [10, 30, 20]
+    assert [sorted(own) for own in first] == [sorted(own) for own in second]
+    assert [len(test) for test in held(course).tests] == [40, 40, 40]
+    north = held(course).dataset.inputs[:10]
+    assert {tuple(row) for row in north} < {tuple(row) for row in whole.dataset.inputs[:30]}
+    other = held(holders_course(clinic_consortium([10, 30, 20]), data=whole, seed=1))
+    assert not np.array_equal(other.dataset.inputs[:10], north)
+
+
+def test_all_of_the_records_stay_as_they_are() -> None:
+    whole = clinics()
+    assert held(holders_course(clinic_consortium([30, 30, 30]), data=whole)).dataset is (
+        whole.dataset
+    )
+
+
+def test_the_scale_is_in_records_per_sample() -> None:
+    for consortium in (clinic_consortium([30, 30, 30]), None):
+        course = holders_course(consortium, data=clinics(), scale=0.5)
+        assert (list(held(course).sizes), course.scale) == ([15, 15, 15], 0.5)
+
+
+@pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs FEDACCORD_DATA")
+def test_centres_have_as_many_records_as_the_consortium_says() -> None:
+    consortium = fa.Consortium(
+        names=["Cleveland", "Hungary"],
+        valuation=1.0,
+        cost_per_sample=1.0,
+        samples=[100, 50],
+        rounds=7,
+        discount_factor=0.5,
+    )
+    assert list(held(holders_course(consortium, dataset="heart-disease")).sizes) == [100, 50]
+
+
+def test_fewer_records_than_the_consortium_says_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="North: has 30 examples, but 31 samples in the"):
+        holders_course(clinic_consortium([31, 30, 30]), data=clinics())
+    with pytest.raises(InvalidInput, match="North: has 30 examples, but at scale 2 it needs 60"):
+        holders_course(data=clinics(), scale=2.0)
 
 
 def test_own_data_without_a_consortium(tmp_path: Path) -> None:

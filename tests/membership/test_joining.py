@@ -142,9 +142,22 @@ def test_the_curve_of_personal_models_is_the_mean_over_own_tests() -> None:
 
 
 def test_scaled_samples_count_as_the_consortium_has_them() -> None:
-    setting = Setting(clinics(tested=30), find_task("softmax"), 3)
-    curve = group_curve(setting, WAY, seeds=2, scale=0.1)
+    setting = Setting(clinics(tested=30), find_task("softmax"), 3, scale=0.1)
+    curve = group_curve(setting, WAY, seeds=2)
     assert curve.sizes[-1] == 900
+
+
+def test_the_law_is_of_the_samples_that_the_consortium_says() -> None:
+    """Clinics with 30 records, of which 20 or 15 are used: 40 samples of North and South."""
+    agreed = []
+    for samples, scale in ((20, 1.0), (20, 0.75)):
+        ours = replace(consortium(), samples=np.full(3, float(samples)))
+        data = clinics(tested=60)
+        joining = fa.join(ours, data=data, ways=[WAY], rounds=5, seeds=2, scale=scale)
+        assert [one.records for one in joining.prospects] == [scale * samples] * 3
+        agreed.append(agree(joining, ours, 0b011))
+    assert [one.curve.sizes[-1] for one in agreed] == [40, 40]
+    assert agreed[0].curve.values.tolist() != agreed[1].curve.values.tolist()
 
 
 def test_one_client_or_eleven_are_refused() -> None:

@@ -76,6 +76,19 @@ def test_the_record(values: DataValues) -> None:
     assert "seeds=4" in repr(values)
 
 
+def test_an_interval_is_never_wider_than_what_is_possible(values: DataValues) -> None:
+    """As if hardly any example of a test counted, like one event among 2,000 patients."""
+    few = replace(values, scores=replace(values.scores, scales=(2_000.0,) * 5))
+    for level in (few.untrained, few.together, few.alone):
+        assert (level.half_width() <= np.maximum(level.mean, 1 - level.mean)).all()
+        assert (level.half_width() >= 0.5).all()
+    for difference in (few.shapley, few.leave_one_out, few.gain):
+        assert difference.half_width() == pytest.approx(1 + np.abs(difference.mean))
+        assert not difference.sure().any()
+    one = few.untrained
+    assert float(one.at(0).half_width()) == one.half_width()[0]
+
+
 def test_more_seeds_begin_with_the_same_ones(values: DataValues) -> None:
     fewer = value_data(data=unlike(), rounds=30, seeds=2)
     assert fewer.scores.by_seed() == pytest.approx(values.scores.by_seed()[:, :2], abs=1e-6)

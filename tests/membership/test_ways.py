@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import fedaccord as fa
 from fedaccord.membership.holding_out import held_out
 from fedaccord.membership.ways import FOLDS, Setting, Way, try_ways, usual_ways
 from fedaccord.training.optimisers import FedAdam
@@ -73,3 +74,9 @@ def test_names() -> None:
 def test_usual_ways_without_own_tests_have_no_fine_tuning() -> None:
     assert {way.fine_tuning for way in usual_ways(LOCAL, own_tests=False)} == {0}
     assert len(set(usual_ways(LOCAL, own_tests=True))) == 10
+
+
+def test_too_few_records_to_choose_by() -> None:
+    ways = [Way(LOCAL), Way(LOCAL, fine_tuning=1)]
+    with pytest.raises(fa.InvalidInput, match="North: has 4 records to train with, and 5 are"):
+        try_ways(Setting(clinics(4), find_task("softmax"), 5), ways, range(2))

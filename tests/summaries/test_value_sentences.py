@@ -1,5 +1,6 @@
 """What is said first about the value of data: who helps, who hurts, what is noise."""
 
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -16,7 +17,12 @@ from fedaccord.membership.shapley import Worth, shapley_weights
 from fedaccord.membership.values import DataValues
 from fedaccord.numbers import FloatArray
 from fedaccord.plots import plot_value
-from fedaccord.summaries.value import quality_sentence, tables_note, value_sentences
+from fedaccord.summaries.value import (
+    quality_sentence,
+    setting_sentence,
+    tables_note,
+    value_sentences,
+)
 from fedaccord.training.course import Course
 from fedaccord.training.task import Model, find_task
 
@@ -135,3 +141,13 @@ def test_the_picture_marks_what_is_within_noise(own: bool) -> None:
         assert ("−10.0" in texts) == own
     names: list[Any] = [label.get_text() for label in lower.get_xticklabels()]
     assert names == ["everyone", *NAMES] if own else ["everyone"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"), [((10, 10, 10), "10"), ((10, 30, 1_200), "10 to 1,200")]
+)
+def test_how_long_the_tests_are(sizes: tuple[int, ...], said: str) -> None:
+    values = values_of(falls([0.1, 0.1, 0.1], *[[0.1, 0.1, 0.1]] * 3))
+    tests = (values.scores.tests[0], *map(np.arange, sizes))
+    setting = setting_sentence(replace(values, scores=replace(values.scores, tests=tests)))
+    assert f"; 2,000 test examples, {said} of them a client's own." in setting

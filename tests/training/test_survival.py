@@ -12,13 +12,16 @@ from fedaccord.data.dataset import Dataset, load_dataset
 from fedaccord.training.cox import cox_loss
 from fedaccord.training.engine import GradientStep, LocalEpochs, PlainEngine
 from fedaccord.training.measures import CONCORDANCE
+from fedaccord.training.optimisers import ServerOptimiser
 from fedaccord.training.task import Model, Task, cross_entropy, find_task, usual_task
 from fedaccord.training.vectorised.engine import VectorisedEngine
 from tests.training.engine_contract import (
     EQUAL,
     LOCALS,
+    MORE_LOCALS,
     RAGGED,
     RELATIVE_DOUBLE,
+    SERVERS,
     assert_close,
     assert_same,
     final,
@@ -43,6 +46,15 @@ DEEP = Task("deep", deep, cox_loss, CONCORDANCE, separable=False)
 def test_the_engines_agree(sizes: Any, local: Any, task: Task) -> None:
     given = plan(sizes, local, task, dataset=PATIENTS)
     here, there = (final(engine, given) for engine in (VectorisedEngine(), PlainEngine()))
+    assert_close(here, there, RELATIVE_DOUBLE)
+
+
+@pytest.mark.parametrize("local", [*LOCALS, *MORE_LOCALS], ids=str)
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
+def test_the_engines_agree_on_every_rule_and_optimiser(server: ServerOptimiser, local: Any) -> None:
+    given = plan(RAGGED, local, COX, dataset=PATIENTS, server=server)
+    here, there = (final(engine, given) for engine in (VectorisedEngine(), PlainEngine()))
+    assert {value.dtype for value in here.values()} == {torch.float64}
     assert_close(here, there, RELATIVE_DOUBLE)
 
 

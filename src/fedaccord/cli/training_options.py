@@ -93,7 +93,7 @@ ScaleOption = Annotated[
     float | None,
     typer.Option(
         "--scale",
-        help="Examples of the dataset per sample of a client; default 1, or what fits.",
+        help="Examples per sample of a client; default 1, or what fits the dataset.",
     ),
 ]
 

@@ -8,7 +8,7 @@ shared model does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,19 @@ class GroupAgreement(Record):
     """What a group can agree on, or why there is no law to agree by."""
 
     members: tuple[str, ...]
-    curve: Curve
+    measured: Curve | None
+    """How the error falls; None if they have too few records for a curve."""
     certificate: Certificate | None
     reason: str | None = None
-    """Why no law fits the curve."""
+    """Why there is no curve, or no law that fits it."""
     for_the_fit: bool = False
     """Whether no agreement holds for every law that fits, so that this one is for the best fit."""
+
+    @property
+    def curve(self) -> Curve:
+        """How the error falls, where it was measured: always if there is a certificate."""
+        assert self.measured is not None
+        return self.measured
 
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {
@@ -91,14 +98,12 @@ def agree(
 ) -> GroupAgreement:
     """The agreement of a group under suspension, with the law measured on its own data."""
     names = joining.members_of(group)
-    setting = Setting(
-        joining.setting.partition.of(names), joining.setting.task, joining.setting.rounds
-    )
+    setting = replace(joining.setting, partition=joining.setting.partition.of(names))
     some = some_members(consortium, np.isin(consortium.names, names))
-    scale = min(1.0, sum(setting.partition.sizes) / float(some.samples.sum()))
     first = joining.scores.seeds[0]
-    curve = group_curve(setting, joining.ways.together, first=first, scale=scale, progress=progress)
+    curve = None
     try:
+        curve = group_curve(setting, joining.ways.together, first=first, progress=progress)
         law = fit_law(curve)
     except InvalidInput as error:
         return GroupAgreement(names, curve, None, str(error))
@@ -122,13 +127,12 @@ def group_curve(
     seeds: int = CURVE_SEEDS,
     *,
     first: int = 0,
-    scale: float = 1.0,
     progress: Told | None = None,
 ) -> Curve:
     """The error by the number of samples that all clients together train on.
 
     Every size is shared by the clients in proportion to what they have. `first` is the seed of the
-    first training, `scale` is in examples per sample.
+    first training. Samples are those of the consortium.
     """
     course = setting.course(way)
     sizes = spread_sizes(sum(setting.partition.sizes))
@@ -146,7 +150,7 @@ def group_curve(
     errors = np.array([judged.errors[used] for judged in judge_runs(course, runs, tell)])
     by_run = errors.reshape(seeds, len(sizes), -1)
     return Curve(
-        np.rint(np.asarray(sizes) / scale),
+        np.rint(np.asarray(sizes) / setting.scale),
         range(first, first + seeds),
         by_run.mean(axis=2).T,
         _measure(setting),

@@ -14,7 +14,7 @@ Satterthwaite give to a sum of variances.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,8 @@ class Estimates:
     """By source (first axis); NaN where a source's noise is not known."""
     freedoms: FloatArray
     """The degrees of freedom that each variance was estimated with."""
+    most: FloatArray | float = np.inf
+    """No interval reaches further than this: what is measured may have a range."""
 
     @classmethod
     def of(cls, mean: FloatArray, *sources: tuple[npt.ArrayLike, npt.ArrayLike]) -> Estimates:
@@ -53,7 +55,19 @@ class Estimates:
             np.stack([part.mean for part in parts]),
             np.stack([part.variances for part in parts], axis=1),
             np.stack([part.freedoms for part in parts], axis=1),
+            np.stack([np.broadcast_to(part.most, part.mean.shape) for part in parts]),
         )
+
+    @property
+    def as_measures(self) -> Estimates:
+        """The measures, of which these are the errors: from 0 to 1, and so are their intervals."""
+        most = np.maximum(self.mean, 1.0 - self.mean)
+        return replace(self, mean=1.0 - self.mean, most=most)
+
+    @property
+    def as_differences(self) -> Estimates:
+        """The same numbers as differences of measures: intervals within what is possible."""
+        return replace(self, most=1.0 + np.abs(self.mean))
 
     @cached_property
     def error(self) -> FloatArray:
@@ -71,7 +85,7 @@ class Estimates:
         """How far an interval at this level reaches to each side; NaN where that is not known."""
         from scipy.special import stdtrit
 
-        return np.asarray(stdtrit(self.freedom, (1 + level) / 2) * self.error)
+        return np.minimum(stdtrit(self.freedom, (1 + level) / 2) * self.error, self.most)
 
     def sure(self, looks: int = 1, level: float = CONFIDENCE) -> BoolArray:
         """Which differ from 0 by more than noise.
@@ -84,12 +98,15 @@ class Estimates:
     def with_noise(self, variance: npt.ArrayLike, freedom: npt.ArrayLike) -> Estimates:
         """The same numbers with one more source of noise."""
         known = zip(self.variances, self.freedoms, strict=True)
-        return Estimates.of(self.mean, *known, (variance, freedom))
+        return replace(Estimates.of(self.mean, *known, (variance, freedom)), most=self.most)
 
     def at(self, *place: int | slice) -> Estimates:
         """Some of the numbers, chosen by their place in the array."""
         every = (slice(None), *place)
-        return Estimates(np.asarray(self.mean[place]), self.variances[every], self.freedoms[every])
+        most = np.broadcast_to(self.most, self.mean.shape)[place]
+        return Estimates(
+            np.asarray(self.mean[place]), self.variances[every], self.freedoms[every], most
+        )
 
 
 def noise_of_mean(values: FloatArray, axis: int = -1) -> tuple[FloatArray, int]:

@@ -1,11 +1,14 @@
 """Who holds which data while it is valued: the same examples with every seed.
 
-`train` draws clients' examples again with each seed. Here a client's data is what is valued, so it
-is drawn once; seeds change only where training starts, and the order of examples.
+Everyone holds as many examples as a consortium says, times the scale: drawn from one dataset, or
+from its own records if it has some, of which there may be more. `train` draws clients' examples
+again with each seed. Here a client's data is what is valued, so it is drawn once; seeds change only
+where training starts, and the order of examples.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +18,7 @@ from fedaccord.checks import check_installed, check_whole
 from fedaccord.data.dataset import Dataset, Labels
 from fedaccord.data.own import OwnPartition, read_data
 from fedaccord.data.partition import Indices, Partition, skew_of
+from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.trials.calibration import clients_in
@@ -59,10 +63,10 @@ def holders_course(
         raise InvalidInput("the data, or the file, says who the clients are", field="clients")
     who = clients_of(consortium) if consortium else _clients(source, clients)
     course = build_course(who, data=source, skew=skew, progress=progress, **training)
-    partition = course.partition(seed)
-    if isinstance(partition, OwnPartition):
+    partition, sizes = course.partition(seed), examples_for(who.samples, course.scale).tolist()
+    if isinstance(partition, OwnPartition) and sizes == list(partition.sizes):
         return course
-    return _holding(course, partition)
+    return _holding(course, partition, sizes)
 
 
 def _source(
@@ -93,17 +97,17 @@ def _clients(source: OwnPartition | Dataset, number: int | None) -> Clients:
     return Clients([f"client-{n}" for n in range(1, number + 1)], sizes, name=source.name)
 
 
-def _holding(course: Course, partition: Partition) -> Course:
-    """The course with what the partition draws now, whatever the seed of a run."""
+def _holding(course: Course, partition: Partition, sizes: Sequence[int]) -> Course:
+    """The course with so many of the examples that the partition draws now, with every seed."""
     from fedaccord.training.task import Model
 
-    drawn, data = partition.draw(1), partition.dataset
+    drawn = [own[:size] for own, size in zip(partition.draw(1), sizes, strict=True)]
+    data = partition.dataset
     rows = np.concatenate(drawn)
     held = replace(data, inputs=data.inputs[rows], labels=data.labels[rows])
-    tests: list[Indices] = []
+    tests = partition.tests
     if skew_of(partition) is not None:
         tests = [mixture_test(data.labels[own], data.test_labels) for own in drawn]
-    sizes = [len(own) for own in drawn]
     own = OwnPartition(held, sizes, tuple(course.names), tests=tests)
     return replace(course, model=Model(course.model.task, held), partition=own.reordered)
 

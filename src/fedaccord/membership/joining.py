@@ -136,8 +136,7 @@ class Joining(Record):
 
     def gain(self, client: int, group: int) -> Estimate:
         """How much better a client's measure is in a group than alone."""
-        found = self._gain(client, group)
-        return _estimate(found, most=1.0 + abs(float(found.mean)))
+        return _estimate(self._gain(client, group).as_differences)
 
     def _gain(self, client: int, group: int, scores: GroupScores | None = None) -> Estimates:
         weights = np.zeros(len(self.scores.members))
@@ -157,9 +156,7 @@ class Joining(Record):
         """A client's measure in a group."""
         weights = np.zeros(len(self.scores.members))
         weights[self.scores.row(all_groups(len(self.names))[group])] = 1.0
-        found = self.scores.combine(weights, self._test(client))
-        mean = float(found.mean)
-        return Estimate(1.0 - mean, _estimate(found, most=max(mean, 1.0 - mean)).half_width)
+        return _estimate(self.scores.combine(weights, self._test(client)).as_measures)
 
     def _test(self, client: int) -> int:
         return client + 1 if self.scores.own_tests else COMMON
@@ -274,9 +271,8 @@ class Joining(Record):
         return columns_of([prospect._facts() for prospect in self.prospects])
 
 
-def _estimate(found: Estimates, most: float = np.inf) -> Estimate:
-    """With an interval that reaches no further than `most`: a measure is from 0 to 1."""
-    return Estimate(float(found.mean), float(np.minimum(found.half_width(), most)))
+def _estimate(found: Estimates) -> Estimate:
+    return Estimate(float(found.mean), float(found.half_width()))
 
 
 def join_groups(
@@ -285,6 +281,7 @@ def join_groups(
     ways: Sequence[Way],
     *,
     rounds: int,
+    scale: float = 1.0,
     seeds: int = SEEDS,
     seed: int = 0,
     consortium: Consortium | None = None,
@@ -297,6 +294,7 @@ def join_groups(
         task: what is trained.
         ways: how they may train together; the best is chosen on training examples alone.
         rounds: rounds in a slot.
+        scale: examples per sample of the consortium.
         seeds: how often each group is trained.
         seed: the seed of the first training.
         consortium: what an error and a slot cost each client: groups are then compared by money.
@@ -311,7 +309,7 @@ def join_groups(
         )
     if not len(partition.tests) and any(way.fine_tuning for way in ways):
         raise InvalidInput("needs a test of each client's own to judge by", field="fine_tune")
-    setting = Setting(partition, task, rounds)
+    setting = Setting(partition, task, rounds, scale)
     choosing, training = range(seed, seed + _CHOOSING_SEEDS), range(seed, seed + seeds)
     tried = try_ways(setting, ways, choosing, _telling(progress, "Choosing"))
     groups = all_groups(clients)[1:]

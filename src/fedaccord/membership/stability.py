@@ -101,7 +101,7 @@ class Payoffs:
         return cls(
             np.where(members, mean, np.nan),
             tuple(value[n] * each.error for n, each in enumerate(paired)),
-            tuple(value[n] * _noise(each) for n, each in enumerate(paired)),
+            tuple(value[n] * each.as_differences.half_width() for n, each in enumerate(paired)),
         )
 
     @property
@@ -134,11 +134,6 @@ def _paired(scores: GroupScores, rows: list[int], test: int) -> Estimates:
     return Estimates.of(
         np.subtract.outer(mean, mean), (variance, max(size - 1, 1)), (among, number - 1)
     )
-
-
-def _noise(differences: Estimates) -> FloatArray:
-    """Half-widths of their intervals, within what is possible: errors are from 0 to 1."""
-    return np.minimum(differences.half_width(), 1.0 + np.abs(differences.mean))
 
 
 def _squares(values: FloatArray) -> FloatArray:

@@ -91,7 +91,8 @@ class DataValues(Record):
     def shapley(self) -> Estimates:
         """By test and client: what the client's data adds to the measure."""
         tests = range(self.tests)
-        return Estimates.stacked([self.worth.of(self.scores, test) for test in tests])
+        found = Estimates.stacked([self.worth.of(self.scores, test) for test in tests])
+        return found.as_differences
 
     @cached_property
     def leave_one_out(self) -> Estimates:
@@ -100,7 +101,8 @@ class DataValues(Record):
 
         weights = -leave_one_out_weights(self.scores.members)
         tests = range(self.tests)
-        return Estimates.stacked([self.scores.combine(weights, test) for test in tests])
+        found = Estimates.stacked([self.scores.combine(weights, test) for test in tests])
+        return found.as_differences
 
     @cached_property
     def together(self) -> Estimates:
@@ -128,7 +130,7 @@ class DataValues(Record):
             against = weights.copy()
             against[self.scores.row(row)] += 1.0
             found.append(self.scores.combine(against, self.own(n)))
-        return Estimates.stacked(found)
+        return Estimates.stacked(found).as_differences
 
     def own(self, client: int) -> int:
         """The place of a client's own test; of the common one if it has none."""
@@ -140,7 +142,7 @@ class DataValues(Record):
         weights[self.scores.row(group)] = 1.0
         tests = range(self.tests)
         error = Estimates.stacked([self.scores.combine(weights, test) for test in tests])
-        return Estimates(1.0 - error.mean, error.variances, error.freedoms)
+        return error.as_measures
 
     # --- As a record ---------------------------------------------------------------------------
 

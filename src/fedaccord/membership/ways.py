@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.data.own import OwnPartition
+from fedaccord.errors import InvalidInput
 from fedaccord.membership.group_scores import GroupScores
 from fedaccord.membership.holding_out import held_out
 from fedaccord.membership.measuring import measure_groups
@@ -72,6 +73,8 @@ class Setting:
     partition: OwnPartition
     task: Task
     rounds: int
+    scale: float = 1.0
+    """Examples per sample of a consortium, if there is one."""
 
     def course(self, way: Way) -> Course:
         """The training that goes this way."""
@@ -80,6 +83,7 @@ class Setting:
             partition=self.partition.reordered,
             rounds=self.rounds,
             local=way.local,
+            scale=self.scale,
             names=self.partition.names,
             server=way.server,
             fine_tuning=way.fine_tuning,
@@ -87,7 +91,7 @@ class Setting:
 
     def fold(self, number: int) -> Setting:
         """The same with a part of the training examples as the test."""
-        return Setting(held_out(self.partition, number, FOLDS), self.task, self.rounds)
+        return replace(self, partition=held_out(self.partition, number, FOLDS))
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,7 @@ def try_ways(
     """
     if len(ways) == 1:
         return TriedWays((TriedWay(ways[0]),))
+    _check_sizes(setting.partition)
     groups = everyone_and_alone(len(setting.partition.names))
     of = len(ways) * FOLDS
     tried = []
@@ -207,6 +212,17 @@ def try_ways(
         together, alone = np.mean(losses, axis=0).tolist()
         tried.append(TriedWay(way, tuple(together), tuple(alone)))
     return TriedWays(tuple(tried))
+
+
+def _check_sizes(partition: OwnPartition) -> None:
+    """Refuse clients that have nothing to hold out in one of the parts."""
+    if problems := [
+        f"{name}: has {count(size, 'record')} to train with, and {FOLDS} are needed to choose how "
+        "to train: name the optimiser"
+        for name, size in zip(partition.names, partition.sizes, strict=True)
+        if size < FOLDS
+    ]:
+        raise InvalidInput(problems)
 
 
 def everyone_and_alone(clients: int) -> BoolArray:

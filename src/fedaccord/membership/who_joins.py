@@ -84,6 +84,7 @@ def join(
         course.model.task,
         usual_ways(course.local, own_tests=own_tests) if ways is None else ways,
         rounds=course.rounds,
+        scale=course.scale,
         seeds=seeds,
         seed=seed,
         consortium=consortium,

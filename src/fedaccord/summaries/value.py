@@ -198,10 +198,11 @@ def tables_note(values: "DataValues") -> str:
 def setting_sentence(values: "DataValues") -> str:
     """What was trained, how often, and judged by how many examples."""
     course, scores, facts = values.course, values.scores, values._facts()
-    own = [len(test) for test in scores.tests[1:]]
+    own = {len(test) for test in scores.tests[1:]}
     tests = f"{count(len(scores.tests[0]), 'test example')}"
     if own:
-        tests += f", {min(own):,} to {max(own):,} of them a client's own"
+        sizes = " to ".join(f"{size:,}" for size in sorted({min(own), max(own)}))
+        tests += f", {sizes} of them a client's own"
     groups = (
         f"all {facts['groups']:,} groups" if values.worth.exact else f"{facts['groups']:,} groups"
     )
