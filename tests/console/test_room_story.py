@@ -1,12 +1,16 @@
 """The room from the first page to signed terms, with three members' keys."""
 
 import logging
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
+from fedaccord.console.room import database
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.overview import next_step
 from fedaccord.console.room.room import Rates
@@ -656,9 +660,69 @@ def test_strangers_are_limited(tmp_path: Path, path: str) -> None:
     app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
     http = browser_of(app)
     assert [http.get(path).status_code for _ in range(7)] == [200] * 5 + [429] * 2
-    doors = app.state.room.doors
-    http.cookies.set("fedaccord-8321", doors.enter(doors.ticket(Viewer("coordinator"))))
-    assert [http.get(path).status_code for _ in range(7)] == [200] * 7
+
+
+def test_sessions_are_not_limited(tmp_path: Path) -> None:
+    """Not even where strangers at the same address have used up what they may ask for."""
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
+    coordinator, stranger = coordinator_of(app), browser_of(app)
+    assert coordinator.get("/").status_code == 200
+    assert [stranger.get("/").status_code for _ in range(5)] == [200] * 3 + [429] * 2
+    assert [coordinator.get("/").status_code for _ in range(7)] == [200] * 7
+
+
+def test_a_guessed_token_counts_before_the_database_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
+    asked: list[str] = []
+    monkeypatch.setattr(app.state.room.doors, "session", asked.append)
+    http = browser_of(app, Authorization="Bearer guessed")
+    assert [http.get("/members").status_code for _ in range(7)] == [401] * 5 + [429] * 2
+    assert asked == ["guessed"] * 5
+
+
+def test_a_session_that_ended_is_limited_again(tmp_path: Path) -> None:
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
+    coordinator = coordinator_of(app)
+    cookies = dict(coordinator.cookies)
+    assert coordinator.post("/leave").status_code == 303
+    coordinator.cookies.update(cookies)
+    tried = [coordinator.get("/members").status_code for _ in range(6)]
+    assert tried[0] == 401
+    assert tried[-1] == 429
+
+
+@pytest.mark.parametrize("port", ["99999", "x", "-1"])
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+    http = browser_of(new_room(tmp_path / "room"))
+    assert http.get("/", headers={"host": f"127.0.0.1:{port}"}).status_code == 400
+
+
+def test_a_database_that_does_not_answer_is_not_the_visitors_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def to_try_once(connection: Connection) -> None:
+        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    monkeypatch.setattr(database, "_begin", to_try_once)
+    http = browser_of(new_room(tmp_path / "room"))
+    path = tmp_path / "room" / "room.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answers = [
+            http.post("/api/challenge", json={"client": "North"}),
+            http.post("/observe", data={"code": "x"}),
+            http.get("/members", headers={"Authorization": "Bearer guessed"}),
+        ]
+    for answer in answers:
+        assert answer.status_code == 503
+        assert "cannot be reached right now. Try again in a moment." in answer.text
+        assert str(path) not in answer.text
+        assert "locked" not in answer.text
+        assert answer.headers["content-security-policy"]
+    assert f"{path}: database is locked" in caplog.text
 
 
 @pytest.mark.slow
