@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.routing import _IncludedRouter
 from fastapi.testclient import TestClient
 from hypothesis import example as case
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.console.workshop.app import create_workshop
@@ -145,6 +145,7 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[TestC
 
 @pytest.mark.slow
 @given(data=st.data(), kind=KINDS, body=PARTS)
+@settings(max_examples=200)
 def test_any_form(
     faces: list[tuple[TestClient, str]], data: st.DataObject, kind: str, body: bytes
 ) -> None:

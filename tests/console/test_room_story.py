@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from fedaccord.console.room import database
+from fedaccord.console.room import database, doors, schema
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.overview import next_step
 from fedaccord.console.room.room import Rates
@@ -216,6 +216,25 @@ def test_challenges_and_sessions_expire(tmp_path: Path) -> None:
     assert north.log_in(story.http).status_code == 200
     assert story.http.post("/api/logout", headers=north.headers).status_code == 204
     assert story.http.get("/api/terms", headers=north.headers).status_code == 401
+
+
+def test_challenges_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 1, 1)
+    app = new_room(tmp_path / "room", clock=lambda: now)
+    monkeypatch.setattr(doors, "_CHALLENGES", 5)
+
+    def count() -> int:
+        with app.state.room.store.database.reading() as connection:
+            rows = connection.execute(select(schema.CHALLENGES.c.digest)).all()
+        return len(rows)
+
+    for _ in range(8):
+        app.state.room.doors.challenge("anyone")
+        now += timedelta(seconds=1)
+    assert count() == 5
+    now += timedelta(minutes=2)
+    app.state.room.doors.challenge("anyone")
+    assert count() == 1
 
 
 @pytest.mark.slow

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from fedaccord import plots
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.console.web.guards import CONTENT_POLICY
 from fedaccord.console.web.pages import without_styles
+from fedaccord.console.web.rates import Rate
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.files.consortium import example_consortium, example_text
@@ -160,3 +163,16 @@ def test_odd_headers_are_refused(name: str, value: str, status: int) -> None:
     client = TestClient(create_workshop(), base_url="http://127.0.0.1:8321")
     answer = client.post("/new", headers={name.encode(): value.encode("latin-1")})
     assert answer.status_code == status
+
+
+def test_whoever_has_many_addresses_is_limited_all_the_same() -> None:
+    rate = Rate(attempts=2, seconds=600.0)
+
+    def comes_from(address: str) -> Request:
+        return Request({"type": "http", "client": (address, 1), "headers": []})
+
+    rate.check(comes_from("2001:db8:0:7::1"))
+    rate.check(comes_from("2001:db8:0:7:ffff::2"))
+    with pytest.raises(HTTPException):
+        rate.check(comes_from("2001:db8:0:7::3"))
+    rate.check(comes_from("2001:db8:0:8::1"))
