@@ -269,6 +269,20 @@ def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     assert "Auditor" in story.coordinator.get("/observers").text
 
 
+def test_a_link_of_an_observer_replaces_no_session_unasked(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    page = story.coordinator.post("/observers", data={"name": "Auditor"}).text
+    sent = {"code": code_of(link_in(page))}
+    answer = story.coordinator.post("/observe", data=sent)
+    assert answer.status_code == 200
+    assert "You are in this room already" in answer.text
+    assert story.coordinator.get("/observers").status_code == 200
+    fields = sent | {"instead": "yes"}
+    assert f'name="code" value="{sent["code"]}"' in answer.text
+    assert story.coordinator.post("/observe", data=fields).status_code == 303
+    assert story.coordinator.get("/observers").status_code == 403
+
+
 @pytest.mark.slow
 def test_an_ended_session_puts_no_page_into_a_page(tmp_path: Path) -> None:
     story = joined(tmp_path)
