@@ -93,15 +93,14 @@ def check_page(page: Page) -> None:
     page.wait_for_load_state("load")
     ids = page.locator("[id]:not(svg *)").evaluate_all("all => all.map((one) => one.id)")
     assert len(set(ids)) == len(ids), sorted(one for one in set(ids) if ids.count(one) > 1)
-    if page.evaluate("document.documentElement.classList.contains('js')"):
-        page.evaluate(f"{AXE}; undefined")
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        serious = [
-            f"{one['id']}: {node['html'][:200]}"
-            for one in found["violations"]
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"]
-        ]
-        assert not serious, f"{page.url}: {serious}"
-        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-        assert wide <= 0, f"{page.url} is {wide} pixels too wide"
+    page.evaluate(f"{AXE}; undefined")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        f"{one['id']}: {node['html'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+    assert not serious, f"{page.url}: {serious}"
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0, f"{page.url} is {wide} pixels too wide"

@@ -93,6 +93,12 @@ def test_another_page_changes_nothing(tmp_path: Path) -> None:
             assert page.post(path, headers=headers).status_code == 403
 
 
+@pytest.mark.parametrize("port", ["99999", "x", "-1"])
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+    page = enter(tmp_path / "mary")
+    assert page.get("/", headers={"host": f"127.0.0.1:{port}"}).status_code == 400
+
+
 def test_two_pages_on_one_machine_have_cookies_of_their_own(tmp_path: Path) -> None:
     one, other = enter(tmp_path / "a", "http://127.0.0.1:1111"), enter(tmp_path / "b")
     other.cookies.update(one.cookies)

@@ -50,7 +50,7 @@ TABLE: dict[tuple[str, str], tuple[tuple[int, ...], dict[str, Any]]] = {
     ("GET", "/enter"): (PUBLIC, {}),
     ("POST", "/enter"): ((GONE,) * 5, {FORM: {"code": CODE}}),
     ("GET", "/observe"): (PUBLIC, {}),
-    ("POST", "/observe"): ((GONE,) * 5, {FORM: {"code": CODE}}),
+    ("POST", "/observe"): ((GONE, OK, OK, OK, OK), {FORM: {"code": CODE}}),  # they are asked first
     ("GET", "/api/room"): (PUBLIC, {}),
     ("POST", "/api/invitation"): ((GONE,) * 5, {JSON: {"code": CODE}}),
     ("POST", "/api/cards"): ((WRONG,) * 5, {JSON: {"code": CODE, "card": {}}}),

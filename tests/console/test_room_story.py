@@ -1,12 +1,16 @@
 """The room from the first page to signed terms, with three members' keys."""
 
 import logging
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, select
 
+from fedaccord.console.room import database, doors, schema
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.overview import next_step
 from fedaccord.console.room.room import Rates
@@ -214,6 +218,25 @@ def test_challenges_and_sessions_expire(tmp_path: Path) -> None:
     assert story.http.get("/api/terms", headers=north.headers).status_code == 401
 
 
+def test_challenges_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 1, 1)
+    app = new_room(tmp_path / "room", clock=lambda: now)
+    monkeypatch.setattr(doors, "_CHALLENGES", 5)
+
+    def count() -> int:
+        with app.state.room.store.database.reading() as connection:
+            rows = connection.execute(select(schema.CHALLENGES.c.digest)).all()
+        return len(rows)
+
+    for _ in range(8):
+        app.state.room.doors.challenge("anyone")
+        now += timedelta(seconds=1)
+    assert count() == 5
+    now += timedelta(minutes=2)
+    app.state.room.doors.challenge("anyone")
+    assert count() == 1
+
+
 @pytest.mark.slow
 def test_a_ticket_opens_the_browser_once(tmp_path: Path) -> None:
     story = joined(tmp_path)
@@ -244,6 +267,20 @@ def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     assert "withdrew the link of an observer" in north.get("/").text
     assert "Auditor" not in north.get("/").text  # its name is for the coordinator's list
     assert "Auditor" in story.coordinator.get("/observers").text
+
+
+def test_a_link_of_an_observer_replaces_no_session_unasked(tmp_path: Path) -> None:
+    story = created(tmp_path)
+    page = story.coordinator.post("/observers", data={"name": "Auditor"}).text
+    sent = {"code": code_of(link_in(page))}
+    answer = story.coordinator.post("/observe", data=sent)
+    assert answer.status_code == 200
+    assert "You are in this room already" in answer.text
+    assert story.coordinator.get("/observers").status_code == 200
+    fields = sent | {"instead": "yes"}
+    assert f'name="code" value="{sent["code"]}"' in answer.text
+    assert story.coordinator.post("/observe", data=fields).status_code == 303
+    assert story.coordinator.get("/observers").status_code == 403
 
 
 @pytest.mark.slow
@@ -656,9 +693,69 @@ def test_strangers_are_limited(tmp_path: Path, path: str) -> None:
     app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
     http = browser_of(app)
     assert [http.get(path).status_code for _ in range(7)] == [200] * 5 + [429] * 2
-    doors = app.state.room.doors
-    http.cookies.set("fedaccord-8321", doors.enter(doors.ticket(Viewer("coordinator"))))
-    assert [http.get(path).status_code for _ in range(7)] == [200] * 7
+
+
+def test_sessions_are_not_limited(tmp_path: Path) -> None:
+    """Not even where strangers at the same address have used up what they may ask for."""
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
+    coordinator, stranger = coordinator_of(app), browser_of(app)
+    assert coordinator.get("/").status_code == 200
+    assert [stranger.get("/").status_code for _ in range(5)] == [200] * 3 + [429] * 2
+    assert [coordinator.get("/").status_code for _ in range(7)] == [200] * 7
+
+
+def test_a_guessed_token_counts_before_the_database_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
+    asked: list[str] = []
+    monkeypatch.setattr(app.state.room.doors, "session", asked.append)
+    http = browser_of(app, Authorization="Bearer guessed")
+    assert [http.get("/members").status_code for _ in range(7)] == [401] * 5 + [429] * 2
+    assert asked == ["guessed"] * 5
+
+
+def test_a_session_that_ended_is_limited_again(tmp_path: Path) -> None:
+    app = new_room(tmp_path / "room", rates=Rates(visits=Rate(5, 600.0)))
+    coordinator = coordinator_of(app)
+    cookies = dict(coordinator.cookies)
+    assert coordinator.post("/leave").status_code == 303
+    coordinator.cookies.update(cookies)
+    tried = [coordinator.get("/members").status_code for _ in range(6)]
+    assert tried[0] == 401
+    assert tried[-1] == 429
+
+
+@pytest.mark.parametrize("port", ["99999", "x", "-1"])
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+    http = browser_of(new_room(tmp_path / "room"))
+    assert http.get("/", headers={"host": f"127.0.0.1:{port}"}).status_code == 400
+
+
+def test_a_database_that_does_not_answer_is_not_the_visitors_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def to_try_once(connection: Connection) -> None:
+        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    monkeypatch.setattr(database, "_begin", to_try_once)
+    http = browser_of(new_room(tmp_path / "room"))
+    path = tmp_path / "room" / "room.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answers = [
+            http.post("/api/challenge", json={"client": "North"}),
+            http.post("/observe", data={"code": "x"}),
+            http.get("/members", headers={"Authorization": "Bearer guessed"}),
+        ]
+    for answer in answers:
+        assert answer.status_code == 503
+        assert "cannot be reached right now. Try again in a moment." in answer.text
+        assert str(path) not in answer.text
+        assert "locked" not in answer.text
+        assert answer.headers["content-security-policy"]
+    assert f"{path}: database is locked" in caplog.text
 
 
 @pytest.mark.slow

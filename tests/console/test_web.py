@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from fedaccord import plots
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.console.web.guards import CONTENT_POLICY
 from fedaccord.console.web.pages import without_styles
+from fedaccord.console.web.rates import Rate
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.files.consortium import example_consortium, example_text
@@ -26,12 +29,39 @@ def client() -> TestClient:
     return TestClient(create_workshop(), base_url=HERE, raise_server_exceptions=False)
 
 
-def test_every_answer_has_the_headers(client: TestClient) -> None:
-    for path in ("/", "/no-such-page", "/static/console.css", "/api/openapi.json"):
-        answer = client.get(path)
-        assert answer.headers["content-security-policy"] == CONTENT_POLICY
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "same-origin"
+def broken() -> None:
+    """What a mistake in a route does."""
+    raise RuntimeError("secret detail")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 200),
+        ("/no-such-page", 404),
+        ("/static/console.css", 200),
+        ("/api/openapi.json", 200),
+        ("/broken", 500),
+        ("/api/broken", 500),
+    ],
+)
+def test_every_answer_has_the_headers(path: str, status: int) -> None:
+    app = create_workshop()
+    for place in ("/broken", "/api/broken"):
+        app.add_api_route(place, broken)
+    answer = TestClient(app, base_url=HERE, raise_server_exceptions=False).get(path)
+    assert answer.status_code == status
+    assert answer.headers["content-security-policy"] == CONTENT_POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert "secret detail" not in answer.text
+
+
+def test_an_error_that_nobody_expected_is_for_the_log(client: TestClient) -> None:
+    client.app.add_api_route("/broken", broken)  # type: ignore[attr-defined]
+    assert "It is not your fault" in client.get("/broken").text
+    with pytest.raises(RuntimeError):  # the server writes it into its log
+        TestClient(client.app, base_url=HERE).get("/broken")
 
 
 def test_nothing_inline_is_allowed() -> None:
@@ -39,7 +69,19 @@ def test_nothing_inline_is_allowed() -> None:
     assert "*" not in CONTENT_POLICY
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "[",
+        "10.0.0.1",
+        "127.0.0.1:99999",
+        "127.0.0.1:x",
+        "127.0.0.1:-1",
+    ],
+)
 def test_another_host_is_refused(client: TestClient, host: str) -> None:
     assert client.get("/", headers={"host": host}).status_code == 400
 
@@ -121,3 +163,16 @@ def test_odd_headers_are_refused(name: str, value: str, status: int) -> None:
     client = TestClient(create_workshop(), base_url="http://127.0.0.1:8321")
     answer = client.post("/new", headers={name.encode(): value.encode("latin-1")})
     assert answer.status_code == status
+
+
+def test_whoever_has_many_addresses_is_limited_all_the_same() -> None:
+    rate = Rate(attempts=2, seconds=600.0)
+
+    def comes_from(address: str) -> Request:
+        return Request({"type": "http", "client": (address, 1), "headers": []})
+
+    rate.check(comes_from("2001:db8:0:7::1"))
+    rate.check(comes_from("2001:db8:0:7:ffff::2"))
+    with pytest.raises(HTTPException):
+        rate.check(comes_from("2001:db8:0:7::3"))
+    rate.check(comes_from("2001:db8:0:8::1"))

@@ -5,6 +5,7 @@ that is good for a minute; the coordinator has a ticket from whoever owns the ro
 observer has a link. All of them lead to a session, which ends.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -15,9 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from fedaccord.console.room.database import DatabaseTrouble
+from fedaccord.console.room.moments import digest_of
 from fedaccord.console.web.app import refusal
 from fedaccord.console.web.guards import Counted, declared_length
 
+_LOG = logging.getLogger(__name__)
+_UNREACHABLE = "The room's database cannot be reached right now. Try again in a moment."
 Role = Literal["nobody", "observer", "member", "coordinator"]
 
 _HOW = (
@@ -59,12 +64,15 @@ class Threshold:
     """The middleware: finds out who calls, before anything of the request is read.
 
     Whoever has no session may ask for so much in a minute, files and pages alike, and send little:
-    a form is read before it is known which route refuses it.
+    a form is read before it is known which route refuses it. A token that opened nothing yet may be
+    guessed, so it counts before the database is asked.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         """`app` is everything behind the threshold."""
         self._app = app
+        self._opened: dict[str, None] = {}
+        """Digests of tokens that opened a session, the latest last."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, with who sent it, or refuse it."""
@@ -72,28 +80,55 @@ class Threshold:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        viewer = request.state.viewer = await run_in_threadpool(_viewer_of, request)
+        try:
+            viewer = request.state.viewer = await self._let_in(request)
+        except HTTPException as error:
+            answer = refusal(request, error.status_code, [error.detail], error.headers)
+            await answer(scope, receive, send)
+            return
+        except DatabaseTrouble as error:
+            await unreachable(request, error)(scope, receive, send)
+            return
         if viewer is NOBODY:
             receive = Counted(receive, _STRANGERS)
-            try:
-                _check_stranger(request)
-            except HTTPException as error:
-                answer = refusal(request, error.status_code, [error.detail], error.headers)
-                await answer(scope, receive, send)
-                return
         await self._app(scope, receive, send)
+
+    async def _let_in(self, request: Request) -> Viewer:
+        """Who calls; refused if strangers may not ask for this."""
+        token = _token_of(request)
+        digest = digest_of(token)
+        if digest not in self._opened:
+            request.app.state.room.rates.visits.check(request)
+        viewer: Viewer | None = None
+        if token:
+            viewer = await run_in_threadpool(request.app.state.room.doors.session, token)
+        self._opened.pop(digest, None)
+        if viewer is None:
+            _check_size(request)
+            return NOBODY
+        self._opened[digest] = None
+        while len(self._opened) > _SESSIONS:
+            del self._opened[next(iter(self._opened))]
+        return viewer
 
 
 _STRANGERS = 64 * 1024
 """Bytes that somebody without a session may send: a card has two thousand."""
+_SESSIONS = 10_000
+"""Tokens that are remembered; the limit protects our memory."""
 
 
-def _check_stranger(request: Request) -> None:
-    request.app.state.room.rates.visits.check(request)
+def _check_size(request: Request) -> None:
     if declared_length(request.headers) > _STRANGERS:
         raise HTTPException(
             413, f"At most {_STRANGERS // 1024} kilobytes without a session. {_HOW}"
         )
+
+
+def unreachable(request: Request, error: DatabaseTrouble) -> Response:
+    """What people and programs are told; the driver's own words are for the log."""
+    _LOG.error("%s", error)
+    return refusal(request, 503, [_UNREACHABLE], {"Retry-After": "5"})
 
 
 def viewer_of(request: Request) -> Viewer:
@@ -102,14 +137,12 @@ def viewer_of(request: Request) -> Viewer:
     return viewer
 
 
-def _viewer_of(request: Request) -> Viewer:
-    """By a token in a header, or by a cookie."""
-    room = request.app.state.room
+def _token_of(request: Request) -> str:
+    """Of a header, or else of a cookie."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
-    if not (token and kind.lower() == "bearer"):
-        token = request.cookies.get(cookie_name(request), "")
-    found: Viewer | None = room.doors.session(token) if token else None
-    return found or NOBODY
+    if token and kind.lower() == "bearer":
+        return token
+    return request.cookies.get(cookie_name(request), "")
 
 
 def needs(*roles: Role) -> Callable[[Request], Viewer]:

@@ -19,8 +19,8 @@ from fedaccord.signed.signatures import has_signed, party_of
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How a route may refuse; everyone may be asked to wait, or send something malformed."""
-    known = (400, 413, 422, 429, *statuses)
+    """How a route may refuse; any may ask to wait, or be sent something malformed."""
+    known = (400, 413, 422, 429, 503, *statuses)
     return {status: {"model": wire.Problems} for status in known}
 
 

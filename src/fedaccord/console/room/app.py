@@ -20,8 +20,9 @@ from fedaccord.console.room import (
     terms_pages,
     watch_pages,
 )
-from fedaccord.console.room.access import Threshold
+from fedaccord.console.room.access import Threshold, unreachable
 from fedaccord.console.room.agreements import slot_length
+from fedaccord.console.room.database import DatabaseTrouble
 from fedaccord.console.room.following import Follower
 from fedaccord.console.room.moments import Clock, shown, wall_clock
 from fedaccord.console.room.room import Rates, Room
@@ -74,6 +75,7 @@ def create_room(
     pages = Pages("fedaccord.console.room", room=room, shown_time=shown)
     app = create_app("fedaccord room", pages, hosts=hosts, limits=Limits(secure=secure))
     app.user_middleware.append(Middleware(Threshold))  # behind the guards
+    app.add_exception_handler(DatabaseTrouble, unreachable)  # type: ignore[arg-type]
     app.state.room = room
     app.state.standings = overview.Standings(room, pages)
     app.state.follower = Follower(lambda: room.ledger_place, lambda: slot_length(room))

@@ -28,6 +28,10 @@ _CONNECTIONS = 10
 _MORE_CONNECTIONS = 40
 
 
+class DatabaseTrouble(FedaccordError):
+    """The database did not do what it was asked for; the message is its driver's own."""
+
+
 class Database:
     """An open database of a room."""
 
@@ -134,4 +138,4 @@ def _told(name: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         original: object = error.orig if isinstance(error, DBAPIError) else error
-        raise FedaccordError(f"{name}: {' '.join(str(original).split())}") from None
+        raise DatabaseTrouble(f"{name}: {' '.join(str(original).split())}") from None

@@ -24,6 +24,8 @@ from fedaccord.errors import InvalidInput
 from fedaccord.signing.keys import is_signed
 
 _GONE = 410
+_CHALLENGES = 10_000
+"""That are open at once."""
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,16 @@ class Doors:
     # --- Logging in ------------------------------------------------------------------------
 
     def challenge(self, client: str) -> str:
-        """Something to sign; for a name that is not known it leads nowhere."""
+        """Something to sign; for a name that is not known it leads nowhere.
+
+        Anyone may ask, so what expired is deleted, and the oldest where there are very many.
+        """
         challenge, now = new_secret(), self._clock()
         table = schema.CHALLENGES
+        oldest = select(table.c.expires).order_by(table.c.expires.desc()).offset(_CHALLENGES - 1)
         with self._database.writing() as connection:
-            connection.execute(delete(table).where(table.c.expires <= now))
+            ended = connection.execute(oldest.limit(1)).scalar() or now
+            connection.execute(delete(table).where(table.c.expires <= max(ended, now)))
             values = {"digest": digest_of(challenge), "client": client}
             connection.execute(table.insert(), values | {"expires": now + moments.CHALLENGE})
         return challenge

@@ -44,10 +44,22 @@ def observe_form(request: Request, viewer: Anyone) -> Response:
 
 
 @router.post("/observe", response_class=Response)
-def observe(request: Request, viewer: Anyone, code: Code) -> Response:  # noqa: ARG001
-    """Open a session with an observer's link."""
+def observe(
+    request: Request,
+    viewer: Anyone,
+    code: Code,
+    instead: Annotated[str, Form(max_length=10)] = "",
+) -> Response:
+    """Open a session with an observer's link.
+
+    Anyone may have made this link follow itself, so it replaces an open session only if its owner
+    says so. This is asked here and not before: browsers that come from elsewhere show no cookie.
+    """
     room = room_of(request)
     room.rates.secrets.check(request)
+    if viewer.role != "nobody" and not instead:
+        title = "You are in this room already"
+        return _show(request, "instead.html.j2", viewer, title, code=code)
     return _opened(request, room.doors.observe(code.strip()))
 
 
@@ -66,10 +78,8 @@ def _opened(request: Request, token: str) -> Response:
     return response
 
 
-def _show(
-    request: Request, template: str, viewer: Viewer, title: str, action: str = ""
-) -> Response:
+def _show(request: Request, template: str, viewer: Viewer, title: str, **values: str) -> Response:
     response: Response = request.app.state.pages.show(
-        request, template, viewer=viewer, current="", title=title, action=action
+        request, template, viewer=viewer, current="", title=title, **values
     )
     return response

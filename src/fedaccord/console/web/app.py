@@ -8,7 +8,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
+from python_multipart.exceptions import FormParserError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import compile_path
 
@@ -21,6 +23,7 @@ from fedaccord.protocol.mistakes import in_our_words
 API = "/api/"
 """What is for programs is below this; errors there are JSON, and pages elsewhere."""
 REFUSED, NOT_ALLOWED, LOGGED_OUT = 422, 405, 401
+_NO_FORM = "The form that was sent is not whole, or not a form."
 _TITLES = {
     400: "This request was not understood",
     401: "Please log in",
@@ -34,6 +37,7 @@ _TITLES = {
     429: "Too many attempts",
     500: "Something broke here",
     502: "The room did not do this",
+    503: "The room cannot answer right now",
 }
 
 
@@ -65,10 +69,8 @@ def create_app(
         RequestValidationError,
         told(lambda e: (REFUSED, [_malformed(one) for one in e.errors()])),
     )
-    app.add_exception_handler(
-        Exception,
-        told(lambda _: (500, ["It is not your fault. What happened is in this program's log."])),
-    )
+    for broken_off in (FormParserError, ClientDisconnect):
+        app.add_exception_handler(broken_off, told(lambda _: (400, [_NO_FORM])))
     return app
 
 

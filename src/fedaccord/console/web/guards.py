@@ -1,5 +1,7 @@
 """What every request passes: the right host, the same origin, a limited size; and every answer.
 
+An error that nobody expected is answered here, too, or its page would be without the headers.
+
 Changes are accepted only from the page's own origin (`Origin` and `Sec-Fetch-Site`, which browsers
 set and pages cannot), so that no page elsewhere can change anything in a visitor's name. Programs
 send neither header, and have no cookie that somebody else could misuse.
@@ -54,6 +56,8 @@ class Limits:
     """Whether the page is reached by TLS only, which browsers are told to remember."""
 
 
+_BROKEN = "It is not your fault. What happened is in this program's log."
+
 Tell = Callable[[Request, int, Sequence[str]], Response]
 """Says to a request why it is refused: a status and reasons."""
 
@@ -62,7 +66,7 @@ class Guards:
     """The middleware around an application."""
 
     def __init__(self, app: ASGIApp, *, hosts: Iterable[str], limits: Limits, tell: Tell) -> None:
-        """`hosts` are the accepted names, without ports; `tell` answers what is too large."""
+        """`hosts` are the accepted names, without ports; `tell` explains refusals."""
         self._app, self._hosts, self._limits = app, frozenset(hosts), limits
         self._tell = tell
 
@@ -73,8 +77,12 @@ class Guards:
                 await self._app(scope, receive, send)
             return
 
+        answered = False
+
         async def send_guarded(message: Message) -> None:
+            nonlocal answered
             if message["type"] == "http.response.start":
+                answered = True
                 self._add_headers(scope, MutableHeaders(scope=message))
             await send(message)
 
@@ -82,7 +90,12 @@ class Guards:
         if refused is not None:
             await refused(scope, receive, send_guarded)
             return
-        await self._app(scope, Counted(receive, self._limits.body), send_guarded)
+        try:
+            await self._app(scope, Counted(receive, self._limits.body), send_guarded)
+        except Exception:
+            if not answered:
+                await self._tell(Request(scope), 500, [_BROKEN])(scope, receive, send_guarded)
+            raise  # the server writes it into its log
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -130,15 +143,19 @@ def declared_length(headers: Headers) -> float:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without the port.
+    """The name in a Host header, without the port; empty if the header is malformed.
 
     >>> host_name("127.0.0.1:8321"), host_name("[::1]:8321"), host_name("room.example")
     ('127.0.0.1', '::1', 'room.example')
+    >>> host_name("room.example:99999")
+    ''
     """
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises if it is not one
     except ValueError:
         return ""
+    return parts.hostname or ""
 
 
 def from_own_page(headers: Headers, host: str) -> bool:

@@ -1,22 +1,27 @@
-"""Any query and any address: the workshop answers with a page, never with a broken one.
+"""Any query, any address, any form: pages answer with a page, never with a broken one.
 
 `--hypothesis-profile=explore` draws new ones, and more of them.
 """
 
 import base64
 import zlib
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import _IncludedRouter
 from fastapi.testclient import TestClient
 from hypothesis import example as case
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import LARGEST, Draft
 from fedaccord.console.workshop.settings import Settings
 from tests.console.drafts import example, some
+from tests.console.members import enter
+from tests.console.room_story import close_rooms, created
 
 MEGABYTE = 1 << 20
 HERE = "http://127.0.0.1:8321"
@@ -78,6 +83,90 @@ def test_any_number_in_each_setting(page: str, name: str, value: str) -> None:
 @given(query=st.dictionaries(NAMES | TEXTS, VALUES, max_size=6))
 def test_any_answers_of_the_interview(query: dict[str, str]) -> None:
     answers(f"/w/{SMALL.packed}/interview", **query)
+
+
+BOUNDARY = b"--x\r\n"
+DISPOSITION = b'Content-Disposition: form-data; name="'
+PARTS = st.lists(
+    st.one_of(
+        st.binary(max_size=20),
+        st.sampled_from(
+            [
+                BOUNDARY,
+                b"--x--",
+                b"\r\n\r\n",
+                DISPOSITION + b'way"',
+                DISPOSITION + b'file"; filename="x.csv"',
+                DISPOSITION + b'\xff"',
+                b"Content-Type: text/plain; charset=utf-16",
+                b"way=upload&",
+                b"text=%00%ff&",
+                b"r0-name=x&",
+                b"{",
+            ]
+        ),
+    ),
+    max_size=8,
+).map(b"".join)
+KINDS = st.sampled_from(
+    [
+        "multipart/form-data; boundary=x",
+        "multipart/form-data; boundary=",
+        "multipart/form-data",
+        "application/x-www-form-urlencoded",
+        "application/json",
+        "text/plain; charset=x",
+        "",
+    ]
+)
+
+
+def posts_of(app: FastAPI) -> list[str]:
+    """The addresses of all pages that take a form, but for the way out."""
+    return sorted(
+        str(route.path)
+        for included in app.routes
+        if isinstance(included, _IncludedRouter)
+        for route in included.effective_route_contexts()
+        if "POST" in (route.methods or set())
+        and not str(route.path).startswith(("/api/", "/leave"))
+    )
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[TestClient, str]]]:
+    """Each address that takes a form, with a browser that may send it one."""
+    folder = tmp_path_factory.mktemp("faces")
+    story, member = created(folder), enter(folder / "mary")
+    browsers = [CLIENT, member, story.http, story.coordinator]
+    yield [(one, path) for one in browsers for path in posts_of(one.app)]
+    close_rooms()
+
+
+@pytest.mark.slow
+@given(data=st.data(), kind=KINDS, body=PARTS)
+@settings(max_examples=200)
+def test_any_form(
+    faces: list[tuple[TestClient, str]], data: st.DataObject, kind: str, body: bytes
+) -> None:
+    """Most of them are neither whole nor forms."""
+    client, path = data.draw(st.sampled_from(faces))
+    place = path.replace("{packed}", SMALL.packed)
+    answer = client.post(place, content=body, headers={"Content-Type": kind})
+    assert answer.status_code < 500, f"{path} {kind} {body!r}: {answer.text[-500:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", [b"garbage", BOUNDARY + b"\r\n", b""])
+def test_a_form_that_is_not_whole(faces: list[tuple[TestClient, str]], body: bytes) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    for client, path in faces:
+        answer = client.post(path.replace("{packed}", SMALL.packed), content=body, headers=kind)
+        assert answer.status_code < 500, f"{path}: {answer.text[-500:]}"
+        assert "not your fault" not in answer.text
+    answer = CLIENT.post("/new", content=b"garbage", headers=kind)
+    assert answer.status_code == 400
+    assert "The form that was sent is not whole, or not a form." in answer.text
 
 
 def mistreated(packed: str, data: st.DataObject) -> str:
