@@ -38,8 +38,9 @@ from fedaccord.console.workshop.uploads import (
 from fedaccord.console.workshop.ways import to_page
 from fedaccord.console.workshop.written_table import Written, with_written
 from fedaccord.errors import InvalidInput
-from fedaccord.files.consortium import example_text
-from fedaccord.files.questions import CHOICES
+from fedaccord.files.consortium import example_text, unknown_keys
+from fedaccord.files.questions import CHOICES, UNKNOWN, YES
+from fedaccord.files.table_text import without_keys
 from fedaccord.numbers import count
 
 router = APIRouter()
@@ -212,6 +213,8 @@ def members(request: Request, packed: str, saved: str = "", put_in: str = "") ->
 def change(request: Request, packed: str, sent: Typed) -> Response:
     """The table as it was changed, at an address of its own; or again, with what is wrong."""
     draft, action = unpack(packed), sent.text("action")
+    if sent.text(f"answer-{UNKNOWN}") == YES:
+        draft = Draft(without_keys(draft.text, unknown_keys(draft.data)))
     form = _form(sent, len(form_of(draft).rows))
     if len(form.rows) > MOST_MEMBERS:
         raise InvalidInput(f"the table of the page takes at most {MOST_MEMBERS:,} members")
