@@ -261,6 +261,8 @@ def test_a_discount_that_may_be_a_rate_is_asked_about(client: TestClient) -> Non
     page = paste(client, f"{head}\nA\t500\t6\t0,5\t3 %\n")
     assert "Which column is which?" in page.text
     assert "that of a rate is 1 / (1 + rate)" in page.text
+    page = paste(client, "Hospital\tCases\tValue\tCost per case\tDiscount rate\nA\t5\t6\t1\t3\n")
+    assert "<li>Unknown column &#39;Discount rate&#39;; give the discount factor" in page.text
 
 
 def test_unknown_units_are_refused_not_scaled(client: TestClient) -> None:
@@ -341,7 +343,9 @@ def test_a_wrong_file_is_refused_in_a_sentence(
 
 def test_no_file_and_a_large_one(client: TestClient) -> None:
     assert "Choose a file first" in client.post("/new", data={"way": "upload"}).text
-    assert upload(client, "big.csv", b"x" * 5_000_000).status_code == 413
+    page = upload(client, "big.csv", b"x" * 5_000_000)
+    assert page.status_code == 422
+    assert "<p>big.csv is too large: at most 4 MB.</p>" in page.text
 
 
 @pytest.mark.parametrize(

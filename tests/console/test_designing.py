@@ -219,6 +219,19 @@ def test_programs_get_problems(client: TestClient, body: dict[str, object]) -> N
     assert all(isinstance(one, str) for one in answer.json()["problems"])
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "the request is not JSON: Expecting property name enclosed in double quotes"),
+        (b"", "the request: is missing"),
+    ],
+)
+def test_what_is_no_json_is_said_in_a_sentence(client: TestClient, body: bytes, said: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    [problem] = client.post("/api/solve", content=body, headers=headers).json()["problems"]
+    assert problem.startswith(said)
+
+
 def test_the_api_is_described(client: TestClient) -> None:
     described = client.get("/api/openapi.json").json()
     assert set(described["paths"]["/api/solve"]["post"]["responses"]) >= {"200", "422"}
