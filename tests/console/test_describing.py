@@ -261,6 +261,8 @@ def test_a_discount_that_may_be_a_rate_is_asked_about(client: TestClient) -> Non
     page = paste(client, f"{head}\nA\t500\t6\t0,5\t3 %\n")
     assert "Which column is which?" in page.text
     assert "that of a rate is 1 / (1 + rate)" in page.text
+    page = paste(client, "Hospital\tCases\tValue\tCost per case\tDiscount rate\nA\t5\t6\t1\t3\n")
+    assert "<li>Unknown column &#39;Discount rate&#39;; give the discount factor" in page.text
 
 
 def test_unknown_units_are_refused_not_scaled(client: TestClient) -> None:
@@ -341,7 +343,9 @@ def test_a_wrong_file_is_refused_in_a_sentence(
 
 def test_no_file_and_a_large_one(client: TestClient) -> None:
     assert "Choose a file first" in client.post("/new", data={"way": "upload"}).text
-    assert upload(client, "big.csv", b"x" * 5_000_000).status_code == 413
+    page = upload(client, "big.csv", b"x" * 5_000_000)
+    assert page.status_code == 422
+    assert "<p>big.csv is too large: at most 4 MB.</p>" in page.text
 
 
 @pytest.mark.parametrize(
@@ -820,3 +824,98 @@ def test_a_file_keeps_its_name_in_a_message(client: TestClient) -> None:
     named = {"file": ("ref.toml", b'clients = "members.csv"\n')}
     refused = client.post("/new", data={"way": "upload"}, files=named)
     assert "<p>ref.toml: clients: takes its members from the file" in unescape(refused.text)
+
+
+# --- What is wrong in a file that was uploaded ----------------------------------------------
+
+
+def file_with(*, top: str = "", member: str = "") -> bytes:
+    """A consortium file of two members; what is given replaces the same keys."""
+
+    def lines(usual: dict[str, str], given: str) -> str:
+        own = dict(line.split(" = ", 1) for line in given.splitlines())
+        return "".join(f"{key} = {value}\n" for key, value in (usual | own).items())
+
+    numbers = {"valuation": "700_000", "cost_per_sample": "0.004", "samples": "20_000"}
+    head = lines({"rounds": "50", "discount_factor": "0.9"}, top)
+    first = lines({"name": '"North"'} | numbers, member)
+    second = lines({"name": '"South"'} | numbers, "")
+    return f"{head}\n[[clients]]\n{first}\n[[clients]]\n{second}".encode()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cell", "answer", "said"),
+    [
+        ("samples = 42.000", "r0-samples", "dot=thousands", 42_000),
+        ("samples = 42.000", "r0-samples", "dot=decimal", 42),
+        ("valuation = 7.000", "r0-valuation", "dot=thousands", 7_000),
+        ("discount_factor = 97", "r0-discount_factor", "percent=yes", 0.97),
+        ("discount_factor = 97", "discount_factor", "percent=yes", 0.97),
+        ("rounds = 50.000", "rounds", "dot=decimal", 50),
+    ],
+)
+def test_an_uploaded_file_is_asked_about_as_a_table_is(
+    client: TestClient, wrong: str, cell: str, answer: str, said: float
+) -> None:
+    of_member = cell.startswith("r0-")
+    content = file_with(member=wrong) if of_member else file_with(top=wrong)
+    page = upload(client, "c.toml", content)
+    assert page.status_code == 200
+    assert fields(page.text)[cell] == wrong.split(" = ")[1]
+    assert len(questions(page.text)) == len(problems(page.text)) == 1
+    key, chosen = answer.split("=")
+    saved = edit(client, page, **{f"answer-{key}": chosen})
+    assert saved.url.query == b"saved=yes"
+    data = draft_of(saved).data
+    assert (data["clients"][0] if of_member else data)[cell.removeprefix("r0-")] == said
+    assert draft_of(saved).is_complete
+
+
+def test_what_an_answer_replaces_can_be_typed_as_well(client: TestClient) -> None:
+    page = upload(client, "c.toml", file_with(member="samples = 42.000"))
+    again = edit(client, page)
+    assert again.status_code == 422
+    assert len(questions(again.text)) == 1
+    assert numbers(edit(client, again, r0__samples="42"), "samples") == [42, 20_000]
+
+
+def test_a_value_of_the_wrong_kind_is_taken_as_it_stands_in_its_cell(client: TestClient) -> None:
+    page = upload(client, "c.toml", file_with(top='rounds = "50"', member='samples = "20_000"'))
+    assert len(problems(page.text)) == 2
+    assert draft_of(edit(client, page)).is_complete
+
+
+def test_unknown_keys_can_be_left_out(client: TestClient) -> None:
+    content = file_with(top="foo = 3 # what is it?\nname = 'Two'", member='samplse = 4\nbar = "x"')
+    page = upload(client, "c.toml", content)
+    assert questions(page.text) == [
+        "The file has keys that mean nothing here: 'foo', 'samplse', 'bar'. Leave them out?"
+    ]
+    assert "choose one of name, rounds, discount_factor, server_fee" in page.text
+    assert "leaves, growth, clients, states" in page.text
+    assert "samplse: unknown key; did you mean &#39;samples&#39;?" in page.text
+    refused = edit(client, page, r0__samples="30 000")
+    assert refused.status_code == 422
+    assert questions(refused.text) == questions(page.text)
+    saved = edit(client, refused, answer__unknown="yes")
+    text = draft_of(saved).text
+    assert draft_of(saved).is_complete
+    assert not {"foo", "samplse", "bar"} & set(re.findall(r"\w+", text))
+    assert numbers(saved, "samples") == [30_000, 20_000]
+
+
+def test_unknown_keys_inside_tables_can_be_left_out_too(client: TestClient) -> None:
+    law = '\n[law]\nkind = "power"\nscale = 1.0\nexponent = 0.5\nx = 1\n'
+    page = upload(client, "c.toml", file_with() + law.encode())
+    assert questions(page.text) == [
+        "The file has a key that means nothing here: 'x'. Leave it out?"
+    ]
+    saved = edit(client, page, answer__unknown="yes")
+    assert draft_of(saved).is_complete
+    assert draft_of(saved).data["law"]["exponent"] == 0.5
+
+
+def test_what_the_table_does_not_have_is_corrected_in_the_file(client: TestClient) -> None:
+    page = upload(client, "c.toml", file_with(top="growth = -1"))
+    assert "growth: must be" in page.text
+    assert "can be corrected in the file" in page.text

@@ -132,6 +132,14 @@ def test_other_patience_is_another_file(client: TestClient, run: Run) -> None:  
         ("?margin=x", "margin: must be from 0 to less than 1, got 'x'; taken as usual instead"),
         ("?without=9", "who leaves: there are 6 members, and no number 9"),
         ("?within=10&margin=2", "margin: must be"),
+        (
+            "?joins=1&joins_samples=1500.5",
+            "samples of the one that joins: must be a whole number, got 1500.5.",
+        ),
+        (
+            "?joins=1&joins_name=St+Mary",
+            "name of the one that joins: 'St Mary' is the name of another member already.",
+        ),
     ],
 )
 def test_wrong_settings_are_sentences(client: TestClient, query: str, said: str) -> None:
@@ -140,6 +148,44 @@ def test_wrong_settings_are_sentences(client: TestClient, query: str, said: str)
         assert answer.status_code == 422
         assert said in text_of(answer.text)
         assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("joins=1&joins_samples=1500.5", "joins_samples"),
+        ("joins=1&joins_samples=1500.5&without=3", "joins_samples"),
+        ("joins=1&joins_name=St+Mary", "joins_name"),
+        ("joins=1&joins_valuation=x", "joins_valuation"),
+        ("joins=9", "joins"),
+    ],
+)
+def test_what_cannot_be_supposed_is_said_beside_its_field(
+    client: TestClient, query: str, field: str
+) -> None:
+    usual = text_of(client.get(f"/w/{example().packed}/design").text)
+    for headers in ({}, {"HX-Request": "true"}):
+        page = client.get(f"/w/{example().packed}/design?{query}", headers=headers).text
+        beside = re.search(rf'id="{field}-problem"[^>]*>([^<]+)<', page)
+        assert beside is not None
+        assert "clients[" not in page
+        assert "Samples in a slot" in text_of(page)
+        assert ("What follows is without any what-if." in page) == ("=x" not in query)
+    assert "without any what-if" not in usual
+
+
+@pytest.mark.parametrize("path", ["compare", "more", "member/1", "report.html"])
+def test_other_pages_call_settings_what_the_page_calls_them(client: TestClient, path: str) -> None:
+    answer = client.get(f"/w/{example().packed}/{path}?without=99")
+    assert answer.status_code == 422
+    assert "who leaves: there are 6 members, and no number 99" in answer.text
+
+
+def test_programs_get_the_names_of_settings(client: TestClient) -> None:
+    settings = {"joins": 1, "joins_samples": 1500.5}
+    asked = {"consortium": example().text, "settings": settings}
+    said = client.post("/api/solve", json=asked).json()["problems"]
+    assert said == ["joins_samples: must be a whole number, got 1500.5"]
 
 
 def test_a_draft_with_mistakes_is_shown_where_they_are_mended(client: TestClient) -> None:
@@ -171,6 +217,19 @@ def test_programs_get_problems(client: TestClient, body: dict[str, object]) -> N
     assert answer.status_code == 422
     assert answer.json()["problems"]
     assert all(isinstance(one, str) for one in answer.json()["problems"])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "the request is not JSON: Expecting property name enclosed in double quotes"),
+        (b"", "the request: is missing"),
+    ],
+)
+def test_what_is_no_json_is_said_in_a_sentence(client: TestClient, body: bytes, said: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    [problem] = client.post("/api/solve", content=body, headers=headers).json()["problems"]
+    assert problem.startswith(said)
 
 
 def test_the_api_is_described(client: TestClient) -> None:

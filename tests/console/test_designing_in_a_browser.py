@@ -126,6 +126,23 @@ def test_wrong_numbers_are_said_beside_them(browser: Browser, address: str) -> N
         expect(page.locator("#result")).not_to_contain_text("not right")
 
 
+def test_what_cannot_be_supposed_is_said_beside_its_field_at_once(
+    browser: Browser, address: str
+) -> None:
+    with visitor(browser) as page:
+        page.goto(f"{address}/w/{example().packed}/design")
+        page.get_by_text("What if …").click()
+        page.get_by_label("… one joins, like").select_option("Riverside")
+        page.get_by_label("Its samples").fill("1500.5")
+        expect(page.locator("#joins_samples-problem")).to_contain_text("whole number")
+        expect(page.locator("#result")).to_contain_text("without any what-if")
+        settled(page)
+        check_page(page)
+        page.get_by_label("Its samples").fill("1500")
+        expect(page.locator("#joins_samples-problem")).to_be_empty()
+        expect(page.get_by_role("heading", name="What if New member joins")).to_be_visible()
+
+
 def test_the_keyboard_does_everything(browser: Browser, address: str) -> None:
     with visitor(browser) as page:
         page.goto(f"{address}/w/{example().packed}/design")

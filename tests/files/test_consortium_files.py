@@ -347,6 +347,17 @@ def test_invalid_toml(tmp_path: Path, text: str) -> None:
     assert re.search(r"line \d+, column \d+", problem)
 
 
+@pytest.mark.parametrize("name", ["members.csv", "Members.XLSX"])
+def test_a_table_in_place_of_a_consortium_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"name;samples\nNorth;3\n\xff")
+    for load in (fa.load_consortium, fa.load_changing):
+        with pytest.raises(fa.InvalidInput, match="is a table of clients; give a") as refused:
+            load(tmp_path / name)
+        assert f'clients = "{name}"' in str(refused.value)
+    with pytest.raises(fa.InvalidInput, match="there is no such file"):
+        fa.load_consortium(tmp_path / "other.csv")
+
+
 def test_files_that_are_not_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert problems(tmp_path, b"rounds = 1\nname = '\xff'\n") == ["line 2: is not UTF-8 text"]
     assert problems(tmp_path, "rounds = 1\n".encode("utf-16")) == ["line 1: is not UTF-8 text"]

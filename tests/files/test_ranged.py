@@ -121,6 +121,14 @@ def test_ranges_in_a_spreadsheet(tmp_path: Path) -> None:
             HEAD + client("A", valuation="[4e4, 2e4]"),
             "must go from low to high, got 40000 to 20000",
         ),
+        (
+            HEAD + client("A") + 'discount_factor = "3 %"\n',
+            "'3 %' is either 0.03 or an interest rate, whose factor is 1 / (1 + rate)",
+        ),
+        (
+            HEAD + client("A") + 'discount_factor = "0.96 to 0.98 %"\n',
+            "'0.96 to 0.98 %' is either 0.0096 to 0.0098 or 0.96 to 0.98; write the factor",
+        ),
         (HEAD + client("A", valuation="[-1.0, 2e4]"), "valuation: must be more than 0, got -1"),
         (HEAD + client("A", valuation="[nan, 2e4]"), "valuation: must be finite"),
         (HEAD + client("A", valuation="[1, 2, 3, 4]"), "valuation: must be a number or a range"),

@@ -62,6 +62,7 @@ def test_what_people_write(text: str, low: float, likely: float, high: float) ->
     [
         ("", "must be a number or a range"),
         ("many", "must be a number or a range"),
+        ("1..5", "must be a number or a range"),
         ("8-5", "must go from low to high"),
         ("12.000", "'12.000' is either 12 or 12000; write the one that is meant"),
         ("12,000", "'12,000' is either 12 or 12000; write the one that is meant"),

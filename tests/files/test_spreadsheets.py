@@ -240,6 +240,26 @@ def test_percentages_and_factors() -> None:
     ]
 
 
+def test_a_percentage_that_is_probably_no_factor() -> None:
+    rate = "an interest rate, whose factor is 1 / (1 + rate); write the factor that is meant"
+    assert problems(sheet("A;5;3;1;3 %", "B;5;3;1;0,97%", "C;5;3;1;2 - 4 %", "D;5;3;1;0,03")) == [
+        f"line 2, discount_factor: '3 %' is either 0.03 or {rate}, without % (A)",
+        "line 3, discount_factor: '0,97%' is either 0.0097 or 0.97; "
+        "write the factor that is meant, without % (B)",
+        f"line 4, discount_factor: '2 - 4 %' is either 0.02 to 0.04 or {rate}, without % (C)",
+    ]
+    head = HEAD.replace("discount_factor", "discount factor (%)")
+    assert problems(sheet("A;5;3;1;3", head=head)) == [
+        f"line 2, discount_factor: '3' is either 0.03 or {rate}, without % (A)"
+    ]
+
+
+def test_a_number_with_a_scale_has_its_readings() -> None:
+    assert problems(sheet("A;5;1.500k;1;")) == [
+        "line 2, valuation: '1.500k' is either 1500 or 1500000; write the one that is meant (A)"
+    ]
+
+
 def test_a_heading_with_a_percent_sign() -> None:
     head = HEAD.replace("discount_factor", "discount factor (%)")
     read = sheet("A;5;3;1;97", "B;5;3;1;97,3 %", "C;5;3;1;", "D;5;3;1;97,3", head=head)

@@ -82,6 +82,12 @@ def test_a_percent_heading_over_stored_numbers() -> None:
     assert read.table.numbers["discount_factor"].tolist() == [0.97123, 0.97]
 
 
+def test_a_stored_percentage_that_is_probably_no_factor() -> None:
+    found = problems(workbook(HEAD, [*NORTH[:4], 0.03], formats={"E2": "0%"}))
+    assert len(found) == 1
+    assert "'3 %' is either 0.03 or an interest rate" in found[0]
+
+
 def test_cells_without_a_usable_value() -> None:
     broken = ["=1+1", datetime.date(2026, 1, 31), 1, datetime.time(12, 30)]
     book = openpyxl.load_workbook(io.BytesIO(workbook(HEAD, ["A", *broken], ["B", True, 5, 1, 97])))

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fedaccord.checks import shown
-from fedaccord.files.cells import Broken, Cell, Stored, is_blank
-from fedaccord.files.headings import wrong_currency, wrong_unit
+from fedaccord.files.cells import Broken, Cell, Stored, as_written, is_blank
+from fedaccord.files.headings import perhaps_a_rate, wrong_currency, wrong_unit
 from fedaccord.files.numerals import Numeral, read_numeral, unambiguous
 from fedaccord.files.questions import Answers, Doubt, decimal_mark
 from fedaccord.files.range_cells import RangeCell, read_range_cell
@@ -137,6 +137,8 @@ class NumberColumns:
             numeral = _percentage(cell)
             if numeral is None or 0 < abs(numeral.point) <= 0.01:
                 return f"{shown(text)} under a heading with % could be a share; write it with a %"
+        if wrong := _perhaps_a_rate(field, _as_shown(cell), numeral.point, numeral.unit):
+            return wrong
         return self._noted(_Written(row, field, text.strip(), numeral))
 
     def _range(self, field: str, row: int, text: str) -> float | str:
@@ -147,6 +149,8 @@ class NumberColumns:
         for unit in found.units:
             if wrong := self._wrong_unit(field, row, text, unit):
                 return wrong
+        if wrong := _perhaps_a_rate(field, text, found.point, *found.units):
+            return wrong
         written = _Written(row, field, text.strip(), found)
         if found.is_ambiguous:
             self._unsettled.append(written)
@@ -232,12 +236,26 @@ def _numeral(cell: Cell) -> Numeral | None:
     return read_numeral(cell) if isinstance(cell, str) else None
 
 
+def _as_shown(cell: Cell) -> str:
+    """The text of a cell; a percentage of a workbook as it is shown there."""
+    if isinstance(cell, Stored) and cell.unit == "%":
+        return f"{as_text(100 * cell.value)} %"
+    return as_written(cell)
+
+
 def _percentage(cell: Cell) -> Numeral | None:
     """The numeral in a cell whose heading says %."""
     if isinstance(cell, Stored):
         share = read_numeral(f"{unambiguous(repr(cell.value))} %")
         return share and Numeral(share.point, share.point, unit="%")
     return read_numeral(f"{cell} %") if isinstance(cell, str) else None
+
+
+def _perhaps_a_rate(field: str, text: str, found: float | Range, *units: str) -> str | None:
+    """What is wrong with a discount factor in per cent that was probably meant otherwise."""
+    if field != "discount_factor" or "%" not in units:
+        return None
+    return perhaps_a_rate(text.strip(), found)
 
 
 def _not_a_number(text: str) -> str:

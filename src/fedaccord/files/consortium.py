@@ -216,6 +216,24 @@ def _errors(shape: TypeAdapter[Any], data: Any) -> list[Any]:
     return []
 
 
+def unknown_keys(data: Mapping[str, Any]) -> list[tuple[str | int, ...]]:
+    """The ways to keys of a file that mean nothing, which can be left out of it.
+
+    >>> unknown_keys({"rounds": 5, "foo": 1, "clients": [{"name": "A", "bar": 2}]})
+    [('foo',), ('clients', 0, 'bar')]
+    """
+    given = data.get("clients")
+    tables = given if isinstance(given, list) else []
+    rows = RangedRows(tables, data.get("classes"), Mistakes("")).rows
+    shared = _errors(TypeAdapter(_Shared), data)
+    own = [
+        each | {"loc": ("clients", *each["loc"])}
+        for each in _errors(TypeAdapter(list[_Client]), rows)
+    ]
+    return [each["loc"] for each in (*shared, *own) if each["type"] == _UNKNOWN]
+
+
+_UNKNOWN = "extra_forbidden"
 _WORDS = {
     "missing": "is missing",
     "float_type": "must be a number, got {}",
@@ -229,7 +247,7 @@ def _exas_text(error: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
     """The place and the words for one of pydantic's errors."""
     *outer, last = error["loc"]
     place = ".".join(map(str, (*outer, last)))
-    if error["type"] == "extra_forbidden":
+    if error["type"] == _UNKNOWN:
         known = (_INNER[outer[0]] if outer else model).model_fields
         return place, f"unknown key; {unknown(str(last), known)}"
     words = _WORDS.get(error["type"], "must be a table, got {}")
@@ -287,7 +305,7 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
     clients = ClientTable(names, numbers, _toml_place, lambda n: f"clients[{n}]")
     for n, row in enumerate(rows):
         for field in ("samples", "valuation"):
-            if message := _perhaps_thousands(field, row.get(field)):
+            if message := perhaps_thousands(field, row.get(field)):
                 clients.add(mistakes, n, field, message)
     for error in _errors(TypeAdapter(list[_Client]), tables):
         n, *inner = error["loc"]
@@ -301,7 +319,7 @@ def _clients_from_tables(tables: list[Any], mistakes: Mistakes) -> ClientTable:
     return clients
 
 
-def _perhaps_thousands(field: str, given: Any) -> str | None:
+def perhaps_thousands(field: str, given: Any) -> str | None:
     """What to say of `42.000` samples, or a valuation of `700.000`, which TOML takes for 42, 700.
 
     Nobody counts in thousandths, or writes an amount with three zeros after the point.

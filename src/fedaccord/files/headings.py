@@ -13,6 +13,7 @@ from fedaccord.checks import closest, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Sheet, as_written
 from fedaccord.files.numerals import currency, may_be
+from fedaccord.files.ranges import Range, spelled
 from fedaccord.numbers import count
 
 OTHER_WORDS = {
@@ -66,6 +67,9 @@ _SIMILAR = 0.8
 """How similar to a column's name a heading must be to be taken for a typing error."""
 _NOT_A_FACTOR = ("discount rate", "interest rate", "interest")
 _PERHAPS_A_FACTOR = "discount"
+_LEAST_PERCENTAGE = 0.5
+"""The least discount factor that is taken as it is when it is written in per cent."""
+_WRITE_FACTOR = "write the factor that is meant, without %"
 _BRACKETS = re.compile(r"(.*?)[(\[]([^()\[\]]*)[)\]]\s*")
 _IN_UNIT = re.compile(r"(.*?\S)(?:\s+in)?\s+(\S+)", re.IGNORECASE)
 _BESIDE_A_UNIT = {"in", "per", "slot", "sample", "client"}
@@ -148,6 +152,22 @@ def wrong_currency(unit: str, counted: str, shown_by: str = "") -> str | None:
     if not shown_by:
         return f"is in {unit}, and this consortium counts in {counted}"
     return f"is in {unit}, and {shown_by} in {counted}; give all amounts in one currency"
+
+
+def perhaps_a_rate(text: str, found: float | Range) -> str | None:
+    """What is wrong with a discount factor in per cent that was probably meant otherwise.
+
+    Nobody is so impatient that a factor is below 50 %: 3 % will be an interest rate.
+
+    >>> print(perhaps_a_rate("0.97 %", 0.0097))
+    '0.97 %' is either 0.0097 or 0.97; write the factor that is meant, without %
+    """
+    ends = found if isinstance(found, Range) else Range(found, found, found)
+    if ends.low < 0 or ends.high >= _LEAST_PERCENTAGE:
+        return None
+    rate = "an interest rate, whose factor is 1 / (1 + rate)"
+    other = spelled(Range(*(100 * end for end in ends))) if 0 < ends.high < 0.01 else rate
+    return f"{shown(text)} is either {spelled(ends)} or {other}; {_WRITE_FACTOR}"
 
 
 def heading_problems(

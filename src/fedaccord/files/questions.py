@@ -14,7 +14,7 @@ from fedaccord.numbers import as_text
 
 Answers = Mapping[str, str]
 """The chosen answers by the keys of their questions."""
-DOT, COMMA, PERCENT, SUMS = "dot", "comma", "percent", "sums"
+DOT, COMMA, PERCENT, SUMS, UNKNOWN = "dot", "comma", "percent", "sums", "unknown"
 THOUSANDS, DECIMAL, YES = "thousands", "decimal", "yes"
 CHOICES = {
     DOT: (THOUSANDS, DECIMAL),
@@ -58,6 +58,8 @@ class Question(NamedTuple):
     row: int
     """The first row that it is about, counted from 0."""
     choices: Sequence[Choice]
+    otherwise: str = "I correct it in the table below"
+    """What somebody does who has no answer."""
 
 
 def key_of(text: str) -> str:
@@ -109,6 +111,24 @@ def percent_question(row: int, value: float, others: int) -> Question:
         "discount_factor",
         row,
         (Choice(YES, f"yes: {as_text(value / 100)}"),),
+    )
+
+
+def unknown_question(keys: Sequence[str]) -> Question:
+    """Whether keys of a consortium file that mean nothing are to be left out.
+
+    A table has no keys, so nobody asks this about one.
+    """
+    listed, one = ", ".join(map(shown, keys)), len(keys) == 1
+    return Question(
+        UNKNOWN,
+        f"The file has a key that means nothing here: {listed}. Leave it out?"
+        if one
+        else f"The file has keys that mean nothing here: {listed}. Leave them out?",
+        "",
+        -1,
+        (Choice(YES, "yes"),),
+        "I correct the file and upload it again",
     )
 
 

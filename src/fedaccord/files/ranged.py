@@ -20,7 +20,7 @@ import numpy as np
 
 from fedaccord.checks import is_number, shown, unknown
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.headings import wrong_currency, wrong_unit
+from fedaccord.files.headings import perhaps_a_rate, wrong_currency, wrong_unit
 from fedaccord.files.ranges import Range, as_range, units_of
 from fedaccord.files.reading import Mistakes
 from fedaccord.game.ranges import RANGED
@@ -76,7 +76,7 @@ class RangedRows:
         for field in FIELDS:
             if row.get(field) == UNKNOWN and field not in given:
                 self._add(n, field, "is unknown, and its class gives no range of it")
-                own[field] = _PLACEHOLDER
+                own[field] = _placeholder(field)
         return {key: value for key, value in given.items() if key not in own} | own
 
     def _likely(self, n: int, field: str, given: Any) -> float:
@@ -85,7 +85,7 @@ class RangedRows:
         wrong = found if isinstance(found, str) else self._wrong_currency(n, field, given)
         if isinstance(found, str) or wrong:
             self._add(n, field, str(wrong))
-            return _PLACEHOLDER
+            return _placeholder(field)
         self.ranges.setdefault(field, {})[n] = found
         return float(floor(found.likely)) if field == "samples" else found.likely
 
@@ -128,6 +128,8 @@ def read_number_or_range(field: str, given: Any) -> Range | str:
     for unit in units:
         if wrong := wrong_unit(field, unit):
             return f"{wrong}, got {shown(given)}"
+    if field == "discount_factor" and "%" in units and (rate := perhaps_a_rate(given, found)):
+        return rate
     if isinstance(given, str) and found.exact:
         meant = f"; did you mean {as_text(found.low)}?" if "%" in given else ""
         return f"must be a number, got {shown(given)}{meant}"
@@ -154,6 +156,11 @@ def _checked(classes: Any, mistakes: Mistakes) -> dict[str, dict[str, Any]]:
             mistakes.add(Problem("classes", wrong, f"{place}.{key}"))
         found[name] = {key: value for key, value in given.items() if key in FIELDS}
     return found
+
+
+def _placeholder(field: str) -> float:
+    """The placeholder that no rule of a field refuses."""
+    return 0.0 if field == "discount_factor" else _PLACEHOLDER
 
 
 def pairs_of(

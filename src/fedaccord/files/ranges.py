@@ -128,7 +128,7 @@ _NUMBER = rf"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?: ?(?:{'|'.join(_TIMES)}))?"
 """As Python writes it."""
 _AMOUNT = rf"(?P<{{0}}>{_NUMBER})(?P<{{0}}_percent> ?%)?"
 _LIKELY, _LOW, _HIGH, _GAP = map(_AMOUNT.format, ("likely", "low", "high", "gap"))
-_DASH = r" ?(?:-|–|—|to|\.\.) ?"
+_DASH = r" ?(?:-|–|—|to) ?"
 _BETWEEN = rf"(?:between |from )?{_LOW}{_DASH.replace('to', 'to|and')}{_HIGH}"
 _FORMS = [
     re.compile(pattern)
@@ -172,10 +172,12 @@ def numerals_in(text: str) -> dict[str, Numeral | None]:
 def spelled(value: float | Range) -> str:
     """A number or a range as it can be written without a doubt.
 
-    >>> spelled(1.234), spelled(Range(4000, 6500, 9000))
-    ('1.2340', '4000 to 9000')
+    >>> spelled(1.234), spelled(Range(4000, 6500, 9000)), spelled(Range(5, 5, 5))
+    ('1.2340', '4000 to 9000', '5')
     """
     if isinstance(value, Range):
+        if value.exact:
+            return spelled(value.likely)
         return f"{spelled(value.low)} to {spelled(value.high)}"
     return unambiguous(as_text(value))
 

@@ -105,6 +105,7 @@ def _too_large(size: int, limit: int) -> str:
 TOML_LIMIT = 10 * MEGABYTE
 TABLE_LIMIT = 64 * MEGABYTE
 """For CSV, XLSX and JSON."""
+_TABLES = (".csv", ".tsv", ".xlsx")
 _MOST_PARTS = 20
 """Parts of a dotted key; ours have up to 3."""
 _LONGEST_WORD = 100
@@ -125,7 +126,14 @@ _MANY_PARTS = re.compile(rf"(?:\.[^.=,\[\]{{}}\n]*+){{{_MOST_PARTS}}}")
 
 def load_toml(path: str | Path) -> dict[str, Any]:
     """The contents of a TOML file."""
-    return parse_toml(read_text(Path(path), TOML_LIMIT), str(path))
+    file = Path(path)
+    if file.suffix.lower() in _TABLES and file.is_file():
+        raise InvalidInput(
+            "is a table of clients; give a consortium file (TOML) that has rounds, discount_factor "
+            f'and clients = "{in_brief(file.name)}"',
+            str(path),
+        )
+    return parse_toml(read_text(file, TOML_LIMIT), str(path))
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:

@@ -7,6 +7,8 @@ number that changes stays, too, unless it says that the old number came from an 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any, NamedTuple
 
 import tomlkit
@@ -24,6 +26,7 @@ _LONGEST = 1_000_000
 _FROM_INTERVIEW = re.compile(r"#\s*interview")
 _INSTEAD = {"valuation": ("ratio",), "cost_per_sample": ("cpu",), "cpu": ("cost_per_sample",)}
 """What a key takes the place of."""
+_CANNOT = "this file cannot be changed without changing something else in it"
 
 
 class TableRow(NamedTuple):
@@ -65,6 +68,27 @@ def with_table(text: str, shared: Mapping[str, Value], rows: Sequence[TableRow])
     if "\r\n" in text:
         changed = re.sub(r"(?<!\r)\n", "\r\n", changed)
     _check(before, parse_toml(changed, "consortium.toml"), shared, rows)
+    return changed
+
+
+def without_keys(text: str, places: Sequence[Sequence[str | int]]) -> str:
+    r"""The text of a consortium file without the keys to which these ways lead.
+
+    >>> print(without_keys('rounds = 5 # few\nfoo = 1\n', [("foo",)]))
+    rounds = 5 # few
+    <BLANKLINE>
+    """
+    meant: Any = parse_toml(text, "consortium.toml")
+    try:
+        document: Any = tomlkit.parse(text)
+        for *way, key in places:
+            for whole in (meant, document):
+                reduce(getitem, way, whole).pop(key)
+        changed = tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise InvalidInput(f"cannot be rewritten: {error}") from None
+    if parse_toml(changed, "consortium.toml") != meant:
+        raise FedaccordError(_CANNOT)
     return changed
 
 
@@ -156,7 +180,7 @@ def _check(
     old = before.get("clients", [])
     clients = [_changed({} if row.was is None else old[row.was], row.changes) for row in ordered]
     if not is_same or after.get("clients", []) != clients:
-        raise FedaccordError("this file cannot be changed without changing something else in it")
+        raise FedaccordError(_CANNOT)
 
 
 def _changed(table: Mapping[str, Any], changes: Mapping[str, Value]) -> dict[str, Any]:

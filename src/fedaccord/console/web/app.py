@@ -18,6 +18,7 @@ import fedaccord
 from fedaccord.console.web.guards import Guards, Limits
 from fedaccord.console.web.pages import RELOAD, Pages, is_live
 from fedaccord.errors import FedaccordError, InvalidInput
+from fedaccord.numbers import count
 from fedaccord.protocol.mistakes import in_our_words
 
 API = "/api/"
@@ -90,6 +91,9 @@ def _place(path: Sequence[object]) -> str:
 
 def _malformed(mistake: Mapping[str, Any]) -> str:
     """What is wrong with one part of a request."""
+    if mistake["type"] == "json_invalid":
+        why, at = mistake["ctx"]["error"], mistake["loc"][-1]
+        return f"the request is not JSON: {why} (after {count(at, 'character')})"
     return f"{_place(mistake['loc'])}: {in_our_words(mistake)}"
 
 

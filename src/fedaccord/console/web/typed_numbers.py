@@ -3,6 +3,7 @@
 import numpy as np
 
 from fedaccord.errors import InvalidInput
+from fedaccord.files.headings import perhaps_a_rate
 from fedaccord.files.numerals import read_numeral, unambiguous
 from fedaccord.game.rules import RULES, broken_rules
 from fedaccord.numbers import as_text
@@ -26,6 +27,9 @@ def typed_number(text: str, field: str = "") -> float:
     if read.is_ambiguous:
         either = f"{typed_text(read.point)} or {typed_text(read.comma)}"
         raise InvalidInput(f"can be read in two ways: write {either}")
+    in_per_cent = field == "discount_factor" and read.unit == "%"
+    if in_per_cent and (wrong := perhaps_a_rate(text, read.point)):
+        raise InvalidInput(wrong)
     if field in RULES:
         for _, problem in broken_rules(field, np.array([read.point])):
             raise InvalidInput(problem)

@@ -1,6 +1,6 @@
 """A form of members with what the answers to its questions settle written out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,16 @@ from fedaccord.console.workshop.filled_form import (
     take_currency,
     value_of,
     without_blanks,
+    wrong_in,
 )
-from fedaccord.console.workshop.members_form import COLUMNS, NUMBERS, Form, as_cell, form_of
+from fedaccord.console.workshop.members_form import (
+    COLUMNS,
+    NUMBERS,
+    Form,
+    Place,
+    as_cell,
+    form_of,
+)
 from fedaccord.console.workshop.shared_fields import read_shared_number
 from fedaccord.files.clients import read_clients
 from fedaccord.files.questions import PERCENT, SUMS, YES, Answers
@@ -24,10 +32,13 @@ from fedaccord.files.tables import ClientTable
 def answered(draft: Draft, form: Form, answers: Answers) -> Form:
     """The form with what the answers settle written out."""
     form = without_blanks(form)
-    before = form_of(draft)
+    before, wrong = form_of(draft), wrong_in(draft)
     open_, settled = (
         read_clients(
-            as_sheet(draft, form, before), answers=given, partial=True, counted=counted_in(form)
+            as_sheet(draft, form, before, wrong),
+            answers=given,
+            partial=True,
+            counted=counted_in(form),
         )
         for given in ({}, {key: each for key, each in answers.items() if key != SUMS})
     )
@@ -41,7 +52,7 @@ def answered(draft: Draft, form: Form, answers: Answers) -> Form:
         if answers.get(SUMS) == YES:
             sums = {each.row for each in open_.questions if each.key == SUMS}
             rows = [row for n, row in enumerate(rows) if n not in sums]
-    return Form(dict(_answered_shared(form, before, answers)) | shared, rows)
+    return Form(dict(_answered_shared(form, before, wrong, answers)) | shared, rows)
 
 
 def _settled(before: ClientTable, after: ClientTable) -> Iterator[tuple[int, str]]:
@@ -52,10 +63,13 @@ def _settled(before: ClientTable, after: ClientTable) -> Iterator[tuple[int, str
         yield from ((n, column) for n in np.flatnonzero(~same).tolist())
 
 
-def _answered_shared(form: Form, before: Form, answers: Answers) -> Iterator[tuple[str, str]]:
+def _answered_shared(
+    form: Form, before: Form, wrong_before: Set[Place], answers: Answers
+) -> Iterator[tuple[str, str]]:
     for each, text in form.shared.items():
         yield each, text
-        if each not in NUMBERS or text.strip() == before.shared[each].strip():
+        same = text.strip() == before.shared.get(each, "").strip()
+        if each not in NUMBERS or (same and Place(-1, each) not in wrong_before):
             continue
         value, _, wrong = read_shared_number(each, text, answers, counted_in(form))
         doubtful = bool(read_shared_number(each, text)[1])

@@ -4,8 +4,9 @@ import re
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
-from fedaccord.console.web.app import create_app
+from fedaccord.console.web.app import API, REFUSED, create_app, refusal
 from fedaccord.console.web.pages import TO_START, Pages, WayBack
 from fedaccord.console.web.serving import LOOPBACK
 from fedaccord.console.workshop import (
@@ -20,7 +21,7 @@ from fedaccord.console.workshop import (
 )
 from fedaccord.console.workshop.draft import unpack
 from fedaccord.console.workshop.members_form import form_of
-from fedaccord.console.workshop.settings import read_settings
+from fedaccord.console.workshop.settings import named, read_settings
 from fedaccord.console.workshop.wording import in_words
 from fedaccord.errors import InvalidInput
 
@@ -31,6 +32,7 @@ def create_workshop() -> FastAPI:
     """The application; it listens to this machine only, so it needs no accounts."""
     pages = Pages("fedaccord.console.workshop", in_words=in_words, way_back=way_back)
     app = create_app("fedaccord workshop", pages, hosts=LOOPBACK)
+    app.add_exception_handler(InvalidInput, _refused)
     for part in (
         describing,
         interviewing,
@@ -43,6 +45,14 @@ def create_workshop() -> FastAPI:
     ):
         app.include_router(part.router)
     return app
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """What is wrong; a page calls settings what they are called on the page where they are set."""
+    assert isinstance(error, InvalidInput)
+    for_programs = request.url.path.startswith(API)
+    found = [str(each if for_programs else named(each)) for each in error.problems]
+    return refusal(request, REFUSED, found)
 
 
 def way_back(request: Request) -> WayBack:

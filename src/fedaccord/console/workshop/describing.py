@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from fedaccord.console.web.problems import as_sentence
 from fedaccord.console.workshop import clients_api
 from fedaccord.console.workshop.answered_form import answered
 from fedaccord.console.workshop.draft import Draft, unpack
@@ -38,8 +38,9 @@ from fedaccord.console.workshop.uploads import (
 from fedaccord.console.workshop.ways import to_page
 from fedaccord.console.workshop.written_table import Written, with_written
 from fedaccord.errors import InvalidInput
-from fedaccord.files.consortium import example_text
-from fedaccord.files.questions import CHOICES
+from fedaccord.files.consortium import example_text, unknown_keys
+from fedaccord.files.questions import CHOICES, UNKNOWN, YES
+from fedaccord.files.table_text import without_keys
 from fedaccord.numbers import count
 
 router = APIRouter()
@@ -88,9 +89,7 @@ async def sent_form(request: Request) -> Sent:
         file = next((each for each in form.values() if isinstance(each, UploadFile)), None)
         if file is None:
             return Sent(fields)
-        if file.size is not None and file.size > LARGEST:
-            raise HTTPException(413, f"at most {LARGEST // 1_000_000} megabytes")
-        return Sent(fields, await file.read(), file.filename or "")
+        return Sent(fields, await file.read(LARGEST + 1), file.filename or "")
 
 
 Typed = Annotated[Sent, Depends(sent_form)]
@@ -156,7 +155,14 @@ def _taken(
 ) -> Response:
     """The page that follows what somebody gave."""
     if isinstance(given, Unclear):
-        return _show(request, "columns.html.j2", 200, title="Which column is which?", table=given)
+        return _show(
+            request,
+            "columns.html.j2",
+            200,
+            title="Which column is which?",
+            table=given,
+            as_sentence=as_sentence,
+        )
     if isinstance(given, str):
         form_of(Draft(given))  # refuses what is no consortium file at all
         return to_page(Draft(given), "members")
@@ -212,6 +218,8 @@ def members(request: Request, packed: str, saved: str = "", put_in: str = "") ->
 def change(request: Request, packed: str, sent: Typed) -> Response:
     """The table as it was changed, at an address of its own; or again, with what is wrong."""
     draft, action = unpack(packed), sent.text("action")
+    if sent.text(f"answer-{UNKNOWN}") == YES:
+        draft = Draft(without_keys(draft.text, unknown_keys(draft.data)))
     form = _form(sent, len(form_of(draft).rows))
     if len(form.rows) > MOST_MEMBERS:
         raise InvalidInput(f"the table of the page takes at most {MOST_MEMBERS:,} members")

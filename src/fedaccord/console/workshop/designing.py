@@ -39,6 +39,8 @@ router = APIRouter(include_in_schema=False)
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 24)
 """Slots of a punishment that can be chosen; any other may be in an address."""
+_BESIDE = tuple(each for each in Settings.model_fields if each not in ("within", "as_stated"))
+"""Fields that every page has, beside which it says what is wrong."""
 _PICTURED = 12
 """Members in the picture of who is closest to slipping."""
 
@@ -54,11 +56,13 @@ def design(request: Request, draft: Complete) -> Response:
     page: Response = request.app.state.pages.show(
         request,
         "result.html.j2" if live else "design.html.j2",
-        422 if values["problems"] else 200,
+        422 if values["problems"] or values["impossible"] else 200,
         draft=draft,
         settings=settings,
         current="design",
         named=named,
+        wrong={each.field: each.message for each in (*values["problems"], *values["impossible"])},
+        beside=_BESIDE,
         **values,
     )
     return page
@@ -125,19 +129,26 @@ def _form(settings: Settings, stated: Consortium, asked: Mapping[str, str]) -> d
 
 
 def _result(draft: Draft, settings: Settings, problems: list[Problem]) -> dict[str, Any]:
-    """Everything about the result; only the problems if it cannot be."""
+    """Everything about the result; only the problems if it cannot be.
+
+    If what is supposed cannot be, the result is without that.
+    """
     try:
         answer = answer_for(draft, settings)
         before = answer_for(draft, settings.base) if settings.asks_what_if else None
     except InvalidInput as error:
+        if settings.asks_what_if:
+            return _result(draft, settings.base, problems) | {"impossible": error.problems}
         said = [*problems, *error.problems]
-        return {"answer": None, "problems": said, "title": "This is not possible"}
+        title = "This is not possible"
+        return {"answer": None, "problems": said, "impossible": (), "title": title}
     certificate = answer.certificate
     chosen = choose_clients(certificate, LISTED)
     summary = about.summary(certificate, "member")
     return {
         "answer": answer,
         "problems": problems,
+        "impossible": (),
         "consortium": answer.consortium,
         "states": has_states(draft),
         "title": about.title(certificate),

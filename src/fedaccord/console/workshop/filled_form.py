@@ -2,15 +2,16 @@
 
 A cell that still has the text that the page put there is left alone, so that ranges, comments and
 spellings of a file stay. Only cells that somebody changed are read, as people write numbers; and
-only they tell which decimal mark that person uses.
+only they tell which decimal mark that person uses. What is wrong in the file is read as if somebody
+had typed it just now: so it is asked about, and taken as it stands in the cell if that is right.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedaccord.checks import in_brief, is_number
 from fedaccord.console.workshop.draft import Draft
@@ -27,8 +28,8 @@ from fedaccord.console.workshop.shared_fields import read_shared
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.files.cells import Cell, Sheet, Stored
 from fedaccord.files.clients import CPU_FIELDS, ClientsRead, read_clients
-from fedaccord.files.consortium import build_consortium
-from fedaccord.files.questions import Question, mark_questions
+from fedaccord.files.consortium import build_consortium, unknown_keys
+from fedaccord.files.questions import Question, mark_questions, unknown_question
 from fedaccord.files.ranges import as_range
 from fedaccord.files.states import build_changing
 from fedaccord.files.table_text import TableRow, Value, with_table
@@ -37,6 +38,8 @@ from fedaccord.files.tables import ClientTable
 _SHOWN_IN = dict.fromkeys((*CPU_FIELDS, "cpu"), "cost_per_sample") | {"ratio": "valuation"}
 """The column beside which problems of a key stand that has none."""
 _MISSING = "is missing"
+_UNKNOWN_KEY = "unknown key"
+_IN_THE_FILE = "what is not in this table can be corrected in the file, and that uploaded again"
 _ROW = re.compile(r"row (\d+)(?:, (\w+))?")
 _CLIENT = re.compile(r"clients\[(\d+)\](?:\.(\w+))?")
 
@@ -60,29 +63,27 @@ def read_form(draft: Draft, form: Form, *, may_be_empty: bool = False) -> FormRe
     """The draft with what was changed in the form; or everything that is wrong, and questions."""
     form = without_blanks(form)
     before = form_of(draft)
-    shared, shared_doubts, problems, percent = read_shared(form, before)
-    law, wrong = read_law(form)
+    wrong = wrong_in(draft)
+    typed = _typed(draft, form, before, wrong)
+    shared, problems, others, read = typed.shared, typed.problems, typed.others, typed.read
+    law, wrong_law = read_law(form)
     shared |= law
-    problems |= wrong
-    read = ClientsRead(None, (), ())
-    others: list[str] = []
-    if form.rows:
-        read = read_clients(as_sheet(draft, form, before), partial=True, counted=counted_in(form))
-    elif not may_be_empty:
+    problems |= wrong_law
+    if not form.rows and not may_be_empty:
         others.append("A consortium needs at least one member.")
-    put_beside_cells(read.problems, form, problems, others)
     take_currency(form, read, shared)
-    questions = _once([*mark_questions(shared_doubts), *percent, *read.questions])
     if problems or others:
-        return FormRead(form, None, problems, others, questions, read.notes)
+        return FormRead(form, None, problems, others, typed.questions, read.notes)
     rows = [
-        TableRow(row.was, dict(_changes(row, n, before, read))) for n, row in enumerate(form.rows)
+        TableRow(row.was, dict(_changes(row, n, before, wrong, read)))
+        for n, row in enumerate(form.rows)
     ]
     try:
         changed = Draft(with_table(draft.text, shared, rows))
     except FedaccordError as error:
         return FormRead(form, None, {}, [str(error)])
     _check_draft(changed, form, problems, others)
+    questions = [*typed.questions, *_unknown(changed)]
     return FormRead(
         form, None if problems or others else changed, problems, others, questions, read.notes
     )
@@ -95,7 +96,47 @@ def review(draft: Draft) -> FormRead:
     others: list[str] = []
     if form.rows:
         _check_draft(draft, form, problems, others)
-    return FormRead(form, draft, problems, others)
+    if not problems and not others:
+        return FormRead(form, draft, {})
+    typed = _typed(draft, form, form, problems.keys())
+    questions = [*typed.questions, *_unknown(draft)]
+    return FormRead(form, draft, problems | typed.problems, others, questions)
+
+
+def wrong_in(draft: Draft) -> Set[Place]:
+    """The cells that are wrong in the file itself."""
+    problems: dict[Place, str] = {}
+    _check_draft(draft, form_of(draft), problems, [])
+    return problems.keys()
+
+
+class _Typed(NamedTuple):
+    """What the cells of a form say that are to be read."""
+
+    shared: dict[str, Value]
+    read: ClientsRead
+    problems: dict[Place, str]
+    others: list[str]
+    questions: list[Question]
+
+
+def _typed(draft: Draft, form: Form, before: Form, wrong: Set[Place]) -> _Typed:
+    """What is other than before, or wrong in the file."""
+    shared, doubts, problems, percent = read_shared(form, before, wrong)
+    read = ClientsRead(None, (), ())
+    others: list[str] = []
+    if form.rows:
+        sheet = as_sheet(draft, form, before, wrong)
+        read = read_clients(sheet, partial=True, counted=counted_in(form))
+    put_beside_cells(read.problems, form, problems, others)
+    questions = _once([*mark_questions(doubts), *percent, *read.questions])
+    return _Typed(shared, read, problems, others, questions)
+
+
+def _unknown(draft: Draft) -> list[Question]:
+    """Whether the keys that mean nothing are to be left out, if there are any."""
+    keys = dict.fromkeys(str(way[-1]) for way in unknown_keys(draft.data))
+    return [unknown_question(list(keys))] if keys else []
 
 
 def without_blanks(form: Form) -> Form:
@@ -104,13 +145,13 @@ def without_blanks(form: Form) -> Form:
     return Form(form.shared, sorted(rows, key=lambda row: row.was is None))
 
 
-def as_sheet(draft: Draft, form: Form, before: Form) -> Sheet:
+def as_sheet(draft: Draft, form: Form, before: Form, wrong: Set[Place]) -> Sheet:
     """The form as a spreadsheet; what nobody typed is a stored number and shows no mark."""
     clients = draft.data.get("clients", [])
 
     def cell(row: FormRow, column: str) -> Cell:
         text = row.text(column)
-        if column == "name" or row.was is None or text != before.rows[row.was].text(column):
+        if column == "name" or row.was is None or _is_read(row, column, before, wrong):
             return text
         return _stored(clients[row.was].get(column))
 
@@ -127,13 +168,21 @@ def _stored(value: Any) -> Cell:
         return str(value)
 
 
-def _changes(row: FormRow, n: int, before: Form, read: ClientsRead) -> Iterator[tuple[str, Value]]:
+def _is_read(row: FormRow, column: str, before: Form, wrong: Set[Place]) -> bool:
+    """Whether a cell is other than in the draft, or wrong there."""
+    if row.was is None:
+        return row.text(column) != ""
+    return row.text(column) != before.rows[row.was].text(column) or (row.was, column) in wrong
+
+
+def _changes(
+    row: FormRow, n: int, before: Form, wrong: Set[Place], read: ClientsRead
+) -> Iterator[tuple[str, Value]]:
     """What is other in a row than in the draft."""
     assert read.table is not None
     for column in COLUMNS:
-        text = row.text(column)
-        if text != ("" if row.was is None else before.rows[row.was].text(column)):
-            yield column, value_of(read.table, n, column) if text else None
+        if _is_read(row, column, before, wrong):
+            yield column, value_of(read.table, n, column) if row.text(column) else None
 
 
 def value_of(table: ClientTable, n: int, column: str) -> Value:
@@ -152,21 +201,28 @@ def put_beside_cells(
     for problem in found:
         place = _ROW.match(problem.place) or _CLIENT.match(problem.place)
         if place is None:
-            if problem.field in SHARED:
-                problems.setdefault(Place(-1, problem.field), problem.message)
+            if problem.where in SHARED:
+                problems.setdefault(Place(-1, problem.where), problem.message)
             else:
-                others.append(_about_the_table(str(problem).replace("clients", "members")))
+                others.append(_about_the_table(problem))
             continue
         row = int(place[1]) - (1 if problem.place.startswith("row") else 0)
         name = in_brief(form.rows[row].text("name"))
         message = problem.message.removesuffix(f" ({name})")
-        column = place[2] if place[2] in COLUMNS else _SHOWN_IN.get(place[2], "name")
-        problems.setdefault(Place(row, column), message)
+        if place[2] in COLUMNS:
+            problems.setdefault(Place(row, place[2]), message)
+        else:
+            key = problem.place[place.start(2) :] if place[2] else ""
+            said = f"{key}: {message}" if key else message
+            problems.setdefault(Place(row, _SHOWN_IN.get(place[2], "name")), said)
 
 
-def _about_the_table(problem: str) -> str:
+def _about_the_table(problem: Problem) -> str:
     """A problem of no cell in particular; one that begins with its verb is about the table."""
-    return f"The table {problem}." if problem.startswith(("has ", "is ")) else problem
+    if problem.message.startswith(_UNKNOWN_KEY):
+        return str(problem)
+    text = str(problem).replace("clients", "members")
+    return f"The table {text}." if text.startswith(("has ", "is ")) else text
 
 
 def counted_in(form: Form) -> str:
@@ -190,7 +246,12 @@ def _check_draft(draft: Draft, form: Form, problems: dict[Place, str], others: l
             build_consortium(data, Path("consortium.toml"))
     except InvalidInput as error:
         wrong = [each for each in error.problems if not each.message.startswith(_MISSING)]
-        put_beside_cells(wrong, form, problems, others)
+        nowhere: list[str] = []
+        put_beside_cells(wrong, form, problems, nowhere)
+        others += [
+            each if _UNKNOWN_KEY in each else f"{each.rstrip('.')}; {_IN_THE_FILE}."
+            for each in nowhere
+        ]
 
 
 def _once(questions: Sequence[Question]) -> list[Question]:

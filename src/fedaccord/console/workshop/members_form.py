@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from fedaccord.checks import in_brief, is_number
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.errors import InvalidInput
-from fedaccord.files.numerals import unambiguous
+from fedaccord.files.consortium import perhaps_thousands
+from fedaccord.files.numerals import InThreeDecimals, unambiguous
 from fedaccord.files.ranges import Range, as_range
 from fedaccord.numbers import as_text
 
@@ -65,10 +66,18 @@ def form_of(draft: Draft) -> Form:
         raise InvalidInput("must be tables [[clients]]", field="clients")
     check_size(len(clients))
     rows = [
-        FormRow(n, {column: as_cell(client.get(column)) for column in COLUMNS})
+        FormRow(n, {column: _as_found(client, column) for column in COLUMNS})
         for n, client in enumerate(clients)
     ]
-    return Form({each: as_cell(data.get(each)) for each in SHARED}, rows)
+    return Form({each: _as_found(data, each) for each in SHARED}, rows)
+
+
+def _as_found(table: Mapping[str, Any], field: str) -> str:
+    """A value of a file as a cell; one that could be meant otherwise is as it is written."""
+    value = table.get(field)
+    if isinstance(value, InThreeDecimals) and perhaps_thousands(field, value):
+        return value.written
+    return as_cell(value)
 
 
 def check_size(members: int) -> None:

@@ -214,5 +214,5 @@ def settings_of(request: Request) -> Settings:
     """The settings of a page's address; `InvalidInput` if anything in them is wrong."""
     settings, problems = read_settings(request.query_params)
     if problems:
-        raise InvalidInput([named(problem) for problem in problems])
+        raise InvalidInput(problems)
     return settings

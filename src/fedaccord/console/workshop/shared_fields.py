@@ -1,6 +1,6 @@
 """What all members share, as it was typed into the form: the values that somebody changed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ _READ_AS = {"server_fee": "communication_cost"}
 
 
 def read_shared(
-    form: Form, before: Form
+    form: Form, before: Form, wrong_before: Set[Place]
 ) -> tuple[dict[str, Value], list[Doubt], dict[Place, str], list[Question]]:
     """What all share: what is changed, in doubt, wrong, and perhaps a percentage."""
     values: dict[str, Value] = {}
@@ -26,7 +26,7 @@ def read_shared(
     percent: list[Question] = []
     for each in SHARED:
         text = form.shared.get(each, "").strip()
-        if text == before.shared[each].strip():
+        if text == before.shared[each].strip() and Place(-1, each) not in wrong_before:
             continue
         if each in TEXTS or not text:
             values[each] = text or None

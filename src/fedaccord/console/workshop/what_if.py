@@ -4,6 +4,7 @@ All but the ranges is done to the data of the file, before it is read: so every 
 a file may have, ranges and classes and machines, is changed as if the file said so.
 """
 
+import re
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fedaccord.checks import is_number
+from fedaccord.checks import in_brief, is_number, normalised, shown
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings
 from fedaccord.errors import FileNote, InvalidInput, Problem
@@ -21,6 +22,7 @@ from fedaccord.files.reading import parse_toml
 from fedaccord.game.consortium import Consortium
 
 JOINING = "New member"
+_CLIENT = re.compile(r"clients\[(\d+)\](?:\.(\w+))?")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ def _check_numbers(settings: Settings, stated: Consortium) -> None:
         for field in ("without", "doubles", "impatient", "joins")
         if (number := getattr(settings, field)) is not None and number > stated.size
     ]
+    if normalised(settings.joins_name) in stated.names:
+        taken = f"{shown(settings.joins_name)} is the name of another member already"
+        problems.append(Problem("joins_name", taken))
     if settings.without is not None and stated.size == 1 and settings.joins is None:
         problems.append(Problem("without", "if the only member leaves, nobody is left"))
     if problems:
@@ -91,9 +96,28 @@ def _changed(
             numbers.remove(settings.without)
         for row in rows:  # what was observed was another consortium
             row.pop("observed", None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FileNote)
-        return build_consortium(data, Path("consortium.toml")), tuple(numbers)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FileNote)
+            return build_consortium(data, Path("consortium.toml")), tuple(numbers)
+    except InvalidInput as error:
+        found = [_of_setting(each, settings, numbers, rows) for each in error.problems]
+        raise InvalidInput(found) from None
+
+
+def _of_setting(
+    problem: Problem, settings: Settings, numbers: list[int], rows: list[dict[str, Any]]
+) -> Problem:
+    """A problem of a changed file as one of the setting that it follows from."""
+    place = _CLIENT.match(problem.place)
+    if place is None:
+        return problem
+    n = int(place[1])
+    message = problem.message.removesuffix(f" ({in_brief(str(rows[n]['name']))})")
+    if numbers[n] == settings.doubles:
+        return Problem("doubles", message)
+    own = f"joins_{place[2]}"
+    return Problem(own if own in Settings.model_fields else "joins", message)
 
 
 def _change_members(data: dict[str, Any], settings: Settings, stated: Consortium) -> None:
