@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import so_many
 from fedaccord.summaries.training import written_score
@@ -71,12 +72,12 @@ def mechanism_rows(
     comparison: "MechanismComparison", trial: "Trial | None" = None, noun: Noun = "client"
 ) -> list[MechanismRow]:
     """The rows of a table, one per mechanism; with a trial, they have the accuracy in it."""
-    entries = comparison.entries
+    entries, currency = comparison.entries, comparison.consortium.currency
     columns = (
         write([entry.outcome.total for entry in entries]),
-        write([entry.total_cost for entry in entries], digits=6),
-        _write_some([entry.outcome.paid for entry in entries]),
-        _write_some([entry.worst_saving for entry in entries]),
+        amounts([entry.total_cost for entry in entries], currency),
+        _write_some([entry.outcome.paid for entry in entries], currency),
+        _write_some([entry.worst_saving for entry in entries], currency),
     )
     rows = zip(entries, *columns, strict=True)
     measured = (
@@ -96,11 +97,12 @@ def mechanism_rows(
     ]
 
 
-def _write_some(values: Sequence[float]) -> list[str]:
+def _write_some(values: Sequence[float], currency: str) -> list[str]:
     """Numbers of which many are 0, written as 0; very small ones with an exponent."""
     if 0 < max(map(abs, values)) < _SHORT:
         return [f"{value:.3g}" for value in values]
-    return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
+    written = zip(values, amounts(values, currency), strict=True)
+    return ["0" if value == 0 else text for value, text in written]
 
 
 def _mechanism_row(entry: "ComparedMechanism", accuracy: str, *written: str) -> MechanismRow:
