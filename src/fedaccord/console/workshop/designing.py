@@ -173,6 +173,7 @@ def _worth_part(answer: Answer) -> dict[str, Any]:
         "totals": write([answer.agreement.equilibrium.total, answer.agreement.total]),
         "per_slot": amounts([found.saving_per_slot], currency)[0],
         "per_year": None if year is None else money(year, currency),
+        "as_loss": found.measure == "loss",
         "measure_name": about_worth.capital(about_worth.measure_name(found.measure)),
         "measures": about_worth.written_measure(found.measure, sides),
     }
