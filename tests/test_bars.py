@@ -38,14 +38,38 @@ def test_names_cannot_break_it() -> None:
         assert texts == [name, "1"]
 
 
-def test_a_long_name_has_two_lines_and_its_row_is_higher() -> None:
-    bars = [Bar("North", 1.0, 1.0, "1"), Bar("University Hospital", 1.0, 1.0, "1")]
-    root = ElementTree.fromstring(draw_bars(bars, key="k", title="t", description="d"))
-    texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert texts == ["North", "1", "University", "Hospital", "1"]
-    assert root.get("height") == str(24 + 24 + 14)
+def names(svg: str, width: str) -> list[list[str | None]]:
+    """The lines of each name on a narrow or a wide screen."""
+    hidden = "roomy" if width == "narrow" else "narrow"
+    found = []
+    for row in ElementTree.fromstring(svg).findall(f"{SVG}g"):
+        [name] = row.findall(f"{SVG}svg")
+        for group in name.findall(f"{SVG}g"):
+            assert (group.get("display") == "none") == (group.get("class") == "roomy")
+            if group.get("class") == hidden:
+                name.remove(group)
+        found.append([text.text for text in name.iter(f"{SVG}text")])
+    return found
+
+
+def test_a_longer_name_has_two_lines_only_where_there_is_no_room_for_one() -> None:
+    called = ["North", "University Hospital", "University Hospital of the whole North"]
+    svg = draw_bars(
+        [Bar(name, 1.0, 1.0, "1") for name in called], key="k", title="t", description="d"
+    )
+    assert names(svg, "narrow") == [
+        ["North"],
+        ["University", "Hospital"],
+        ["University", "Hospital of the…"],
+    ]
+    assert names(svg, "roomy") == [
+        ["North"],
+        ["University Hospital"],
+        ["University Hospital of the", "whole North"],
+    ]
+    assert ElementTree.fromstring(svg).get("height") == str(24 + 30 + 30)
     long = draw_bars([Bar("L" * 200, 1.0, 1.0, "1")], key="k", title="t", description="")
-    assert len(list(ElementTree.fromstring(long).iter(f"{SVG}text"))) == 3
+    assert [[len(line or "") for line in each] for each in names(long, "narrow")] == [[16, 16]]
 
 
 def test_it_needs_no_style_sheet() -> None:
@@ -56,7 +80,7 @@ def test_it_needs_no_style_sheet() -> None:
         patience_bars(certificate, chosen, "b"),
     ):
         assert "style" not in svg
-        assert len(list(ElementTree.fromstring(svg).iter(f"{SVG}g"))) == 6
+        assert len(ElementTree.fromstring(svg).findall(f"{SVG}g")) == 6
 
 
 def test_a_patience_that_nobody_has_is_the_longest_bar() -> None:

@@ -94,8 +94,8 @@ def test_the_report_stands_alone() -> None:
         "What would break it Untrue statements: a member that states a lower valuation",
         "Counts that nobody verifies",
         "A model that does not age",
-        "Worth signing: all members together save 480.0 EUR in a slot, 5,760 EUR a year",
-        "Saved in a slot, EUR 480.0 5,760 EUR a year",
+        "Worth signing: all members together save 480.04 EUR in a slot, 5,760 EUR a year",
+        "Saved in a slot, EUR 480.04 5,760 EUR a year",
         "Signatures By signing, each member agrees",
         "Lakeside Clinic name, date, signature",
     ):

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 import fedaccord as fa
 from fedaccord.agreement.punishment import Suspension
 from fedaccord.console.workshop.app import create_workshop
+from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from tests.console.drafts import example, many, some
 
@@ -52,11 +53,11 @@ def test_own_figures_and_no_others(client: TestClient, punishment: str) -> None:
 def numbers_of(agreement: fa.Agreement, n: int) -> set[str]:
     """What tells one member from the others."""
     consortium = agreement.consortium
-    columns = (
-        *(agreement.profile, agreement.saving, agreement.cost, agreement.alone_cost),
-        *(agreement.equilibrium.cost, consortium.samples, consortium.valuation),
-    )
-    return {write([float(column[n])])[0] for column in columns}
+    samples = (agreement.profile, consortium.samples, consortium.valuation)
+    costs = (agreement.cost, agreement.alone_cost, agreement.equilibrium.cost)
+    paid = amounts([float(column[n]) for column in costs], consortium.currency)
+    saved = amounts([float(agreement.saving[n])], consortium.currency)
+    return {write([float(column[n])])[0] for column in samples} | {*paid, *saved}
 
 
 def test_no_number_of_another_member_is_on_it(client: TestClient) -> None:
@@ -70,10 +71,19 @@ def test_no_number_of_another_member_is_on_it(client: TestClient) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["individual", "uniform"])
+def test_no_amount_of_money_can_be_read_as_thousands(client: TestClient, kind: str) -> None:
+    """With three decimals, as 6.047 has, it could be where a point separates thousands."""
+    said = sheet(client, f"/w/{example().packed}/member/5?kind={kind}")
+
+    assert " EUR a year" in said
+    assert not re.findall(r"[0-9]\.[0-9]{3}(?![0-9]) EUR", said)
+
+
 def test_words_for_each_case(client: TestClient) -> None:
     base = f"/w/{example().packed}/member/"
     good = sheet(client, f"{base}1")
-    assert "Worth signing: University Hospital saves 184.7 EUR in a slot, 2,216 EUR a year" in good
+    assert "Worth signing: University Hospital saves 184.67 EUR in a slot, 2,216 EUR a year" in good
     assert "it gets no model for 1 slot and trains alone" in good
     assert "one audit in" in good
     assert "is assumed, not measured" in good

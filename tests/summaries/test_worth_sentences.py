@@ -85,7 +85,7 @@ def test_the_measure_of_an_assumed_and_of_a_measured_law() -> None:
 def test_the_example_is_worth_signing_but_not_to_everybody() -> None:
     certificate = fa.certify(fa.solve_agreement(hospitals(), punishment="suspension"))
     said = sentences(certificate)
-    assert "Worth signing: all clients together save 480.0 EUR in a slot, 5,760 EUR a year" in said
+    assert "Worth signing: all clients together save 480.04 EUR in a slot, 5,760 EUR a year" in said
     assert "19.6 % of what is at stake for them." in said
     assert "Hardly worth the paper to Riverside and Lakeside Clinic: 0.50 to 19.26 EUR each" in said
     assert "400 EUR a year, a day of paperwork" in said

@@ -20,7 +20,7 @@ from fedaccord.agreement.threats import TOLERANCE
 from fedaccord.agreement.watch import Watch, watch_of
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.money import money
-from fedaccord.numbers import BoolArray, FloatArray, count, write
+from fedaccord.numbers import BoolArray, FloatArray, count
 
 _LARGEST = 1e9
 """Margins beyond this are not limits."""
@@ -196,5 +196,5 @@ def _saved_in_words(agreement: Agreement, fees: float) -> str:
     besides = "besides the training and the fees" if known else "besides the training"
     if fees == 0.0:
         return f"Being suspended saves nothing {besides}."
-    amount = money(write([fees])[0], agreement.consortium.currency)
+    amount = money(fees, agreement.consortium.currency)
     return f"Being suspended saves no more than {amount} in a slot, {besides}."

@@ -117,6 +117,7 @@ def _print_head(console: "Console", changing: "ChangingConsortium") -> None:
 def _print_solution(console: "Console", solution: "ChangingSolution", every: bool) -> None:
     """The states side by side, what is proved, and the clients' amounts."""
     from fedaccord.cli.tables import plain_table
+    from fedaccord.game.money import amounts
     from fedaccord.numbers import write
     from fedaccord.summaries.changing import holds_in, solution_sentences
     from fedaccord.summaries.words import in_unit
@@ -132,7 +133,7 @@ def _print_solution(console: "Console", solution: "ChangingSolution", every: boo
         write(agreement.equilibrium_totals),
         write(lasting.agreement.totals),
         write(agreement.totals),
-        write(agreement.saving.sum(axis=1)),
+        amounts(agreement.saving.sum(axis=1), changing.everyone.currency),
         [holds_in(lasting, o) for o in range(changing.size)],
     ]
     for row in zip(changing.states, *columns, strict=True):

@@ -5,6 +5,7 @@ from rich.console import Console
 
 from fedaccord.agreement.range_costs import RangeCosts
 from fedaccord.cli.tables import plain_table, print_consortium
+from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from fedaccord.summaries.ranges import known_in_words, range_cost_sentences
 from fedaccord.summaries.words import in_unit
@@ -23,7 +24,10 @@ def print_range_costs(console: Console, costs: RangeCosts) -> None:
     )
     unit = in_unit(costs.consortium)
     table = plain_table("Ratios known to", ["Samples agreed", f"Saved by all{unit}"])
-    saved = write([float(a.saving.sum()) if a.exists else np.nan for a in costs.by_width])
+    saved = amounts(
+        [float(a.saving.sum()) if a.exists else np.nan for a in costs.by_width],
+        costs.consortium.currency,
+    )
     rows = zip(costs.labels, write(costs.total), saved, strict=True)
     for label, total, amount in rows:
         table.add_row(known_in_words(label), "none" if total == "–" else total, amount)
@@ -40,7 +44,10 @@ def _print_clients(console: Console, costs: RangeCosts, unit: str) -> None:
     chosen = np.sort(ranked[:_LISTED])
     headings = ["Its ratio, % of stated", "Samples if known", f"Saved if known{unit}"]
     table = plain_table("Client", headings)
-    totals, savings = write(costs.total_if_known[chosen]), write(costs.saving_if_known[chosen])
+    totals, savings = (
+        write(costs.total_if_known[chosen]),
+        amounts(costs.saving_if_known[chosen], costs.consortium.currency),
+    )
     for n, total, saving in zip(chosen.tolist(), totals, savings, strict=True):
         ratio = f"{low[n]:.3g} to {high[n]:.3g}" if low[n] < high[n] else "known"
         agreed = "none" if total == "–" else total

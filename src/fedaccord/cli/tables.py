@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fedaccord.agreement.agreement import USUAL_MARGIN
 from fedaccord.agreement.worth import worth as worth_of
+from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
     assumption_sentences,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from fedaccord.agreement.worth import Worth
     from fedaccord.game.consortium import Consortium
     from fedaccord.game.equilibrium import Equilibrium
+    from fedaccord.game.money import amounts
     from fedaccord.game.social_optimum import SocialOptimum
     from fedaccord.numbers import BoolArray
     from fedaccord.repeated.match import Match
@@ -203,8 +205,10 @@ def print_comparison(
     table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
     costs = np.array([side.cost.sum() for side in sides])
     unit = in_unit(equilibrium.consortium)
-    table.add_row(f"Cost of a slot to all together{unit}", *write(costs, digits=6))
-    table.add_row("  saved", "", *write(costs[0] - costs[1:]))
+    table.add_row(
+        f"Cost of a slot to all together{unit}", *amounts(costs, equilibrium.consortium.currency)
+    )
+    table.add_row("  saved", "", *amounts(costs[0] - costs[1:], equilibrium.consortium.currency))
     console.print(table)
 
 

@@ -2,7 +2,8 @@
 
 Matplotlib takes a tenth of a second for a picture; these take about a millisecond. They have no
 size of their own but as many rows as there are members: widths are percentages, so that text stays
-readable on a phone, and no style sheet is needed.
+readable on a phone. No style sheet is needed; one that hides `.narrow` and shows `.roomy` gives
+longer names one line where there is room for it.
 
 >>> svg = draw_bars([Bar("A & B", 5.0, 2.0, "5")], key="x", title="Two", description="Bars.")
 >>> svg.startswith("<svg "), "A &amp; B" in svg
@@ -21,12 +22,12 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.numbers import patience, write
 
-_ROW = 24
-"""Pixels of a row."""
-_LINE = 14
-"""Pixels more for a second line of a name."""
-_LETTERS = 16
-"""Letters of a line, as many as there is room for on a phone."""
+_ROW, _TALL = 24, 30
+"""Pixels of a row, and of one whose name has two lines."""
+_LINE = 13
+"""Pixels from one line of a name to the next."""
+_NARROW, _ROOMY = 16, 26
+"""Letters of a line, as many as there is room for on a phone and on a wide screen."""
 _FROM, _TO = 37.0, 83.0
 """Where bars begin and end, in per cent of the width; names are to the left, numbers right."""
 _INK, _FILLED, _TRACK = "#1d2733", "#0072b2", "#e9edf1"
@@ -91,10 +92,9 @@ def draw_bars(
         most: The number at the right end; by default the largest there is.
     """
     longest = most or max((max(bar.filled, bar.outlined) for bar in bars), default=0.0) or 1.0
-    lines = [_in_lines(bar.name) for bar in bars]
-    heights = [_ROW if len(each) < 2 else _ROW + _LINE for each in lines]
+    heights = [_ROW if len(_in_lines(bar.name, _NARROW)) < 2 else _TALL for bar in bars]
     tops = [0, *accumulate(heights)]
-    rows = "".join(map(_row, bars, lines, tops, heights, repeat(longest)))
+    rows = "".join(map(_row, bars, tops, heights, repeat(longest)))
     return (
         f'<svg class="bars" role="img" width="100%" height="{tops[-1]}" font-size="13" '
         f'aria-labelledby="{key}-title {key}-about" xmlns="http://www.w3.org/2000/svg">'
@@ -103,26 +103,41 @@ def draw_bars(
     )
 
 
-def _in_lines(name: str) -> list[str]:
+def _in_lines(name: str, letters: int) -> list[str]:
     """A name in one line or two; the rest of a long one is left out.
 
-    >>> _in_lines("University Hospital of the North")
+    >>> _in_lines("University Hospital of the North", 16)
     ['University', 'Hospital of the…']
     """
-    first, *others = wrap(name, _LETTERS) or [""]
+    first, *others = wrap(name, letters) or [""]
     if len(others) < 2:
         return [first, *others]
-    return [first, f"{others[0][: _LETTERS - 1]}…"]
+    return [first, f"{others[0][: letters - 1]}…"]
 
 
-def _row(bar: Bar, lines: Sequence[str], top: int, height: int, longest: float) -> str:
-    """A name in a line or two, cut off where the bars begin; the bars; the number."""
-    name, label, middle = escape(bar.name), escape(bar.label), height / 2 + 4.5
+def _name(name: str, middle: float) -> str:
+    """A name for narrow screens and one for wide ones, or one for both if they are the same."""
+    narrow, roomy = _in_lines(name, _NARROW), _in_lines(name, _ROOMY)
+    if narrow == roomy:
+        return _texts(narrow, middle)
+    return (
+        f'<g class="narrow">{_texts(narrow, middle)}</g>'
+        f'<g class="roomy" display="none">{_texts(roomy, middle)}</g>'
+    )
+
+
+def _texts(lines: Sequence[str], middle: float) -> str:
     first = middle - _LINE * (len(lines) - 1) / 2
-    written = "".join(
+    return "".join(
         f'<text x="0" y="{first + n * _LINE:g}" fill="{_INK}">{escape(line)}</text>'
         for n, line in enumerate(lines)
     )
+
+
+def _row(bar: Bar, top: int, height: int, longest: float) -> str:
+    """A name in a line or two, cut off where the bars begin; the bars; the number."""
+    name, label, middle = escape(bar.name), escape(bar.label), height / 2 + 4.5
+    written = _name(bar.name, middle)
     bars = top + (height - _ROW) // 2
     return "".join(
         (

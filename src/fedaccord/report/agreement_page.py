@@ -7,7 +7,7 @@ from fedaccord import plots
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.worth import Worth, worth
 from fedaccord.files.provenance import Provenance
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts, money
 from fedaccord.numbers import write
 from fedaccord.report.pages import LISTED, fill, training_part, with_captions
 from fedaccord.summaries import agreement as about_agreement
@@ -63,7 +63,10 @@ def render_report(
         why=about_agreement.why(certificate, "member"),
         kind=about_agreement.kind_in_words(agreement),
         totals=write([agreement.equilibrium.total, agreement.total]),
-        costs=write([agreement.equilibrium.cost.sum(), agreement.cost.sum()], digits=6),
+        costs=amounts(
+            [agreement.equilibrium.cost.sum(), agreement.cost.sum()],
+            agreement.consortium.currency,
+        ),
         rows=about_clients.client_rows(certificate, chosen),
         table_note=about_clients.page_note(certificate, len(chosen)),
         more_note=about_clients.MORE_NOTE,
@@ -103,10 +106,10 @@ def _worth_part(
         "measures": about_worth.written_measure(
             found.measure, [found.equilibrium.value.mean(), found.agreed.value.mean()]
         ),
-        "per_slot": write([found.saving_per_slot])[0],
+        "per_slot": amounts([found.saving_per_slot], agreement.consortium.currency)[0],
         "per_year": None
         if found.saving_per_year is None
-        else money(write([found.saving_per_year])[0], agreement.consortium.currency),
+        else money(found.saving_per_year, agreement.consortium.currency),
         "worth_rows": about_clients.worth_rows(found, chosen),
         "audit_sentences": audit_sentences(certificate, "member"),
         "range_sentences": range_sentences(certificate, alternatives.as_stated, "member"),

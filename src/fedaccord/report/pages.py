@@ -211,7 +211,7 @@ def render_comparison(comparison: "MechanismComparison", trial: "Trial | None" =
         setting="" if trial is None else setting_sentence(trial),
         listed=LISTED,
         **own,
-        caption=about_mechanisms.MECHANISMS_CAPTION,
+        caption=about_mechanisms.mechanisms_caption(comparison),
         picture=as_svg(plots.plot_mechanisms(comparison), "mechanisms"),
         discount_factors=about_agreement.written_range(comparison.consortium.discount_factor),
     )

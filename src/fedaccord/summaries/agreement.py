@@ -5,7 +5,6 @@ from fedaccord.agreement.certificate import Certificate, certify
 from fedaccord.agreement.coalition import Coalition, find_coalition
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.money import money
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import FloatArray, count, patience, write
 from fedaccord.summaries.words import Noun, ends_of, listed, names_of, with_noun
@@ -168,10 +167,10 @@ def worse_off(agreement: Agreement) -> str:
     if not worse.any():
         return ""
     pays = "pays" if worse.sum() == 1 else "pay"
-    more = ends_of(-agreement.saving[worse])
+    more = ends_of(-agreement.saving[worse], agreement.consortium.currency)
     return (
         f"{listed(names_of(agreement, worse))} {pays} more than without an agreement "
-        f"({money(more, agreement.consortium.currency)} in a slot), and would accept only because "
+        f"({more} in a slot), and would accept only because "
         "the alternative is no model."
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.solve import Robust, solve_agreement
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts, money
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import reason_of
 from fedaccord.summaries.words import Noun
@@ -95,13 +95,14 @@ def _beside(agreement: Agreement, other: Agreement, assuming: str, noun: Noun) -
         return f"{assuming} the best agreement would be the same."
     total, saved = write([other.total])[0], float(other.saving.sum())
     here, currency = float(agreement.saving.sum()), agreement.consortium.currency
+    amount, now = amounts([abs(saved), abs(here)], currency)
     if not agreement.exists:
         beside = ""
     elif here < 0:
-        beside = f", while this one costs {money(write([-here])[0], currency)} more than none"
+        beside = f", while this one costs {money(now, currency)} more than none"
     else:
-        beside = f", instead of {write([here])[0]}"
-    amount = money(write([abs(saved)])[0], currency)
+        beside = f", instead of {now}"
+    amount = money(amount, currency)
     effect = f"save {amount}" if saved >= 0 else f"cost {amount} more"
     return (
         f"{assuming} the best agreement would be on {total} samples and {effect} in a slot in "

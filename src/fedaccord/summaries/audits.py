@@ -113,7 +113,7 @@ def _undeserved(certificate: Certificate, noun: Noun) -> str:
         return ""
     found = false_alarms(agreement)
     currency, total = agreement.consortium.currency, write([found.long_run_total])[0]
-    paid = money(write([found.cost.sum()])[0], currency)
+    paid = money(float(found.cost.sum()), currency)
     said = (
         f"False alarms cost all {noun}s together {paid} in a slot on average; in the long run "
         f"{total} samples are trained on in a slot."
@@ -121,7 +121,7 @@ def _undeserved(certificate: Certificate, noun: Noun) -> str:
     share = float(np.nanmax(found.act_on, initial=0.0))
     if np.isnan(found.mildest_cost).any() or share > 1.0:
         return said
-    mildest = money(write([found.mildest_cost.sum()])[0], currency)
+    mildest = money(float(found.mildest_cost.sum()), currency)
     return (
         f"{said} It would be enough to suspend by lot, {100 * share:.2g} % of the accused or "
         f"fewer, depending on the {noun}: then they would cost {mildest}."

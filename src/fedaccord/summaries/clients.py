@@ -8,6 +8,7 @@ import numpy as np
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.worth import Worth
+from fedaccord.game.money import amounts
 from fedaccord.numbers import patience, write
 from fedaccord.summaries.worth import written_measure
 
@@ -71,16 +72,17 @@ def worth_rows(worth: Worth, chosen: Sequence[int]) -> list[WorthRow]:
     """The rows of a table about what an agreement is worth, for the chosen clients."""
     at, none = np.asarray(chosen), [""] * len(chosen)
     saving, slots = worth.saving, worth.slots_per_year
+    currency = worth.agreement.consortium.currency
     bands = none
     if saving.low is not None and saving.high is not None:
-        ends = [write(end[at]) for end in (saving.low, saving.high)]
+        ends = [amounts(end[at], currency) for end in (saving.low, saving.high)]
         bands = [f"{low} to {high}" for low, high in zip(*ends, strict=True)]
     sides = (worth.alone, worth.equilibrium, worth.agreed)
     columns = (
         *(written_measure(worth.measure, side.value[at]) for side in sides),
-        write(saving.value[at]),
+        amounts(saving.value[at], currency),
         bands,
-        none if slots is None else write(slots * saving.value[at]),
+        none if slots is None else amounts(slots * saving.value[at], currency),
         [f"{100 * share:.1f} %" for share in worth.saving_shares[at]],
         none if worth.verdicts is None else [worth.verdicts[n] for n in chosen],
     )
@@ -163,18 +165,19 @@ def client_rows(certificate: Certificate, chosen: Sequence[int]) -> list[ClientR
     agreement = certificate.agreement
     consortium = agreement.consortium
     at = np.asarray(chosen)
+    gain = certificate.cost_agreement - certificate.cost_deviation
     columns = (
         write(consortium.samples[at]),
         write(agreement.equilibrium.profile[at]),
         write(agreement.profile[at]),
         [str(agreement.roles[n]) for n in chosen],
-        write(agreement.saving[at]),
-        write(certificate.saving[at]),
+        amounts(agreement.saving[at], consortium.currency),
+        amounts(certificate.saving[at], consortium.currency),
         [_required(value) for value in certificate.threshold[at]],
         [patience(value) for value in consortium.discount_factor[at]],
         certificate.keeps[at].tolist(),
         write(certificate.deviation[at]),
-        write((certificate.cost_agreement - certificate.cost_deviation)[at]),
+        amounts(gain[at], consortium.currency),
     )
     rows = zip(*columns, strict=True)
     return [ClientRow(consortium.names[n], *row) for n, row in zip(chosen, rows, strict=True)]

@@ -8,7 +8,6 @@ from fedaccord.agreement.worth import worth
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.curve import LEVEL
 from fedaccord.game.money import money
-from fedaccord.numbers import write
 from fedaccord.summaries.prediction import (
     gain_in_words,
     measured_gain,
@@ -122,7 +121,7 @@ def agreed_sentence(certificate: "Certificate") -> str:
     law, before, after = consortium.law, agreement.equilibrium.total, agreement.total
     assert law.evidence is not None
     low, high = (100 * float(end) for end in law.evidence.band_of_fall(before, after))
-    least = money(write([float(agreement.saving.min())])[0], consortium.currency)
+    least = money(float(agreement.saving.min()), consortium.currency)
     return (
         f"With {after:,.0f} images they would reach {_accuracy(law, after)} accuracy: the law "
         f"predicts {low:+.2f} to {high:+.2f} points. "

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fedaccord.agreement.departures import Departures
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts, money
 from fedaccord.numbers import count, write
 from fedaccord.summaries.match import some
 from fedaccord.summaries.words import listed
@@ -33,7 +33,7 @@ def departure_sentences(found: Departures) -> list[str]:
 def _missed(found: Departures) -> list[str]:
     """Whose departure costs the others most, and least."""
     currency, costs = found.consortium.currency, found.cost_to_others
-    most, least = write([costs.max(), costs.min()])
+    most, least = amounts([costs.max(), costs.min()], currency)
     if most == least:
         return [f"Any departure costs the others {money(most, currency)} a slot together."]
     return [

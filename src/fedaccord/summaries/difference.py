@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts
 from fedaccord.numbers import FloatArray, count, write
 from fedaccord.summaries.words import Noun, ends_of, listed
 
@@ -53,7 +53,13 @@ class Difference:
     def rows(self) -> list[DifferenceRow]:
         """The rows of a table, who left last."""
         pays = self.pays_more
-        written = dict(zip(pays, _signed(np.array(list(pays.values()))), strict=True))
+        written = dict(
+            zip(
+                pays,
+                _signed(np.array(list(pays.values())), self.after.consortium.currency),
+                strict=True,
+            )
+        )
         sides = [_amounts(self.before), _amounts(self.after)]
         names = [*self.after.consortium.names, *(n for n in sides[0] if n not in sides[1])]
         return [
@@ -68,10 +74,10 @@ def _amounts(agreement: Agreement) -> dict[str, str]:
     return dict(zip(agreement.consortium.names, write(agreement.profile), strict=True))
 
 
-def _signed(values: FloatArray) -> list[str]:
+def _signed(values: FloatArray, currency: str) -> list[str]:
     return [
         text if text.startswith("-") or value == 0 else f"+{text}"
-        for text, value in zip(write(values), values.tolist(), strict=True)
+        for text, value in zip(amounts(values, currency), values.tolist(), strict=True)
     ]
 
 
@@ -113,10 +119,10 @@ def _who(difference: Difference, noun: Noun) -> list[str]:
     for word, sign in (("less", -1.0), ("more", 1.0)):
         some = {n: sign * c for n, c in changes.items() if sign * c > _SAME * costs[n]}
         if some:
-            amounts = money(ends_of(np.array(list(some.values()))), currency)
+            change = ends_of(np.array(list(some.values())), currency)
             who = listed(list(some))
             if len(some) == len(changes) > 1:
                 who = f"all {count(len(some), noun)} that are in both"
             pays = "pays" if len(some) == 1 else "pay"
-            said.append(f"{who[0].upper()}{who[1:]} {pays} {amounts} {word} in a slot.")
+            said.append(f"{who[0].upper()}{who[1:]} {pays} {change} {word} in a slot.")
     return said or [f"No {noun} would pay more or less."]

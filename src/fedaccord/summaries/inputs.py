@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.punishment import Suspension
 from fedaccord.game.consortium import Consortium
+from fedaccord.game.money import amounts, prices
 from fedaccord.numbers import FloatArray, patience, write
 from fedaccord.summaries.words import Noun
 from fedaccord.summaries.worth import measure_name
@@ -37,7 +38,7 @@ def input_rows(consortium: Consortium, chosen: Sequence[int]) -> list[InputRow]:
         _written(consortium, "valuation", at),
         _written(consortium, "valuation", at, part=0.01),
         _written(consortium, "cost_per_sample", at),
-        write(consortium.communication_cost[at]),
+        amounts(consortium.communication_cost[at], consortium.currency),
         _written(consortium, "discount_factor", at),
         write(consortium.quality[at]),
     )
@@ -53,7 +54,9 @@ def _written(
     def text(values: FloatArray) -> list[str]:
         if field == "discount_factor":
             return [patience(value) for value in values]
-        return write(values * part)
+        if field == "samples":
+            return write(values)
+        return prices(values * part, consortium.currency)
 
     if consortium.ranges is None:
         return text(getattr(consortium, field)[at])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fedaccord.files.ranges import Range
+from fedaccord.game.money import money, prices
 from fedaccord.game.slot import slots_per_year
 from fedaccord.interviews.estimates import Estimate, Step, brief
 from fedaccord.interviews.formulas import POINTS
@@ -37,25 +38,32 @@ def estimate_in_words(
     estimate: Estimate, currency: str, slot: str, measure: str
 ) -> EstimateInWords:
     """A number of a member with its meaning, its range and where it came from."""
-    unit = f" {currency}" if estimate.field in ("valuation", "cost_per_sample") else ""
+    paid_in = currency if estimate.field in ("valuation", "cost_per_sample") else ""
     return EstimateInWords(
         field=estimate.field,
         title=_TITLES[estimate.field],
-        value=f"{brief(estimate.value.likely)}{unit}",
-        range=range_in_words(estimate.value, unit),
+        value=_written(estimate.value.likely, paid_in),
+        range=range_in_words(estimate.value, paid_in),
         meaning=_meaning(estimate, currency, slot, measure),
         source=estimate.source,
         steps=tuple(map(step_in_words, estimate.steps)),
     )
 
 
-def range_in_words(value: Range, unit: str = "") -> str:
+def _written(value: float, currency: str) -> str:
+    return money(prices([value], currency)[0], currency) if currency else brief(value)
+
+
+def range_in_words(value: Range, currency: str = "") -> str:
     """The ends of a range.
 
-    >>> range_in_words(Range(420, 600, 1780), " EUR"), range_in_words(Range(1, 1, 1))
+    >>> range_in_words(Range(420, 600, 1780), "EUR"), range_in_words(Range(1, 1, 1))
     ('420 to 1,780 EUR', '')
     """
-    return "" if value.exact else f"{brief(value.low)} to {brief(value.high)}{unit}"
+    if value.exact:
+        return ""
+    low, high = (_written(end, currency) for end in (value.low, value.high))
+    return f"{low.removesuffix(f' {currency}')} to {high}"
 
 
 def step_in_words(step: Step) -> str:

@@ -9,6 +9,7 @@ from math import inf, isfinite
 import numpy as np
 
 from fedaccord.agreement.patience import shortest_punishment
+from fedaccord.game.money import amounts
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, count, write
 from fedaccord.repeated.deviators import Deviator, Slip, deviator_of
 from fedaccord.repeated.match import Match
@@ -303,10 +304,11 @@ def deviator_rows(match: Match) -> list[DeviatorRow]:
         if event.kind == "deviation":
             slots[event.client] += int(event.lasted)
     paid, kept = match.discounted_cost[deviating], match.discounted_cost_if_kept[deviating]
+    consortium = match.agreement.consortium
     with np.errstate(invalid="ignore"):
-        lost = write(paid - kept)
-    costs = write(np.concatenate([paid, kept]), digits=6)
-    names = [match.agreement.consortium.names[n] for n in deviating]
+        lost = amounts(paid - kept, consortium.currency)
+    costs = amounts(np.concatenate([paid, kept]), consortium.currency)
+    names = [consortium.names[n] for n in deviating]
     columns = (names, costs[: paid.size], costs[paid.size :], lost)
     return [
         DeviatorRow(name, f"{slots[name]:,}", *row) for name, *row in zip(*columns, strict=True)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import so_many
 from fedaccord.summaries.training import written_score
-from fedaccord.summaries.words import Noun, listed, with_noun
+from fedaccord.summaries.words import Noun, in_unit, listed, with_noun
 
 if TYPE_CHECKING:
     from fedaccord.mechanisms.comparison import ComparedMechanism, MechanismComparison
@@ -71,12 +72,12 @@ def mechanism_rows(
     comparison: "MechanismComparison", trial: "Trial | None" = None, noun: Noun = "client"
 ) -> list[MechanismRow]:
     """The rows of a table, one per mechanism; with a trial, they have the accuracy in it."""
-    entries = comparison.entries
+    entries, currency = comparison.entries, comparison.consortium.currency
     columns = (
         write([entry.outcome.total for entry in entries]),
-        write([entry.total_cost for entry in entries], digits=6),
-        _write_some([entry.outcome.paid for entry in entries]),
-        _write_some([entry.worst_saving for entry in entries]),
+        amounts([entry.total_cost for entry in entries], currency),
+        _write_some([entry.outcome.paid for entry in entries], currency),
+        _write_some([entry.worst_saving for entry in entries], currency),
     )
     rows = zip(entries, *columns, strict=True)
     measured = (
@@ -96,11 +97,12 @@ def mechanism_rows(
     ]
 
 
-def _write_some(values: Sequence[float]) -> list[str]:
+def _write_some(values: Sequence[float], currency: str) -> list[str]:
     """Numbers of which many are 0, written as 0; very small ones with an exponent."""
     if 0 < max(map(abs, values)) < _SHORT:
         return [f"{value:.3g}" for value in values]
-    return ["0" if value == 0 else text for value, text in zip(values, write(values), strict=True)]
+    written = zip(values, amounts(values, currency), strict=True)
+    return ["0" if value == 0 else text for value, text in written]
 
 
 def _mechanism_row(entry: "ComparedMechanism", accuracy: str, *written: str) -> MechanismRow:
@@ -174,14 +176,6 @@ def _truth(outcome: "Outcome") -> str:
     return f"{'yes' if outcome.truthful else 'no'}, {outcome.truthful_reason}"
 
 
-AMOUNT_HEADINGS = (
-    "Contributors\n(+ partial)",
-    "Free\nriders",
-    "Samples\nper slot",
-    "Total\ncost",
-    "Paid to\n{noun}s",
-    "Smallest\nsaving",
-)
 MERIT_HEADINGS = (
     "Self-\nenforcing",
     "Truthful",
@@ -191,7 +185,20 @@ MERIT_HEADINGS = (
     "Worse off\nthan at\nequilibrium",
     "Models",
 )
-"""What the columns of the two tables are called."""
+"""What the columns of the second table are called."""
+
+
+def amount_headings(comparison: "MechanismComparison", noun: Noun = "client") -> tuple[str, ...]:
+    """What the columns of the first table are called."""
+    unit = in_unit(comparison.consortium)
+    return (
+        "Contributors\n(+ partial)",
+        "Free\nriders",
+        "Samples\nper slot",
+        f"Total\ncost{unit}",
+        f"Paid to\n{noun}s{unit}",
+        f"Smallest\nsaving{unit}",
+    )
 
 
 def amounts_of(row: MechanismRow) -> tuple[str, ...]:
@@ -232,29 +239,35 @@ def merits_note(noun: Noun = "client") -> str:
 
 MEANINGS = {
     "equilibrium": "Nothing is agreed: each trains on what is best for itself.",
-    "uniform": "The paper's agreement: all converted contributors train on the same amount; after "
-    "a slip everyone goes back to acting selfishly, for ever.",
+    "uniform": "The paper's agreement: all who train only because of it (the converted) train on "
+    "the same amount; after a slip everyone goes back to acting selfishly, for ever.",
     "individual": "An amount for each; after a slip everyone goes back to acting selfishly.",
     "suspension": "An amount for each; whoever slips gets no model for a while.",
     "posted": "Amounts that follow from ranges which everyone knows; nobody is asked for numbers.",
-    "everything": "All train on all they have, or get no model.",
-    "clock": "All train on the same share of their data, up to where the first says stop.",
-    "serial clock": "The same, but whoever says stop gets a model of what there is by then, and "
+    "everything": "All train on all they have; whoever does not gets no model for a while.",
+    "clock": "The share of its data that each trains on rises until the first one says stop.",
+    "serial clock": "As with the clock, but whoever says stop gets the model as it is by then, and "
     "the others go on.",
-    "fair exchange": "The same, with as many samples each instead of the same share.",
-    "transfers": "The least total cost, with payments among them, kept up by a threat.",
-    "social optimum": "The least total cost for all, with payments so that all save the same.",
+    "fair exchange": "As with the serial clock, but all train on the same number of samples, not "
+    "on the same share.",
+    "transfers": "The amounts of least total cost, with payments among the members; after a slip "
+    "everyone goes back to acting selfishly.",
+    "social optimum": "The amounts of least total cost, with payments so that all save the same.",
     "contract": "A server buys training, with money from outside.",
-    "detection": "A server that finds every free rider, and drops it.",
+    "detection": "A server finds every free rider and drops it.",
 }
 """What each of the built-in mechanisms does, in a sentence."""
 ACCURACY_NOTE = (
     "After one slot, on everyone's test: the mean over the seeds, with a 95 % interval about them "
     "if there are several. If there are several models, it is that of the best."
 )
-MECHANISMS_CAPTION = (
-    "Who contributes, how much, and what it saves.",
-    "Saved: by all members together, in a slot, against the equilibrium, before payments, in the "
-    "unit of the valuations.",
-)
-"""A heading and an explanation for the picture of the mechanisms."""
+
+
+def mechanisms_caption(comparison: "MechanismComparison") -> tuple[str, str]:
+    """A heading and an explanation for the picture of the mechanisms."""
+    unit = comparison.consortium.currency or "the unit of the valuations"
+    return (
+        "Who contributes, how much, and what it saves.",
+        "Saved: by all members together, in a slot, against the equilibrium, before payments, in "
+        f"{unit}.",
+    )

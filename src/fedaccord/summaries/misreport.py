@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.game.money import money
 from fedaccord.mechanisms.misreport.everyone import TRIED
 from fedaccord.numbers import count, write
 from fedaccord.summaries.agreement import so_many
@@ -110,7 +111,7 @@ def misreport_sentences(entry: "Misreport", currency: str) -> list[str]:
     assert entry.best is not None
     n = entry.best
     said = so_many(entry.gaining, len(entry.names), "client")
-    gain = f"{write([float(entry.gain[n])])[0]} {currency}".strip()
+    gain = money(float(entry.gain[n]), currency)
     before, after = write([entry.truthful_total, float(entry.total[n])])
     share = entry.gain_of_computation[n]
     part = f", {_percent(float(share))} of what training costs it" if np.isfinite(share) else ""

@@ -13,7 +13,7 @@ from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.worth import Worth, worth
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.cost import cost
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts, money
 from fedaccord.numbers import patience, write
 from fedaccord.summaries.agreement import none_exists
 from fedaccord.summaries.audits import so_many_audits
@@ -75,8 +75,9 @@ class _Own:
         self.name = self.consortium.names[n]
         self.saving = float(found.saving.value[n])
 
-    def money(self, *amounts: float) -> list[str]:
-        return [money(write([each])[0], self.consortium.currency) for each in amounts]
+    def money(self, *values: float) -> list[str]:
+        currency = self.consortium.currency
+        return [money(text, currency) for text in amounts(values, currency)]
 
     def headline(self) -> tuple[str, str]:
         """The answer in one sentence, and its colour."""
@@ -109,13 +110,15 @@ class _Own:
         n, agreement, found = self.n, self.agreement, self.worth
         alone = alone_contribution(self.consortium)
         without = agreement.equilibrium
-        amounts = write([alone[n], without.profile[n], agreement.profile[n]])
+        trained = write([alone[n], without.profile[n], agreement.profile[n]])
         totals = write([alone[n], without.total, agreement.total])
         sides = (found.alone, found.equilibrium, found.agreed)
         measured = written_measure(found.measure, [float(side.value[n]) for side in sides])
-        costs = write([agreement.alone_cost[n], without.cost[n], agreement.cost[n]])
+        costs = amounts(
+            [agreement.alone_cost[n], without.cost[n], agreement.cost[n]], self.consortium.currency
+        )
         rows = {
-            "Samples it trains on in a slot": amounts,
+            "Samples it trains on in a slot": trained,
             "Samples behind the model, of all members": totals,
             f"{capital(measure_name(found.measure))} of its model, by the law": measured,
             f"What a slot costs it, errors included{in_unit(self.consortium)}": costs,

@@ -143,7 +143,7 @@ def range_cost_sentences(costs: RangeCosts) -> list[str]:
     gained = costs.saving_if_known[first_client] - (
         float(costs.here.saving.sum()) if costs.here.exists else 0.0
     )
-    saved = money(write([abs(gained)])[0], currency)
+    saved = money(abs(gained), currency)
     more = "more" if gained >= 0 else "less"
     said.append(
         f"Find out the numbers of {names[first_client]} first: if they were known exactly, the "

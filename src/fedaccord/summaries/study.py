@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts, money
 from fedaccord.numbers import count, write
 from fedaccord.studies.study import MULTIPLES
 from fedaccord.summaries.joining import level, recommendation
@@ -173,7 +173,10 @@ def client_cells(row: ClientRow) -> tuple[str, ...]:
 
 def range_rows(costs: RangeCosts) -> Iterator[tuple[str, ...]]:
     """What is agreed on, by how well numbers are known."""
-    saved = write([float(a.saving.sum()) if a.exists else np.nan for a in costs.by_width])
+    saved = amounts(
+        [float(a.saving.sum()) if a.exists else np.nan for a in costs.by_width],
+        costs.consortium.currency,
+    )
     for label, total, amount in zip(costs.labels, write(costs.total), saved, strict=True):
         yield (known_in_words(label), "none" if total == "–" else total, amount)
 

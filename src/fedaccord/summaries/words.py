@@ -8,7 +8,8 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.game.consortium import Consortium
-from fedaccord.numbers import BoolArray, FloatArray, write
+from fedaccord.game.money import amounts, money
+from fedaccord.numbers import BoolArray, FloatArray
 
 Noun = Literal["client", "member"]
 """What an organisation is called: a client, but a member on pages that directors read."""
@@ -49,15 +50,15 @@ def names_of(agreement: Agreement, chosen: BoolArray) -> list[str]:
     return [agreement.consortium.names[n] for n in np.flatnonzero(chosen).tolist()]
 
 
-def ends_of(amounts: FloatArray) -> str:
-    """The smallest and the largest of some amounts: "3 to 12", or "3" if they are the same.
+def ends_of(values: FloatArray, currency: str) -> str:
+    """The smallest and the largest of some amounts: "3 to 12 EUR", or "3 EUR" if they are the same.
 
-    >>> ends_of(np.array([12.0, 3.0])), ends_of(np.array([3.0]))
-    ('3 to 12', '3')
+    >>> ends_of(np.array([12.0, 3.0]), "EUR"), ends_of(np.array([3.0]), "")
+    ('3 to 12 EUR', '3')
     """
-    written = write(amounts)
-    low, high = written[int(amounts.argmin())], written[int(amounts.argmax())]
-    return low if low == high else f"{low} to {high}"
+    written = amounts(values, currency)
+    low, high = written[int(values.argmin())], written[int(values.argmax())]
+    return money(low if low == high else f"{low} to {high}", currency)
 
 
 def in_unit(consortium: Consortium) -> str:

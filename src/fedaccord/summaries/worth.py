@@ -16,7 +16,7 @@ from fedaccord.agreement.worth import (
 from fedaccord.game.alone import alone_cost
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.measured import Evidence
-from fedaccord.game.money import coffee, fortune, money
+from fedaccord.game.money import amounts, coffee, fortune, money
 from fedaccord.game.next_measurement import next_measurement
 from fedaccord.numbers import BoolArray, FloatArray, count, write
 from fedaccord.summaries.words import Noun, ends_of, listed, names_of
@@ -105,9 +105,8 @@ def verdict_sentence(worth: Worth, noun: Noun = "client") -> str:
     assert worth.verdict is not None
     head = capital(worth.verdict)
     if worth.verdict == "not worth it":
-        more = write([-worth.saving_per_slot])[0]
-        currency = worth.agreement.consortium.currency
-        lost = "saves nothing" if more == "0" else f"costs {money(more, currency)} more in a slot"
+        currency, more = worth.agreement.consortium.currency, -worth.saving_per_slot
+        lost = f"costs {money(more, currency)} more in a slot" if more else "saves nothing"
         return f"{head}: to all {noun}s together it {lost}."
     share = f"{100 * worth.saving_share:.3g} % of what is at stake for them"
     reasons = "".join(f"; {reason}" for reason in _too_little(worth, noun))
@@ -118,12 +117,12 @@ def _saved(worth: Worth) -> str:
     """The saving of all in a slot and a year, with its band."""
     currency = worth.agreement.consortium.currency
     saved, band = worth.saving.together(np.sum)
-    text, *ends = write([saved, *(band or [])])
+    text, *ends = amounts([saved, *(band or [])], currency)
     between = f" ({ends[0]} to {ends[1]})" if ends else ""
     said = f"{money(text, currency)} in a slot{between}"
     if worth.saving_per_year is None:
         return said
-    return f"{said}, {money(write([worth.saving_per_year])[0], currency)} a year"
+    return f"{said}, {money(worth.saving_per_year, currency)} a year"
 
 
 def _too_little(worth: Worth, noun: Noun) -> Iterator[str]:
@@ -134,7 +133,7 @@ def _too_little(worth: Worth, noun: Noun) -> Iterator[str]:
         yield "by some of the laws that fit the measurements they would lose"
     least, size = worth.least_per_year, worth.agreement.consortium.size
     if least is not None and (worth.saving_per_year or 0.0) < size * least:
-        a_day = money(write([least])[0], worth.agreement.consortium.currency)
+        a_day = money(least, worth.agreement.consortium.currency)
         yield f"a day of paperwork a year costs each {noun} about {a_day}"
 
 
@@ -151,7 +150,7 @@ def _members(worth: Worth, verdict: Verdict) -> list[str]:
     who = names_of(worth.agreement, chosen)
     if verdict == "not worth it":
         return [f"Not worth it to {listed(who)}, who would save nothing."]
-    saved = money(ends_of(worth.saving.value[chosen]), worth.agreement.consortium.currency)
+    saved = ends_of(worth.saving.value[chosen], worth.agreement.consortium.currency)
     apiece = " each" if len(who) > 1 else ""
     return [
         f"Hardly worth the paper to {listed(who)}: {saved}{apiece} in a slot ({_limit(worth)})."
@@ -164,7 +163,7 @@ def _limit(worth: Worth) -> str:
     least = worth.least_per_year
     if least is None:
         return share
-    a_day = money(write([least])[0], worth.agreement.consortium.currency)
+    a_day = money(least, worth.agreement.consortium.currency)
     return f"{share}, and {a_day} a year, a day of paperwork"
 
 
@@ -189,7 +188,9 @@ def _outside(agreement: Agreement, outside: BoolArray) -> str:
     alone = alone_cost(consortium, fees=False)[outside]
     here, there = (
         money(text, consortium.currency)
-        for text in write([float(agreement.cost[outside].sum()), float(alone.sum())])
+        for text in amounts(
+            [float(agreement.cost[outside].sum()), float(alone.sum())], consortium.currency
+        )
     )
     would = "would it" if len(who) == 1 else "would they"
     return (
@@ -234,10 +235,11 @@ def cheaper_sentence(agreement: Agreement, cheapest: Agreement | None) -> str:
     if saved <= 1e-9 * abs(float(cheapest.cost.sum())) or cheapest.total >= agreement.total:
         return ""
     less, more = write([cheapest.total, agreement.total])
-    better, here = write([float(cheapest.saving.sum()), float(agreement.saving.sum())])
+    currency = agreement.consortium.currency
+    better, here = amounts([float(cheapest.saving.sum()), float(agreement.saving.sum())], currency)
     return (
         f"Recommended instead: the agreement of least total cost, on {less} samples instead of "
-        f"{more}; it saves {money(better, agreement.consortium.currency)} in a slot in all, "
+        f"{more}; it saves {money(better, currency)} in a slot in all, "
         f"this one {here}."
     )
 
@@ -257,11 +259,11 @@ def questions(consortium: Consortium) -> list[str]:
         (points > most, "a fortune: could the organisation mean that much?"),
     ):
         if chosen.any():
-            amounts = write(points[chosen])
+            worths = amounts(points[chosen], consortium.currency)
             first = consortium.names[int(np.argmax(chosen))]
             others = int(chosen.sum()) - 1
             to = first if not others else f"{first} (and {count(others, 'other')} likewise)"
-            worth = money(amounts[0], consortium.currency)
+            worth = money(worths[0], consortium.currency)
             said.append(f"{what} is said to be worth {worth} in a slot to {to}, {ask}")
     return said
 

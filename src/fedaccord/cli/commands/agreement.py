@@ -255,20 +255,25 @@ def _show(file: "AgreementFile", party: "Party") -> None:
         "",
         f"In every slot they train on {profile.total:,} samples:",
     ]
-    unit = f" {file.document.numbers.currency}".rstrip()
+    currency = file.document.numbers.currency
     for row in profile.clients:
         you = "  (you)" if row.name == party.client else ""
-        lines.append(f"  {row.name}: {row.contribution:,} samples{_saving(row.saving, unit)}{you}")
+        lines.append(
+            f"  {row.name}: {row.contribution:,} samples{_saving(row.saving, currency)}{you}"
+        )
     for line in [*lines, ""]:
         typer.echo(escaped(line))
 
 
-def _saving(saving: float | None, unit: str) -> str:
+def _saving(saving: float | None, currency: str) -> str:
+    from fedaccord.game.money import money
+
     if saving is None:
         return ""
+    amount = money(abs(saving), currency)
     if saving < 0:
-        return f", and pays {-saving:,.4g}{unit} MORE than without an agreement"
-    return f", and saves {saving:,.4g}{unit}"
+        return f", and pays {amount} MORE than without an agreement"
+    return f", and saves {amount}"
 
 
 @agreement.command()

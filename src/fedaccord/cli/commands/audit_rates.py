@@ -90,6 +90,7 @@ def audit_rates(
 def _print(console: "Console", least: "LeastAudits", budgets: "AuditBudgets", every: bool) -> None:
     """What each client needs, what budgets buy, and what that means."""
     from fedaccord.cli.tables import LISTED, plain_table, print_consortium, print_wide
+    from fedaccord.game.money import amounts
     from fedaccord.numbers import write
     from fedaccord.summaries.agreement import why_none
     from fedaccord.summaries.audits import audit_sentences, budget_sentences
@@ -125,7 +126,9 @@ def _print(console: "Console", least: "LeastAudits", budgets: "AuditBudgets", ev
         console.print(sentence)
     saved = f"Saved by all{in_unit(agreement.consortium)}"
     bought = plain_table("Audits in a slot", ["Samples agreed", saved])
-    savings = write([float(one.saving.sum()) for one in budgets.agreements])
+    savings = amounts(
+        [float(one.saving.sum()) for one in budgets.agreements], agreement.consortium.currency
+    )
     for budget, total, saving in zip(budgets.budgets, write(budgets.totals), savings, strict=True):
         bought.add_row(f"{budget:g}", total, saving)
     console.print(bought)

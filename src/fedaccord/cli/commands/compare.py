@@ -283,7 +283,7 @@ def _print(console: "Console", comparison: "MechanismComparison", trial: "Trial 
     from fedaccord.summaries import mechanisms as said
 
     rows = said.mechanism_rows(comparison, trial)
-    headings = [heading.format(noun="client") for heading in said.AMOUNT_HEADINGS]
+    headings = list(said.amount_headings(comparison))
     _print_columns(console, headings, {row.name: said.amounts_of(row) for row in rows})
     console.print(said.amounts_note(), style="dim")
     _print_columns(

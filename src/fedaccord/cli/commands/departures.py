@@ -79,6 +79,7 @@ def departures(
 def _print(console: "Console", found: "Departures", every: bool) -> None:
     """The departures, what they mean, and what each costs each of the others."""
     from fedaccord.cli.tables import LISTED, plain_table, print_wide
+    from fedaccord.game.money import amounts
     from fedaccord.numbers import write
     from fedaccord.summaries.departures import by_loss, departure_sentences
     from fedaccord.summaries.words import in_unit
@@ -95,8 +96,8 @@ def _print(console: "Console", found: "Departures", every: bool) -> None:
         write(found.agreement.profile),
         write(found.total_kept),
         write(found.total_new),
-        write(found.cost_to_others),
-        write(found.saving),
+        amounts(found.cost_to_others, found.consortium.currency),
+        amounts(found.saving, found.consortium.currency),
         ["yes" if holds else "no" for holds in found.holds_kept.tolist()],
     ]
     for n in chosen:
@@ -111,11 +112,11 @@ def _print(console: "Console", found: "Departures", every: bool) -> None:
 def _print_matrix(console: "Console", found: "Departures", order: list[int]) -> None:
     """What each departure costs each of the others, after a new agreement."""
     from fedaccord.cli.tables import plain_table, print_wide
-    from fedaccord.numbers import write
+    from fedaccord.game.money import amounts
     from fedaccord.summaries.words import in_unit
 
     names, size = found.consortium.names, found.consortium.size
-    lost = write((found.saving - found.saving_new).ravel(), digits=3)
+    lost = amounts((found.saving - found.saving_new).ravel(), found.consortium.currency)
     unit = in_unit(found.consortium)
     headings = [names[m].replace(" ", "\n") for m in order]
     table = plain_table(f"Cost to each, per\nslot{unit}, if this\none leaves", headings)

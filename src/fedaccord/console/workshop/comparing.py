@@ -33,6 +33,8 @@ def compare_page(request: Request, draft: Complete) -> Response:
         consortium=comparison.consortium,
         summary=said.comparison_summary(comparison, "member"),
         rows=said.mechanism_rows(comparison, noun="member"),
+        headings=said.amount_headings(comparison, "member"),
+        caption=said.mechanisms_caption(comparison),
         said=said,
         picture=picture,
     )

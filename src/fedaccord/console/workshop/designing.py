@@ -18,7 +18,7 @@ from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import JOINING, has_states
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.money import money
+from fedaccord.game.money import amounts, money
 from fedaccord.numbers import write
 from fedaccord.plots.bars import contribution_bars, patience_bars
 from fedaccord.report.agreement_page import look_of
@@ -182,8 +182,9 @@ def _worth_part(answer: Answer) -> dict[str, Any]:
         "consequences": doubts,
         "worth_sentences": about_worth.worth_sentences(found, "member")[1:],
         "totals": write([answer.agreement.equilibrium.total, answer.agreement.total]),
-        "per_slot": write([found.saving_per_slot])[0],
-        "per_year": None if year is None else money(write([year])[0], currency),
+        "per_slot": amounts([found.saving_per_slot], currency)[0],
+        "per_year": None if year is None else money(year, currency),
+        "as_loss": found.measure == "loss",
         "measure_name": about_worth.capital(about_worth.measure_name(found.measure)),
         "measures": about_worth.written_measure(found.measure, sides),
     }
@@ -242,7 +243,8 @@ def _slow(answer: Answer, stated: int) -> dict[str, Any]:
     leaving = []
     if found is not None:
         order = by_loss(found)
-        columns = write(found.total_new[order]), write(found.cost_to_others[order])
+        costs = amounts(found.cost_to_others[order], answer.consortium.currency)
+        columns = write(found.total_new[order]), costs
         for n, *texts in zip(order, *columns, strict=True):
             number = answer.situation.numbers[n]
             number = number if number <= stated else 0

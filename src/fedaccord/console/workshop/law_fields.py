@@ -118,7 +118,8 @@ def law_now(draft: Draft) -> str:
     if law is None:
         return (
             "The law is the paper's, a loss that falls with the square root of the data. It was "
-            "not made for your model, and results are shown as loss."
+            "not made for your model, and results are shown as loss. With two results of your own "
+            "model they are shown as accuracy."
         )
     sizes = sorted(filter(None, map(_likely_samples, data.get("clients", []))))
     if not sizes:

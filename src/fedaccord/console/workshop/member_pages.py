@@ -58,4 +58,5 @@ def _own(draft: Draft, settings: Settings, number: int) -> dict[str, Any]:
         "consortium": answer.consortium,
         "agreed": answer.agreement.exists,
         "own": own,
+        "as_loss": answer.consortium.law.measure == "loss",
     }
