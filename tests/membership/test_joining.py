@@ -1,14 +1,18 @@
 """Who should join: measured on clinics of which one has labels that mean the opposite."""
 
 from dataclasses import replace
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import fedaccord as fa
+from fedaccord.cli.join_tables import print_agreement
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.own import own_partition
-from fedaccord.membership.agreeing import agree, group_curve
+from fedaccord.game.curve import Curve
+from fedaccord.membership.agreeing import GroupAgreement, agree, group_curve
 from fedaccord.membership.group_scores import all_groups
 from fedaccord.membership.joining import Joining, join_groups
 from fedaccord.membership.stability import Payoffs, find_stability
@@ -23,6 +27,7 @@ from fedaccord.summaries.joining import (
 )
 from fedaccord.training.rules import GradientStep
 from fedaccord.training.task import find_task
+from tests.agreement.settings import FIVE
 from tests.membership.clinics import NAMES, clinics
 
 WAY = Way(GradientStep(1.0))
@@ -130,6 +135,21 @@ def test_the_agreement_of_the_group_is_proved(found: Joining) -> None:
         assert agreed.certificate.holds
     assert agreement_sentences(agreed)
     assert agreed.to_dict()["members"] == ["North", "South"]
+
+
+def test_members_that_would_do_better_on_their_own_are_named() -> None:
+    agreement = fa.solve_agreement(FIVE, punishment=fa.Suspension(None))
+    curve = Curve([10, 20, 40, 80], [0], [[0.4], [0.3], [0.2], [0.1]])
+    agreed = GroupAgreement(FIVE.names, curve, fa.certify(agreement))
+    leaving = agreed.to_dict()["coalition"]
+    assert leaving["members"] == ["client-1", "client-2"]
+    assert [row["saving"] > 0 for row in leaving["clients"]] == [True, True, False, False, False]
+    console = Console(width=200, file=StringIO())
+    print_agreement(console, agreed)
+    assert isinstance(console.file, StringIO)
+    said = "A group would do better on its own, for good: client-1 and client-2, with "
+    assert said in console.file.getvalue()
+    assert GroupAgreement(FIVE.names, curve, None, "no law fits").coalition is None
 
 
 def test_the_curve_of_personal_models_is_the_mean_over_own_tests() -> None:

@@ -14,6 +14,7 @@ from fedaccord.agreement.worth import worth as worth_of
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
     assumption_sentences,
+    consequences,
     consortium_sentence,
     solution_sentences,
     verdict,
@@ -172,8 +173,7 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     print_close_call(console, certificate)
     print_comparison(console, [certificate])
     console.print(verdict(certificate))
-    worse = [worse_off(certificate.agreement)] if certificate.holds else []
-    for sentence in filter(None, [*worth_sentences(worth), *worse]):
+    for sentence in [*worth_sentences(worth), *consequences(certificate)]:
         console.print(sentence)
     slipping = ~certificate.keeps & ~certificate.gives_more
     _print_deviations(console, certificate, slipping, every, punished=True)

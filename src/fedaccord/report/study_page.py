@@ -120,6 +120,7 @@ def _agreement(result: StudyResult) -> Iterator[Part]:
     yield about_agreement.summary(certificate, "member")
     yield about_agreement.verdict(certificate, "member")
     yield from about_worth.worth_sentences(worth(certificate), "member")
+    yield from about_agreement.consequences(certificate, "member")
     if not certificate.agreement.exists:
         return
     chosen = range(certificate.agreement.consortium.size)
