@@ -9,7 +9,7 @@ from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.worth import Worth
 from fedaccord.numbers import patience, write
-from fedaccord.summaries.worth import written_measure
+from fedaccord.summaries.worth import VERDICTS, written_measure
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def worth_rows(worth: Worth, chosen: Sequence[int]) -> list[WorthRow]:
         bands,
         none if slots is None else write(slots * saving.value[at]),
         [f"{100 * share:.1f} %" for share in worth.saving_shares[at]],
-        none if worth.verdicts is None else [worth.verdicts[n] for n in chosen],
+        none if worth.verdicts is None else [VERDICTS[worth.verdicts[n]] for n in chosen],
     )
     names = worth.agreement.consortium.names
     rows = zip(*columns, strict=True)

@@ -13,7 +13,7 @@ from fedaccord.studies.study import MULTIPLES
 from fedaccord.summaries.joining import level, recommendation
 from fedaccord.summaries.ranges import known_in_words
 from fedaccord.summaries.words import in_unit, listed
-from fedaccord.summaries.worth import measure_name, written_measure
+from fedaccord.summaries.worth import VERDICTS, measure_name, written_measure
 from fedaccord.training.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _money_row(times: float, worth: Worth) -> tuple[str, ...]:
         worth.measure, [worth.equilibrium.value.mean(), worth.agreed.value.mean()]
     )
     slots = worth.slots_per_year or 1.0
-    verdict = (worth.verdict if agreement.exists else None) or "nothing to agree on"
+    verdict = VERDICTS[worth.verdict] if worth.verdict else "nothing to agree on"
     return (
         f"{times:g}",
         *write([before, after]),
