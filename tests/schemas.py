@@ -974,7 +974,7 @@ class JoiningClient(_Output):
     verdict: Literal["gains", "loses", "unclear"]
     """Whether it gains or loses with everyone, beyond noise."""
     best_group: list[str]
-    """The group that is likely to be best for it, itself included."""
+    """The group that is likely to be best for it, itself included; of several, the largest."""
     best_gain: Interval
     """What it gains in that group, against training alone."""
     loss_gain: Interval

@@ -120,9 +120,10 @@ def _agreement(result: StudyResult) -> Iterator[Part]:
     yield about_agreement.summary(certificate, "member")
     yield about_agreement.verdict(certificate, "member")
     yield from about_worth.worth_sentences(worth(certificate), "member")
-    yield from about_agreement.consequences(certificate, "member")
     if not certificate.agreement.exists:
         return
+    yield about_study.STAKE_NOTE
+    yield from about_agreement.consequences(certificate, "member")
     chosen = range(certificate.agreement.consortium.size)
     yield Table(
         about_study.CLIENT_HEADINGS,

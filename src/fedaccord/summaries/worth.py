@@ -139,12 +139,13 @@ def _too_little(worth: Worth, noun: Noun) -> Iterator[str]:
         yield f"less than {100 * LEAST_SHARE:g} %, which a wrong guess of the inputs could explain"
     least, size = worth.least_per_year, worth.agreement.consortium.size
     if least is not None and (worth.saving_per_year or 0.0) < size * least:
-        yield f"less in a year than a day of paperwork costs each {noun}{_about(worth, least)}"
+        in_all = _about(worth, size * least)
+        yield f"less in a year than a day of paperwork for each {noun} costs, {in_all} in all"
 
 
 def _about(worth: Worth, amount: float) -> str:
-    """A round amount of money, in brackets."""
-    return f" (about {money(write([amount])[0], worth.agreement.consortium.currency)})"
+    """A round amount of money."""
+    return f"about {money(write([amount])[0], worth.agreement.consortium.currency)}"
 
 
 def _unsure(worth: Worth) -> str:
@@ -174,7 +175,7 @@ def _saves_little(worth: Worth, chosen: BoolArray, *, small: bool, cheap: bool) 
     stake = f"less than {100 * LEAST_SHARE_OF_A_MEMBER:g} % of what is at stake for"
     limits = [f"{stake} {'it' if one else 'each of them'}"] if small else []
     if cheap and least is not None:
-        limits.append(f"less in a year than a day of paperwork costs{_about(worth, least)}")
+        limits.append(f"less in a year than a day of paperwork costs ({_about(worth, least)})")
     return (
         f"Hardly worth signing for {listed(who)}: {'it saves' if one else 'they save'} {saved} in "
         f"a slot{'' if one else ' each'}, {' and '.join(limits)}."
