@@ -974,7 +974,7 @@ class JoiningClient(_Output):
     verdict: Literal["gains", "loses", "unclear"]
     """Whether it gains or loses with everyone, beyond noise."""
     best_group: list[str]
-    """The group that is likely to be best for it, itself included."""
+    """The group that is likely to be best for it, itself included; of several, the largest."""
     best_gain: Interval
     """What it gains in that group, against training alone."""
     loss_gain: Interval
@@ -1031,6 +1031,25 @@ class TrainedGroup(_Output):
     """The parts of the group that are better for all of their members, by the means."""
 
 
+class CoalitionClient(_Output):
+    """What a client does and saves in a coalition."""
+
+    name: str
+    contribution: float
+    """0 outside the coalition."""
+    saving: float
+    """Per slot, against the agreement; 0 outside the coalition."""
+
+
+class Coalition(_Output):
+    """Clients that would do better on their own, for good."""
+
+    members: list[str]
+    total: float
+    """Samples that they would train on per slot."""
+    clients: list[CoalitionClient]
+
+
 class GroupAgreement(_Output):
     """What the recommended group can agree on."""
 
@@ -1047,6 +1066,8 @@ class GroupAgreement(_Output):
     """Whether no agreement holds for every law that fits, so that this one is for the best fit."""
     contributions: dict[str, float] | None
     """The total by member; null if no law fits."""
+    coalition: Coalition | None
+    """Those that would do better on their own, for good; null if there are none."""
     solution: Solution | None
     """All that `solve` would print about it; null if no law fits."""
 

@@ -29,6 +29,19 @@ def test_profiles_written_by_solve_are_proved(run: Run, kind: str) -> None:
         assert "Proved: no client gains by slipping" in result.stdout
 
 
+def test_a_profile_that_holds_may_still_not_be_in_the_members_interest(run: Run) -> None:
+    run("init")
+    largest = list(GREEDY)[:3]
+    Path("p.json").write_text(
+        json.dumps({name: GREEDY[name] * (name in largest) for name in GREEDY})
+    )
+    result = run("certify", "consortium.toml", "p.json")
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "St Mary pays more than without an agreement (" in said
+    assert "Everyone would pay less under another profile, with 77,970 samples in all." in said
+
+
 @pytest.mark.slow
 def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
     run("init")

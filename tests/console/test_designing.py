@@ -13,6 +13,7 @@ from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.files.consortium import demo_text
 from fedaccord.numbers import write
+from fedaccord.summaries.worth import VERDICTS
 from tests.cli.conftest import Run, run  # noqa: F401  (a fixture)
 from tests.console.drafts import HOSTILE, example, many, some
 
@@ -86,7 +87,7 @@ def test_the_page_has_the_numbers_of_solve(client: TestClient, run: Run, query: 
         ]
     assert write([record["equilibrium"]["total"], agreement["total"]])[1] in shown
     if record["worth"]["verdict"]:
-        assert record["worth"]["verdict"].capitalize() in shown
+        assert VERDICTS[record["worth"]["verdict"]].capitalize() in shown
     else:
         assert agreement["reason"].replace("the clients", "the members") in text_of(shown)
 
@@ -273,7 +274,7 @@ def test_what_if_shows_the_difference(client: TestClient) -> None:
 
 def test_hardly_worth_signing_is_said(client: TestClient) -> None:
     shown = page(client, some(HOSTILE), "?without=2")
-    assert "<p>Hardly worth the paper: all members together save" in shown
+    assert "<p>Hardly worth signing: all members together save" in shown
     assert 'class="verdict holds doubtful"' in shown
 
 

@@ -1,14 +1,18 @@
 """Who should join: measured on clinics of which one has labels that mean the opposite."""
 
 from dataclasses import replace
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import fedaccord as fa
+from fedaccord.cli.join_tables import print_agreement
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.own import own_partition
-from fedaccord.membership.agreeing import agree, group_curve
+from fedaccord.game.curve import Curve
+from fedaccord.membership.agreeing import GroupAgreement, agree, group_curve
 from fedaccord.membership.group_scores import all_groups
 from fedaccord.membership.joining import Joining, join_groups
 from fedaccord.membership.stability import Payoffs, find_stability
@@ -16,13 +20,17 @@ from fedaccord.membership.ways import Setting, Way
 from fedaccord.plots import plot_joining
 from fedaccord.summaries.joining import (
     agreement_sentences,
+    gain,
     group_rows,
     held_out_sentences,
     joining_sentences,
     prospect_rows,
+    short_recommendation,
 )
+from fedaccord.summaries.words import listed
 from fedaccord.training.rules import GradientStep
 from fedaccord.training.task import find_task
+from tests.agreement.settings import FIVE
 from tests.membership.clinics import NAMES, clinics
 
 WAY = Way(GradientStep(1.0))
@@ -57,6 +65,61 @@ def test_whoever_loses_is_told_first(found: Joining) -> None:
     assert odd.best_group == ("Odd",)
     first = joining_sentences(found)[0]
     assert first.startswith("Odd loses by joining everyone: ")
+
+
+def test_what_everyones_model_brings_is_said_once() -> None:
+    partition = clinics(tested=30).of(("North", "South"))
+    both = join_groups(partition, find_task("softmax"), [WAY], rounds=15, seeds=2)
+    assert both.recommended == both.everyone
+    assert not both.surely_recommended
+    said = " ".join(joining_sentences(both))
+    assert said.count(gain(both, both.prospects[0].gain)) == 1
+    assert "All of them could train together, since nobody clearly loses. If each trains on" in said
+    assert "has 30 records" in said
+    short = short_recommendation(both)
+    assert short.startswith("All of them could train together: nobody clearly loses, but it is unc")
+    assert "±" not in short
+
+
+def with_payoffs(found: Joining, pair: float, everyone: float) -> Joining:
+    """As if North and South had these payoffs as a pair and with everyone; alone has 0."""
+    mean = np.where(all_groups(3), 0.0, np.nan)
+    mean[3, :2], mean[7] = pair, everyone
+    return replace(found, stability=find_stability(Payoffs.of_errors(mean, 0.01)))
+
+
+def test_why_plain_fedavg_is_not_for_everyone(found: Joining) -> None:
+    def plain(joining: Joining) -> str:
+        return joining_sentences(replace(found, plain=joining))[-1]
+
+    north, south = (gain(found, found.gain(n, 3)) for n in range(2))
+    pair = "With plain FedAvg (rate 1) the largest group that could train together is North and "
+    gains = f"South: North {north} and South {south} against training alone. "
+    losers = [f"{one.name} ({gain(found, one.gain)})" for one in found.prospects[::2]]
+    loses = f"With everyone, {listed(losers)} are likely to lose."
+    assert plain(found).replace("should", "could") == f"{pair}{gains}{loses}"
+    leave = "With everyone, North and South would rather be by themselves."
+    assert plain(with_payoffs(found, 0.5, 0.1)).endswith(f" against training alone. {leave}")
+    nothing = "Everyone together would gain nothing in all."
+    assert plain(with_payoffs(found, 0.001, 0.0)).endswith(f" against training alone. {nothing}")
+    assert "these 3 should not train together: with everyone North " in plain(
+        with_payoffs(found, -0.5, -0.5)
+    )
+    assert "all of them could train together, too: North " in plain(with_payoffs(found, 0.1, 0.2))
+
+
+def test_whoever_loses_by_fees_alone_is_told_what_it_pays(found: Joining) -> None:
+    scores = replace(found.scores, errors=1 - found.scores.errors)
+    dear = replace(with_payoffs(found, 10.0, -700.0), scores=scores, consortium=consortium())
+    assert dear.prospects[0].gain.mean > 0
+    said = joining_sentences(replace(dear, plain=dear))[-1]
+    assert "With everyone, North (-700 ± 0 EUR in a slot, fees paid), " in said
+
+
+def test_whoever_is_as_well_off_alone_is_told_so(found: Joining) -> None:
+    rows = prospect_rows(with_payoffs(found, 0.0, 0.0))
+    assert [row[-1] for row in rows] == ["everyone, or alone"] * 3
+    assert prospect_rows(with_payoffs(found, 0.1, 0.0))[0][-1] == "with South"
 
 
 def test_numbers_are_those_of_the_groups(found: Joining) -> None:
@@ -130,6 +193,21 @@ def test_the_agreement_of_the_group_is_proved(found: Joining) -> None:
         assert agreed.certificate.holds
     assert agreement_sentences(agreed)
     assert agreed.to_dict()["members"] == ["North", "South"]
+
+
+def test_members_that_would_do_better_on_their_own_are_named() -> None:
+    agreement = fa.solve_agreement(FIVE, punishment=fa.Suspension(None))
+    curve = Curve([10, 20, 40, 80], [0], [[0.4], [0.3], [0.2], [0.1]])
+    agreed = GroupAgreement(FIVE.names, curve, fa.certify(agreement))
+    leaving = agreed.to_dict()["coalition"]
+    assert leaving["members"] == ["client-1", "client-2"]
+    assert [row["saving"] > 0 for row in leaving["clients"]] == [True, True, False, False, False]
+    console = Console(width=200, file=StringIO())
+    print_agreement(console, agreed)
+    assert isinstance(console.file, StringIO)
+    said = "A group would do better on its own, for good: client-1 and client-2, with "
+    assert said in console.file.getvalue()
+    assert GroupAgreement(FIVE.names, curve, None, "no law fits").coalition is None
 
 
 def test_the_curve_of_personal_models_is_the_mean_over_own_tests() -> None:
@@ -222,7 +300,8 @@ def test_another_way_is_compared_with_plain_fedavg() -> None:
     assert plain.prospects[2].alone == joining.prospects[2].alone
     assert plain.prospects[2].gain.mean < joining.prospects[2].gain.mean
     said = joining_sentences(joining)[-1]
-    assert said.startswith("With plain FedAvg (rate 1) only North and South ")
+    assert said.startswith("With plain FedAvg (rate 1) the largest group that ")
+    assert " train together is North and South: North " in said
     record = joining.to_dict()["plain"]
     assert record["recommended"] == ["North", "South"]
     assert record["gain"][2] == plain.prospects[2].gain.to_dict()

@@ -84,6 +84,18 @@ def test_against_a_search(clients: int) -> None:
             assert found.perhaps_best(client).tolist() == sorted(map(number, near))
 
 
+def test_of_groups_that_are_as_good_the_largest_is_best() -> None:
+    """For the first of three clients being alone, with the second and with both are the same."""
+    mean = np.where(all_groups(3), 0.3, np.nan)
+    mean[5, 0] = 0.2  # with the third
+    mean[7, 0] += 1e-12  # rounding
+    found = find_stability(Payoffs.of_errors(mean, 0.1))
+    assert found.best_groups(0).tolist() == [1, 3, 7]
+    assert found.best(0) == 7
+    mean[7, 0] = 0.1
+    assert find_stability(Payoffs.of_errors(mean, 0.1)).best(0) == 3
+
+
 def test_sure_answers_are_likely_ones() -> None:
     rng = np.random.default_rng(0)
     found = find_stability(Payoffs.of_errors(rng.normal(size=(64, 6)), 0.1))

@@ -8,6 +8,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.agreement.worth import Banded
 from fedaccord.files.consortium import example_consortium
 from fedaccord.game.curve import Curve
 from fedaccord.game.law import Law
@@ -87,22 +88,51 @@ def test_the_example_is_worth_signing_but_not_to_everybody() -> None:
     said = sentences(certificate)
     assert "Worth signing: all clients together save 480.04 EUR in a slot, 5,760 EUR a year" in said
     assert "19.6 % of what is at stake for them." in said
-    assert "Hardly worth the paper to Riverside and Lakeside Clinic: 0.50 to 19.26 EUR each" in said
-    assert "400 EUR a year, a day of paperwork" in said
+    assert "Hardly worth signing for Lakeside Clinic: it saves 0.5" in said
+    assert (
+        "less than 1 % of what is at stake for it and less in a year than a day of paperwork costs "
+        "(about 400 EUR). Hardly worth signing for Riverside: it saves 19.26 EUR in a slot, less "
+        "in a year than a day of paperwork costs (about 400 EUR)."
+    ) in said
+    assert fa.worth(certificate).verdicts == (
+        *(("worth signing",) * 3),
+        *(("hardly worth the paper",) * 2),
+        "worth signing",
+    )
 
 
 def test_each_reason_to_hesitate() -> None:
     little = verdict_sentence(fa.worth(agreed(two(currency=""), [100.0, 50.0])))
-    assert "less than 5 %, as little as a wrong guess may be worth" in little
+    assert little.startswith("Hardly worth signing: all clients together save ")
+    assert "That is less than 5 %, which a wrong guess of the inputs could explain." in little
     assert "paperwork" not in little
     cheap = two(valuation=[15.0, 15.0], cost_per_sample=0.04)
-    assert "a day of paperwork a year costs each client about 400 EUR" in verdict_sentence(
-        fa.worth(agreed(cheap, [90.0, 90.0]))
+    assert verdict_sentence(fa.worth(agreed(cheap, [90.0, 90.0]))).endswith(
+        "less in a year than a day of paperwork for each client costs, about 800 EUR in all."
     )
     dear = fa.worth(agreed(two(cost_per_sample=[2.0, 3.0]), [100.0, 100.0]))
     assert verdict_sentence(dear, "member") == (
         "Not worth it: to all members together it costs 83.33 EUR more in a slot."
     )
+
+
+def test_whoever_saves_enough_but_not_surely_is_not_said_to_save_little() -> None:
+    """By hand: of the first two one breaks even by the worst law and one pays more."""
+    certain = fa.worth(agreed(two(currency=""), [100.0, 50.0]))
+    saving = Banded(np.array([100.0, 50.0]), np.array([0.0, -20.0]), np.array([200.0, 120.0]))
+    found = replace(certain, saving=saving)
+    assert (found.saving_shares > 0.01).all()
+    said = " ".join(worth_sentences(found))
+    assert "Hardly worth signing for" not in said
+    assert "By some of the laws that fit the measurements they would lose." in said
+    assert (
+        "client-2 may lose: by some of the laws that fit the measurements it would pay more than "
+        "without an agreement. client-1 may gain nothing: by some of the laws that fit the "
+        "measurements it would pay as much as without an agreement."
+    ) in said
+    even = replace(certain, saving=replace(saving, low=np.zeros(2)))
+    assert "they would gain nothing." in verdict_sentence(even)
+    assert not even.may_lose.any()
 
 
 def test_whoever_saves_nothing_and_whoever_had_better_stay_out() -> None:
@@ -121,9 +151,8 @@ def test_members_that_are_not_sure_to_gain() -> None:
     open_ = [found for found in every if ((found.saving.value > 0) & ~found.sure).any()]
     assert open_
     for found in open_:
-        assert "Not sure to gain: client-1, client-2, client-3, " in " ".join(
-            worth_sentences(found)
-        )
+        said = " ".join(worth_sentences(found))
+        assert "client-1, client-2, client-3, client-4, client-5 and 5 others may lose: by" in said
 
 
 def test_a_knife_edge_is_seen_and_a_margin_removes_it() -> None:

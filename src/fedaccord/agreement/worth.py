@@ -131,10 +131,39 @@ class Worth(Record):
         return least > self._rounding
 
     @property
+    def gains(self) -> BoolArray:
+        """Which clients save anything by the law as it is."""
+        return self.saving.value > self._rounding
+
+    @property
+    def may_lose(self) -> BoolArray:
+        """Which clients pay more by some law of the band."""
+        least = self.saving.value if self.saving.low is None else self.saving.low
+        return least < -self._rounding
+
+    @property
+    def small_shares(self) -> BoolArray:
+        """Which clients save too small a share of what is at stake for them."""
+        return self.saving_shares < LEAST_SHARE_OF_A_MEMBER
+
+    @property
+    def small_amounts(self) -> BoolArray:
+        """Which clients save less in a year than a day of paperwork costs, as far as is known."""
+        if self.least_per_year is None or self.slots_per_year is None:
+            return np.zeros(self.saving.value.shape, dtype=bool)
+        return self.slots_per_year * self.saving.value < self.least_per_year
+
+    @property
     def sure_for_all(self) -> bool:
         """Whether all clients together save whatever law of the band is the true one."""
         _, band = self.saving.together(np.sum)
         return bool((self.saving_per_slot if band is None else band[0]) > self._rounding.sum())
+
+    @property
+    def may_lose_together(self) -> bool:
+        """Whether all clients together pay more by some law of the band."""
+        _, band = self.saving.together(np.sum)
+        return band is not None and band[0] < -float(self._rounding.sum())
 
     @property
     def better_outside(self) -> BoolArray:
@@ -162,12 +191,9 @@ class Worth(Record):
         """The same for each client; None if there is no agreement that holds."""
         if not self.holds:
             return None
-        good = (self.saving_shares >= LEAST_SHARE_OF_A_MEMBER) & self.sure
-        if self.least_per_year is not None and self.slots_per_year is not None:
-            good &= self.slots_per_year * self.saving.value >= self.least_per_year
-        gains = self.saving.value > self._rounding
+        good = self.gains & self.sure & ~self.small_shares & ~self.small_amounts
         words: list[Verdict] = ["not worth it", "hardly worth the paper", "worth signing"]
-        return tuple(words[grade] for grade in (gains.astype(int) + (gains & good)).tolist())
+        return tuple(words[grade] for grade in (self.gains.astype(int) + good).tolist())
 
     @property
     def least_per_year(self) -> float | None:

@@ -43,7 +43,7 @@ def print_joining(console: Console, joining: "Joining", agreed: "GroupAgreement 
     for note in data_notes(joining):
         console.print(note)
     if agreed is not None:
-        _print_agreement(console, agreed)
+        print_agreement(console, agreed)
     elif joining.consortium is None and joining.recommended is not None:
         console.print(
             "For an agreement, give a FILE with what an error and a sample cost each of them "
@@ -51,7 +51,8 @@ def print_joining(console: Console, joining: "Joining", agreed: "GroupAgreement 
         )
 
 
-def _print_agreement(console: Console, agreed: "GroupAgreement") -> None:
+def print_agreement(console: Console, agreed: "GroupAgreement") -> None:
+    """What the group can agree on, or that no law fits."""
     console.print()
     for sentence in agreement_sentences(agreed):
         console.print(sentence)

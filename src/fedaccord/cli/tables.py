@@ -15,6 +15,7 @@ from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from fedaccord.summaries.agreement import (
     assumption_sentences,
+    consequences,
     consortium_sentence,
     solution_sentences,
     verdict,
@@ -174,8 +175,7 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     print_close_call(console, certificate)
     print_comparison(console, [certificate])
     console.print(verdict(certificate))
-    worse = [worse_off(certificate.agreement)] if certificate.holds else []
-    for sentence in filter(None, [*worth_sentences(worth), *worse]):
+    for sentence in [*worth_sentences(worth), *consequences(certificate)]:
         console.print(sentence)
     slipping = ~certificate.keeps & ~certificate.gives_more
     _print_deviations(console, certificate, slipping, every, punished=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from fedaccord.agreement.agreement import USUAL_MARGIN
 from fedaccord.agreement.certificate import Certificate, certify
+from fedaccord.agreement.coalition import Coalition, find_coalition
 from fedaccord.agreement.solution import solution_record
 from fedaccord.agreement.solve import solve_agreement
 from fedaccord.errors import InvalidInput
@@ -54,6 +56,14 @@ class GroupAgreement(Record):
         assert self.measured is not None
         return self.measured
 
+    @cached_property
+    def coalition(self) -> Coalition | None:
+        """Those of its members, if any, that would do better on their own, for good."""
+        found = self.certificate
+        if found is None or not (found.agreement.exists and found.holds):
+            return None
+        return find_coalition(found.agreement)
+
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "members": list(self.members),
@@ -63,6 +73,7 @@ class GroupAgreement(Record):
             "holds": False,
             "for_the_fit": self.for_the_fit,
             "contributions": None,
+            "coalition": self.coalition,
             "solution": None,
         }
         if self.certificate is not None:

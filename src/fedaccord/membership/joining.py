@@ -60,7 +60,7 @@ class Prospect(Record):
     verdict: Verdict
     """Whether that is a gain or a loss, beyond noise."""
     best_group: tuple[str, ...]
-    """The group that is likely to be best for it."""
+    """The group that is likely to be best for it; of several that are as good, the largest."""
     best_gain: Estimate
     """In that group."""
     loss_gain: Estimate
@@ -189,11 +189,21 @@ class Joining(Record):
         """
         gain, size = self.stability.gain, self.stability.members.sum(axis=1)
         good = (size > 1) & ~self.stability.surely_unstable & (np.nansum(gain, axis=1) > 0)
-        good &= ~(self.stability.standard_errors < -_LIKELY).any(axis=1)
+        good &= ~self._likely_to_lose.any(axis=1)
         if not good.any():
             return None
         total = np.nansum(gain, axis=1)
         return int(max(np.flatnonzero(good), key=lambda group: (size[group], total[group])))
+
+    @property
+    def _likely_to_lose(self) -> BoolArray:
+        """By group and client, fees included."""
+        return np.asarray(self.stability.standard_errors < -_LIKELY)
+
+    def likely_losers(self, group: int) -> tuple[str, ...]:
+        """The members of a group that are likely to be worse off than alone."""
+        likely = self._likely_to_lose[group]
+        return tuple(name for name, loses in zip(self.names, likely, strict=True) if loses)
 
     @property
     def surely_recommended(self) -> bool:

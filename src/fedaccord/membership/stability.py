@@ -36,6 +36,8 @@ from fedaccord.training.estimates import CONFIDENCE
 
 MOST_CLIENTS = 10
 """With more there are too many pairs of groups to look at."""
+_SAME = 1e-9
+"""The relative difference up to which two means differ by rounding alone."""
 Groups = npt.NDArray[np.int64]
 """Rows of `all_groups`: bit n of the number of a group says whether client n is in it."""
 
@@ -196,9 +198,16 @@ class Stability:
         found = self.surely_blocked if surely else self.blocked
         return np.flatnonzero(found[:, group])
 
+    def best_groups(self, client: int) -> Groups:
+        """The groups with the largest mean for a client; several if they are worth the same."""
+        mean = np.where(self.members, self.payoffs.mean, -np.inf)[:, client]
+        most = float(mean.max())
+        return np.flatnonzero(mean >= most - _SAME * max(abs(most), 1.0))
+
     def best(self, client: int) -> int:
-        """The group that is likely to be best for a client."""
-        return int(np.where(self.members, self.payoffs.mean, -np.inf)[:, client].argmax())
+        """The group that is likely to be best for a client: of several, the largest."""
+        groups: list[int] = self.best_groups(client).tolist()
+        return max(groups, key=int.bit_count)
 
     def perhaps_best(self, client: int) -> Groups:
         """All groups that are not worse for a client than the best, beyond noise."""

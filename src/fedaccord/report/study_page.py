@@ -122,6 +122,8 @@ def _agreement(result: StudyResult) -> Iterator[Part]:
     yield from about_worth.worth_sentences(worth(certificate), "member")
     if not certificate.agreement.exists:
         return
+    yield about_study.STAKE_NOTE
+    yield from about_agreement.consequences(certificate, "member")
     chosen = range(certificate.agreement.consortium.size)
     yield Table(
         about_study.CLIENT_HEADINGS,

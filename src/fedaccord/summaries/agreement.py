@@ -131,11 +131,13 @@ def solution_sentences(
 
 
 def consequences(certificate: Certificate, noun: Noun = "client") -> list[str]:
-    """What suspension means: who is worse off than without it, who would go, who else slips."""
+    """What the punishment means: who is worse off than without it, who would go, who else slips."""
     agreement = certificate.agreement
-    if not (agreement.exists and certificate.holds) or _reverts(agreement):
+    if not (agreement.exists and certificate.holds):
         return []
     said = [worse] if (worse := worse_off(agreement)) else []
+    if _reverts(agreement):
+        return said
     group = find_coalition(agreement)
     if group is not None:
         said.append(_who_would_go(agreement, group))
@@ -168,10 +170,12 @@ def worse_off(agreement: Agreement) -> str:
         return ""
     pays = "pays" if worse.sum() == 1 else "pay"
     more = ends_of(-agreement.saving[worse], agreement.consortium.currency)
+    why = (
+        "" if _reverts(agreement) else ", and would accept only because the alternative is no model"
+    )
     return (
         f"{listed(names_of(agreement, worse))} {pays} more than without an agreement "
-        f"({more} in a slot), and would accept only because "
-        "the alternative is no model."
+        f"({more} in a slot){why}."
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.game.money import money
 from fedaccord.numbers import count
 from fedaccord.summaries.words import in_unit, listed
 
@@ -52,53 +53,84 @@ def _others(joining: Joining) -> Iterator[str]:
     if gaining:
         said = [f"{one.name} ({gain(joining, one.gain)})" for one in gaining]
         verb = "gains" if len(gaining) == 1 else "gain"
-        yield f"With everyone, {listed(said)} {verb}."
+        yield f"With everyone, {listed(said, 10)} {verb}."
     unclear = [one for one in joining.prospects if one.verdict == "unclear"]
     if unclear:
         said = [f"{one.name} ({gain(joining, one.gain)})" for one in unclear]
         own = "its" if len(unclear) == 1 else "their"
-        yield f"For {listed(said)} it is unclear whether everyone's model is better than {own} own."
+        why = "" if any(_doubts(joining)) else f": {_how_tested(joining, unclear)}"
+        better = f"whether everyone's model is better than {own} own{why}"
+        yield f"For {listed(said, 10)} it is unclear {better}."
+
+
+def _how_tested(joining: Joining, unclear: Sequence[Prospect]) -> str:
+    """How large the tests are of those for whom something is unclear."""
+    smallest = min(unclear, key=lambda one: one.tested)
+    test = f"the smallest of their tests, {smallest.name}'s,"
+    if not joining.own_tests:
+        test = "the common test"
+    elif len(unclear) == 1:
+        test = "its test"
+    return f"{test} has {count(smallest.tested, 'record')}"
+
+
+def short_recommendation(joining: Joining) -> str:
+    """Which group should train together, if any, and whether that is sure; without numbers."""
+    group = joining.recommended
+    if group is None:
+        return f"These {len(joining.names)} should not train together in this way."
+    unsure, who = joining.unsure_of(group), _who(joining, group)
+    if not unsure:
+        return f"{who} should train together: each of them gains."
+    gains = f"{listed(unsure, 10)} {'gains' if len(unsure) == 1 else 'gain'}"
+    if len(unsure) == len(joining.members_of(group)):
+        gains = "any of them gains"
+    return f"{who} could train together: nobody clearly loses, but it is unclear whether {gains}."
 
 
 def recommendation(joining: Joining) -> str:
-    """Which group should train together, if any."""
+    """Which group should train together, if any; what everyone's brings each has been said."""
     group = joining.recommended
     if group is None:
         return (
             f"These {len(joining.names)} should not train together in this way: in every group "
             "somebody is likely to lose, or would rather leave."
         )
-    members = joining.members_of(group)
-    gains = [
-        f"{name} {gain(joining, joining.gain(joining.names.index(name), group))}"
-        for name in members
-    ]
-    who = "All of them" if len(members) == len(joining.names) else listed(members)
     sure = (
         "should train together"
         if joining.surely_recommended
         else "could train together, since nobody clearly loses"
     )
+    gains = "" if group == joining.everyone else f": {_gains_in(joining, group)}"
     return (
-        f"{who} {sure}: {listed(gains, 10)} against training alone. No smaller group of them is "
-        "better for all of its members, beyond noise."
+        f"{_who(joining, group)} {sure}{gains}. If each trains on all its records, no smaller "
+        "group of them is better for all of its members, beyond noise."
     )
 
 
+def _who(joining: Joining, group: int) -> str:
+    return "All of them" if group == joining.everyone else listed(joining.members_of(group), 10)
+
+
+def _gains_in(joining: Joining, group: int) -> str:
+    """What each member of a group gains."""
+    gains = [
+        f"{name} {gain(joining, joining.gain(joining.names.index(name), group))}"
+        for name in joining.members_of(group)
+    ]
+    return f"{listed(gains, 10)} against training alone"
+
+
 def _doubts(joining: Joining) -> Iterator[str]:
-    """What would have to be known to be sure."""
+    """Who may not gain in a group that is not everyone's, and why that is unclear."""
     group = joining.recommended
-    if group is None or joining.surely_recommended:
+    if group in (None, joining.everyone) or joining.surely_recommended:
         return
     unsure = joining.unsure_of(group)
     tests = [one for one in joining.prospects if one.name in unsure]
-    smallest = min(tests, key=lambda one: one.tested)
-    one = len(unsure) == 1
-    test = "its test" if one else f"the smallest of their tests, {smallest.name}'s,"
-    test = test if joining.own_tests else "the common test"
+    verb = "gains" if len(unsure) == 1 else "gain"
     yield (
-        f"It is unclear whether {listed(unsure, 10)} then {'gains' if one else 'gain'}: {test} has "
-        f"{count(smallest.tested, 'record')}."
+        f"It is unclear whether {listed(unsure, 10)} then {verb}: {_how_tested(joining, tests)}."
     )
 
 
@@ -145,22 +177,41 @@ def _plain_sentences(joining: Joining) -> Iterator[str]:
     plain = joining.plain
     if plain is None:
         return
-    gains = [f"{one.name} {gain(plain, one.gain)}" for one in plain.prospects]
-    yield (
-        f"With plain FedAvg (rate {plain.ways.together.local.rate:g}) {_plain_verdict(plain)}: "
-        f"everyone's model would have meant {listed(gains, 10)} against training alone."
-    )
-
-
-def _plain_verdict(plain: Joining) -> str:
-    """Who should train together by FedAvg."""
+    how = f"With plain FedAvg (rate {plain.ways.together.local.rate:g})"
     best = plain.recommended
     if best is None:
-        return f"these {len(plain.names)} should not train together"
-    verb = "should" if plain.surely_recommended else "could"
+        everyone = _gains_in(plain, plain.everyone)
+        yield f"{how} these {len(plain.names)} should not train together: with everyone {everyone}."
+        return
+    verb, gains = "should" if plain.surely_recommended else "could", _gains_in(plain, best)
     if best == plain.everyone:
-        return f"all of them {verb} train together, too"
-    return f"only {listed(plain.members_of(best), 10)} {verb} train together"
+        yield f"{how} all of them {verb} train together, too: {gains}."
+    else:
+        yield (
+            f"{how} the largest group that {verb} train together is "
+            f"{listed(plain.members_of(best), 10)}: {gains}. {_why_not_everyone(plain)}"
+        )
+
+
+def _why_not_everyone(joining: Joining) -> str:
+    """Why it is not everyone who should train together."""
+    everyone = joining.everyone
+    losers = joining.likely_losers(everyone)
+    if losers:
+        said = [f"{name} ({_lost(joining, joining.names.index(name))})" for name in losers]
+        are = "is" if len(losers) == 1 else "are"
+        return f"With everyone, {listed(said, 10)} {are} likely to lose."
+    if joining.stability.surely_unstable[everyone]:
+        return f"With everyone, {_who_would_leave(joining, everyone)}."
+    return "Everyone together would gain nothing in all."
+
+
+def _lost(joining: Joining, client: int) -> str:
+    """What it loses with everyone: in the measure, or in money if only fees make it lose."""
+    prospect = joining.prospects[client]
+    if prospect.gain.mean < 0 or prospect.saving is None or joining.consortium is None:
+        return gain(joining, prospect.gain)
+    return f"{money(_saved(prospect.saving), joining.consortium.currency)} in a slot, fees paid"
 
 
 def held_out_sentences(joining: Joining) -> Iterator[str]:
@@ -316,13 +367,11 @@ def prospect_headings(joining: Joining) -> tuple[str, ...]:
 
 def prospect_rows(joining: Joining) -> list[tuple[str, ...]]:
     """A row for each client: what it reaches on its own test, and where it would do best."""
-    return [_row(joining, prospect) for prospect in joining.prospects]
+    return [_row(joining, n) for n in range(len(joining.names))]
 
 
-def _row(joining: Joining, one: Prospect) -> tuple[str, ...]:
-    others = [name for name in one.best_group if name != one.name]
-    everyone = len(one.best_group) == len(joining.names)
-    best = "everyone" if everyone else f"with {listed(others)}" if others else "alone"
+def _row(joining: Joining, n: int) -> tuple[str, ...]:
+    one = joining.prospects[n]
     level_of, gain_of = level(joining, one.alone), gain(joining, one.gain)
     return (
         one.name,
@@ -331,8 +380,18 @@ def _row(joining: Joining, one: Prospect) -> tuple[str, ...]:
         *(_bare(text) for text in (level_of, level(joining, one.together), gain_of)),
         *([] if one.saving is None else [_saved(one.saving)]),
         f"{one.loss_gain.mean + 0.0:.3f}{_give_or_take(one.loss_gain.half_width, 3)}",
-        best,
+        _best_for(joining, n),
     )
+
+
+def _best_for(joining: Joining, n: int) -> str:
+    """The group that is best for a client, and whether it is as well off alone."""
+    group = joining.stability.best(n)
+    others = [name for name in joining.members_of(group) if name != joining.names[n]]
+    if not others:
+        return "alone"
+    best = "everyone" if group == joining.everyone else f"with {listed(others)}"
+    return f"{best}, or alone" if 1 << n in joining.stability.best_groups(n) else best
 
 
 def _saved(saving: Estimate) -> str:
@@ -382,10 +441,17 @@ def _holds(joining: Joining, group: int) -> str:
         return "yes"
     if not found.surely_unstable[group]:
         return "unclear"
-    leaving = [joining.members_of(int(one)) for one in found.blocking(group, surely=True)]
+    return f"no: {_who_would_leave(joining, group)}"
+
+
+def _who_would_leave(joining: Joining, group: int) -> str:
+    """The largest part of a group that is better off without the rest, beyond noise."""
+    leaving = [
+        joining.members_of(int(one)) for one in joining.stability.blocking(group, surely=True)
+    ]
     most = max(leaving, key=lambda names: (len(names), names))
     alone = "would rather train alone" if len(most) == 1 else "would rather be by themselves"
-    return f"no: {listed(most)} {alone}"
+    return f"{listed(most)} {alone}"
 
 
 WAY_HEADINGS = ("Way", "Loss together", "Loss alone")

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.agreement.worth import worth as worth_of
 from fedaccord.game.money import amounts, money
 from fedaccord.numbers import count, write
 from fedaccord.studies.study import MULTIPLES
-from fedaccord.summaries.joining import level, recommendation
+from fedaccord.summaries.joining import level, short_recommendation
 from fedaccord.summaries.ranges import known_in_words
 from fedaccord.summaries.words import in_unit, listed
-from fedaccord.summaries.worth import measure_name, written_measure
+from fedaccord.summaries.worth import VERDICTS, measure_name, written_measure
 from fedaccord.training.estimates import Estimate
 
 if TYPE_CHECKING:
     from fedaccord.agreement.range_costs import RangeCosts
     from fedaccord.agreement.worth import Worth
+    from fedaccord.membership.agreeing import GroupAgreement
     from fedaccord.membership.joining import Joining
     from fedaccord.studies.study import StudyResult, Year
     from fedaccord.summaries.clients import ClientRow
@@ -81,6 +83,9 @@ CLIENT_HEADINGS = (
 )
 RANGE_HEADINGS = ("Ratios of valuation to cost known to", "Records agreed", "Saved by all per slot")
 SLIDER_LABEL = "If an error costs everyone this many times what is assumed"
+STAKE_NOTE = (
+    "What is at stake for a member is the part of its cost that more or less data can change."
+)
 MONEY_NOTE = (
     "Each row is a calculation of its own, in which the best fit of the law is taken for certain."
 )
@@ -88,7 +93,28 @@ MONEY_NOTE = (
 
 def lead(result: StudyResult) -> str:
     """The question, and the answer in short."""
-    return f"{_LEADS[result.study.name]} {recommendation(result.joining)}"
+    said = [_LEADS[result.study.name], short_recommendation(result.joining)]
+    if result.agreed is not None:
+        said.append(_agreed_in_short(result.agreed))
+    return " ".join(said)
+
+
+def _agreed_in_short(agreed: GroupAgreement) -> str:
+    """Whether there is an agreement, what it is worth, and whether a group would leave it."""
+    certificate = agreed.certificate
+    if certificate is None or not certificate.agreement.exists:
+        return "There is nothing that they could agree on."
+    on = " if the best fit to the measurements is right" if agreed.for_the_fit else ""
+    verdict = worth_of(certificate).verdict
+    assert verdict is not None
+    but = "and it is" if verdict == "worth signing" else "but it is"
+    said = f"There is an agreement that everyone would keep to{on}, {but} {VERDICTS[verdict]}"
+    if agreed.coalition is None:
+        return f"{said}."
+    leaving = agreed.coalition.members
+    who = "all of them" if len(leaving) == len(agreed.members) else listed(leaving, 10)
+    how = "under another one" if len(leaving) == len(agreed.members) else "on their own"
+    return f"{said}, {'but' if verdict == 'worth signing' else 'and'} {who} would do better {how}."
 
 
 # --- Records -------------------------------------------------------------------------------
@@ -274,7 +300,7 @@ def _money_row(times: float, worth: Worth) -> tuple[str, ...]:
         worth.measure, [worth.equilibrium.value.mean(), worth.agreed.value.mean()]
     )
     slots = worth.slots_per_year or 1.0
-    verdict = (worth.verdict if agreement.exists else None) or "nothing to agree on"
+    verdict = VERDICTS[worth.verdict] if worth.verdict else "nothing to agree on"
     return (
         f"{times:g}",
         *write([before, after]),

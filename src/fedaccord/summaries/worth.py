@@ -25,6 +25,12 @@ _SHOWN_AS = {"error": "accuracy", "1 - AUC": "AUC", "1 - concordance": "concorda
 """What people call 1 minus a measure."""
 _INDIFFERENT = 5e-4
 """Slack that is printed as none: thresholds have three decimals."""
+VERDICTS: dict[Verdict, str] = {
+    "worth signing": "worth signing",
+    "hardly worth the paper": "hardly worth signing",
+    "not worth it": "not worth it",
+}
+"""What people are told, by the value that JSON has."""
 
 
 # --- The measure -----------------------------------------------------------------------------
@@ -95,22 +101,23 @@ def worth_sentences(worth: Worth, noun: Noun = "client") -> list[str]:
     if worth.verdict is None:
         return said
     said.append(verdict_sentence(worth, noun))
-    for verdict in ("hardly worth the paper", "not worth it"):
-        said += _members(worth, verdict)
-    return said + _doubtful_members(worth)
+    if worth.agreement.consortium.size > 1:
+        said += [*_who_saves_little(worth), *_who_saves_nothing(worth)]
+    return [*said, *_who_may_lose(worth), *_who_might_stay_out(worth)]
 
 
 def verdict_sentence(worth: Worth, noun: Noun = "client") -> str:
     """The verdict for all, with what is saved and the limit that decides."""
     assert worth.verdict is not None
-    head = capital(worth.verdict)
+    head = capital(VERDICTS[worth.verdict])
     if worth.verdict == "not worth it":
         currency, more = worth.agreement.consortium.currency, -worth.saving_per_slot
         lost = f"costs {money(more, currency)} more in a slot" if more else "saves nothing"
         return f"{head}: to all {noun}s together it {lost}."
     share = f"{100 * worth.saving_share:.3g} % of what is at stake for them"
-    reasons = "".join(f"; {reason}" for reason in _too_little(worth, noun))
-    return f"{head}: all {noun}s together save {_saved(worth)}, {share}{reasons}."
+    reasons = " and ".join(_too_little(worth, noun))
+    little = f" That is {reasons}." if reasons else ""
+    return f"{head}: all {noun}s together save {_saved(worth)}, {share}.{little}{_unsure(worth)}"
 
 
 def _saved(worth: Worth) -> str:
@@ -128,59 +135,80 @@ def _saved(worth: Worth) -> str:
 def _too_little(worth: Worth, noun: Noun) -> Iterator[str]:
     """Which limits the saving of all does not reach."""
     if worth.saving_share < LEAST_SHARE:
-        yield f"that is less than {100 * LEAST_SHARE:g} %, as little as a wrong guess may be worth"
-    if not worth.sure_for_all:
-        yield "by some of the laws that fit the measurements they would lose"
+        yield f"less than {100 * LEAST_SHARE:g} %, which a wrong guess of the inputs could explain"
     least, size = worth.least_per_year, worth.agreement.consortium.size
     if least is not None and (worth.saving_per_year or 0.0) < size * least:
-        a_day = money(least, worth.agreement.consortium.currency)
-        yield f"a day of paperwork a year costs each {noun} about {a_day}"
+        in_all = _about(worth, size * least)
+        yield f"less in a year than a day of paperwork for each {noun} costs, {in_all} in all"
 
 
-def _members(worth: Worth, verdict: Verdict) -> list[str]:
-    """For whom it is hardly worth the paper, or not worth it at all."""
-    each = worth.verdicts
-    if each is None or worth.agreement.consortium.size == 1:
-        return []
+def _about(worth: Worth, amount: float) -> str:
+    """A round amount of money."""
+    return f"about {money(amount, worth.agreement.consortium.currency)}"
+
+
+def _unsure(worth: Worth) -> str:
+    """That all together may not save anything."""
+    if worth.sure_for_all:
+        return ""
+    happens = "lose" if worth.may_lose_together else "gain nothing"
+    return f" By some of the laws that fit the measurements they would {happens}."
+
+
+def _who_saves_little(worth: Worth) -> Iterator[str]:
+    """For whom it is hardly worth signing, and which limits its saving does not reach."""
     # who pays more is named with the reason why it would accept
-    worse = worth.agreement.worse_than_equilibrium
-    chosen = np.array([one == verdict for one in each]) & ~worse
-    if not chosen.any():
-        return []
-    who = names_of(worth.agreement, chosen)
-    if verdict == "not worth it":
-        return [f"Not worth it to {listed(who)}, who would save nothing."]
+    saves = worth.gains & ~worth.agreement.worse_than_equilibrium
+    share, year = worth.small_shares, worth.small_amounts
+    for small, cheap in ((True, True), (True, False), (False, True)):
+        chosen = saves & (share == small) & (year == cheap)
+        if chosen.any():
+            yield _saves_little(worth, chosen, small=small, cheap=cheap)
+
+
+def _saves_little(worth: Worth, chosen: BoolArray, *, small: bool, cheap: bool) -> str:
+    """That some clients save little; `small` beside what is at stake, `cheap` beside paperwork."""
+    who, least = names_of(worth.agreement, chosen), worth.least_per_year
+    one = len(who) == 1
     saved = ends_of(worth.saving.value[chosen], worth.agreement.consortium.currency)
-    apiece = " each" if len(who) > 1 else ""
-    return [
-        f"Hardly worth the paper to {listed(who)}: {saved}{apiece} in a slot ({_limit(worth)})."
-    ]
+    stake = f"less than {100 * LEAST_SHARE_OF_A_MEMBER:g} % of what is at stake for"
+    limits = [f"{stake} {'it' if one else 'each of them'}"] if small else []
+    if cheap and least is not None:
+        limits.append(f"less in a year than a day of paperwork costs ({_about(worth, least)})")
+    return (
+        f"Hardly worth signing for {listed(who)}: {'it saves' if one else 'they save'} {saved} in "
+        f"a slot{'' if one else ' each'}, {' and '.join(limits)}."
+    )
 
 
-def _limit(worth: Worth) -> str:
-    """The limits for one client."""
-    share = f"the limit is {100 * LEAST_SHARE_OF_A_MEMBER:g} % of what is at stake for it"
-    least = worth.least_per_year
-    if least is None:
-        return share
-    a_day = money(least, worth.agreement.consortium.currency)
-    return f"{share}, and {a_day} a year, a day of paperwork"
+def _who_saves_nothing(worth: Worth) -> Iterator[str]:
+    """Who saves nothing, but does not pay more either."""
+    chosen = ~worth.gains & ~worth.agreement.worse_than_equilibrium
+    if chosen.any():
+        who = listed(names_of(worth.agreement, chosen))
+        yield f"Not worth it to {who}, who would save nothing."
 
 
-def _doubtful_members(worth: Worth) -> list[str]:
-    """Who is not sure to gain, and who might rather stay out."""
-    said = []
-    unsure = ~worth.sure & (worth.saving.value > 0)
-    if worth.measured and unsure.any():
-        who = names_of(worth.agreement, unsure)
-        said.append(
-            f"Not sure to gain: {listed(who)}; by some of the laws that fit the measurements "
-            f"{'it loses' if len(who) == 1 else 'they lose'}."
-        )
+def _who_may_lose(worth: Worth) -> Iterator[str]:
+    """Who is not sure to gain: by some of the laws in the band it saves nothing, or pays more."""
+    if worth.agreement.consortium.size == 1:
+        return  # that has been said of all
+    unsure = worth.gains & ~worth.sure
+    ends = (("lose", "more than", worth.may_lose), ("gain nothing", "as much as", ~worth.may_lose))
+    for happens, pays, some in ends:
+        if (unsure & some).any():
+            who = names_of(worth.agreement, unsure & some)
+            yield (
+                f"{listed(who)} may {happens}: by some of the laws that fit the measurements "
+                f"{'it' if len(who) == 1 else 'they'} would pay {pays} without an agreement."
+            )
+
+
+def _who_might_stay_out(worth: Worth) -> Iterator[str]:
+    """Who would save its fees by staying out."""
     outside = worth.better_outside
     if outside.any():
-        said.append(_outside(worth.agreement, outside))
-    return said
+        yield _outside(worth.agreement, outside)
 
 
 def _outside(agreement: Agreement, outside: BoolArray) -> str:

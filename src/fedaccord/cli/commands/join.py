@@ -91,7 +91,7 @@ def join(
     model better than the one it trains alone? FILE says who they are, and what an error costs
     them; without it, whoever the data is of:
 
-    fedaccord join --dataset heart-disease
+    fedaccord join --dataset heart-disease-shared
 
     Unless --optimiser or --fine-tune says how to train, several ways are tried on training records
     alone, and the best is used.

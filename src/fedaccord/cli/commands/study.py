@@ -36,8 +36,8 @@ def study(
     """Carry out a case study: who should join, what they can agree on, and what it is worth.
 
     NAME is four-hospitals or six-regions. The records are real: those of four hospitals
-    (heart-disease), or of six regions (tcga-brca). What errors and records cost is assumed, and
-    the page says what.
+    (heart-disease-shared), or of six regions (tcga-brca). What errors and records cost is assumed,
+    and the page says what.
     """
     from fedaccord.studies.study import find_study, run_study
 
