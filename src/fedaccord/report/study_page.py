@@ -72,6 +72,7 @@ def _records(result: StudyResult) -> Iterator[Part]:
 
 def _joining(result: StudyResult) -> Iterator[Part]:
     joining = result.joining
+    yield about_study.slot_sentence(result)
     yield from about_joining.joining_sentences(joining)
     yield _prospects(joining, about_joining.INTERVAL_NOTE)
     yield Picture(
@@ -140,7 +141,7 @@ def _agreement(result: StudyResult) -> Iterator[Part]:
 
 def _ranges(result: StudyResult) -> Iterator[Part]:
     assert result.ranges is not None
-    yield from range_cost_sentences(result.ranges)
+    yield from range_cost_sentences(result.ranges, "member")
     yield Table(about_study.RANGE_HEADINGS, tuple(about_study.range_rows(result.ranges)))
 
 

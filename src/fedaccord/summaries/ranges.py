@@ -126,7 +126,7 @@ def known_in_words(label: str) -> str:
     return parts.get(label[1:], f"1/{label[1:]} to {label[1:]} times")
 
 
-def range_cost_sentences(costs: RangeCosts) -> list[str]:
+def range_cost_sentences(costs: RangeCosts, noun: Noun = "client") -> list[str]:
     """What ranges cost in all, and whose numbers to find out first."""
     said = []
     names, currency = costs.consortium.names, costs.consortium.currency
@@ -136,7 +136,7 @@ def range_cost_sentences(costs: RangeCosts) -> list[str]:
         said.append(f"With ratios known only to {first} there is no agreement at all.")
     first_client = costs.find_out_first
     if not costs.here.exists and first_client is None:
-        return [*said, "Finding out one client's numbers would not make an agreement possible."]
+        return [*said, f"Finding out one {noun}'s numbers would not make an agreement possible."]
     if first_client is None:
         return [*said, "Nobody needs to find out more: exact numbers would bring no more data."]
     total = write([costs.total_if_known[first_client]])[0]
