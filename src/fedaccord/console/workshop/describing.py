@@ -317,8 +317,7 @@ def _members(
         },
         law_now=law_now(draft),
         reached=REACHED,
-        asks_law="law" in request.query_params
-        or any(map(read.form.shared.get, LAW_FIELDS[1:])),
+        asks_law="law" in request.query_params or any(map(read.form.shared.get, LAW_FIELDS[1:])),
         missing=missing,
         still=_still(missing, rows),
         changing=bool({"states", "transitions"} & data.keys()),
