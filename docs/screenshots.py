@@ -65,7 +65,7 @@ def workshop(browser: Browser) -> None:
         page.goto(f"{address}/w/{packed}/interview?{urlencode(INTERVIEW)}")
         take(page, "workshop-interview", 1000)
         page.goto(f"{address}/w/{packed}/compare")
-        take(page, "workshop-compare", 1000)
+        take(page, "workshop-compare", 1870)
         page.goto(f"{address}/w/{packed}/train")
         page.get_by_role("button", name="Train", exact=True).click()
         expect(page.locator("#training-scores")).to_be_visible(timeout=SECONDS)

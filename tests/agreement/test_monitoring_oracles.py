@@ -205,7 +205,9 @@ def test_audits_scale_with_the_inverse_of_the_weight() -> None:
 def test_a_budget_of_nothing_buys_nothing() -> None:
     agreement = fa.solve_with_audits(HOSPITALS, 0.0)
     assert not agreement.exists
-    assert agreement.reason == "so few audits keep nobody to more than at the equilibrium"
+    assert (
+        agreement.reason == "with so few audits nobody would train on more than at the equilibrium"
+    )
     assert agreement.total == pytest.approx(agreement.equilibrium.total)
 
 

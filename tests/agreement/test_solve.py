@@ -108,7 +108,7 @@ REASONS = [
         (
             fa.paper_consortium(discount_factor=0.8),
             {"kind": kind, "punishment": punishment, "monitoring": fa.Monitoring(audit=0.0)},
-            "no slip would ever be seen, so nothing keeps anybody to more than at the equilibrium",
+            "no slip would ever be seen, so nobody would train on more than at the equilibrium",
         )
         for kind in ("individual", "uniform")
         for punishment in ("reversion", "suspension")

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.files.consortium import demo_text
+from fedaccord.game.money import amounts
 from fedaccord.numbers import write
 from fedaccord.summaries.worth import VERDICTS
 from tests.cli.conftest import Run, run  # noqa: F401  (a fixture)
@@ -81,7 +82,8 @@ def test_the_page_has_the_numbers_of_solve(client: TestClient, run: Run, query: 
     column = write([each["contribution"] for each in agreement["clients"]])
     assert [row[2 if agreement["exists"] else 1] for row in cells] == column
     if agreement["exists"]:
-        assert [row[3] for row in cells] == write([one["saving"] for one in agreement["clients"]])
+        savings = [one["saving"] for one in agreement["clients"]]
+        assert [row[3] for row in cells] == amounts(savings, draft.consortium.currency)
         assert [row[4] for row in cells] == [
             f"{one['threshold']:.3f}" for one in agreement["clients"]
         ]
@@ -193,6 +195,32 @@ def test_a_draft_with_mistakes_is_shown_where_they_are_mended(client: TestClient
     draft = example("samples = 28_000", "samples = -1")
     answer = client.get(f"/w/{draft.packed}/design")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/w/{draft.packed}/members")
+
+
+def test_what_mechanisms_mean_comes_first_and_money_has_its_currency(client: TestClient) -> None:
+    shown = page(client, example(), "", "compare")
+    said = text_of(shown)
+    assert said.index("whoever says stop gets the model as it is by then") < said.index(
+        "Free riders"
+    )
+    assert "before payments, in EUR." in said
+    for heading in ("Total<br>cost, EUR", "Paid to<br>members, EUR", "Smallest<br>saving, EUR"):
+        assert heading in shown
+
+
+def test_a_loss_has_a_link_to_where_accuracy_comes_from(client: TestClient) -> None:
+    draft = example()
+    form = f"/w/{draft.packed}/members?margin=0.02&law=yes"
+    for path in ("design", "member/5"):
+        shown = unescape(page(client, draft, "?margin=0.02", path))
+        assert f'href="{form}#law"' in shown
+    opened = re.compile(r'id="law".*?<details open><summary>Take the results', re.S)
+    assert opened.search(client.get(form).text)
+    assert not opened.search(client.get(f"/w/{draft.packed}/members").text)
+    accurate = Draft(
+        f'{draft.text}\n[law]\nkind = "power"\nmeasure = "error"\nscale = 2.0\nexponent = 0.5\n'
+    )
+    assert "law=yes" not in page(client, accurate)
 
 
 @pytest.mark.parametrize("path", ["more", "compare", "member/1", "print", "report.html"])

@@ -83,7 +83,7 @@ def test_a_page_for_one_that_is_asked_for_nothing() -> None:
     amounts[4] = 0.0
     own = own_page(fa.certify(fa.agreement_on(consortium, amounts, fa.Suspension())), 4)
     assert own.asked == [
-        "Nothing: it need not train on any of its 16,000 samples, and gets the model."
+        "Nothing: it gets the model without training on any of its 16,000 samples."
     ]
     assert own.if_it_slips == ["It is asked for nothing, so it cannot slip."]
 

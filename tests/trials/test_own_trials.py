@@ -167,6 +167,8 @@ def test_a_single_seed_is_said() -> None:
     assert str(own_levels(once)).count("±") == str(own_gains(once)).count("±") + 3 == 12
     for note in (own_levels_note(once), own_gains_note(once)):
         assert "about the choice of test examples, but not about the seed" in note
+    assert "With one seed there are no intervals" in scores_note(once)
+    assert "95 %" not in scores_note(once)
 
 
 def test_one_seed_and_few_examples_prove_nothing() -> None:

@@ -167,8 +167,8 @@ def _seen(agreement: Agreement) -> tuple[str, ...]:
     if monitoring.is_plain:
         return ("Everyone sees after a slot what each client trained on.",)
     said = [
-        "Nobody knows before a slot whether it will be audited; how the draws of different clients "
-        "hang together makes no difference. A slip that no audit finds changes nothing later.",
+        "Nobody knows before a slot whether it will be audited; the draws of different clients may "
+        "depend on each other. A slip that no audit finds changes nothing later.",
     ]
     if monitoring.samples_checked is None:
         said.append("An audit finds any shortfall.")

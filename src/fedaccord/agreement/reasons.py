@@ -16,8 +16,8 @@ NO_USE = {
     "least total cost": "none lowers the total cost",
     "fairest": "none leaves every client at least as well off as at the equilibrium",
 }
-TOO_FEW_AUDITS = "so few audits keep nobody to more than at the equilibrium"
-_NEVER_SEEN = "no slip would ever be seen, so nothing keeps anybody to more than at the equilibrium"
+TOO_FEW_AUDITS = "with so few audits nobody would train on more than at the equilibrium"
+_NEVER_SEEN = "no slip would ever be seen, so nobody would train on more than at the equilibrium"
 NOT_IN_BOX = (
     "none holds for every combination of numbers within the ranges, though one would if the "
     "numbers were exactly as stated: narrower ranges are needed, or a harsher punishment"

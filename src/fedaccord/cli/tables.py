@@ -204,11 +204,9 @@ def print_comparison(
         table.add_row("  times the equilibrium's", "", *(f"{a.ratio:,.2f}" for a in agreements))
     table.add_row("Free riders", *(f"{side.free_riders:,} of {size:,}" for side in sides))
     costs = np.array([side.cost.sum() for side in sides])
-    unit = in_unit(equilibrium.consortium)
-    table.add_row(
-        f"Cost of a slot to all together{unit}", *amounts(costs, equilibrium.consortium.currency)
-    )
-    table.add_row("  saved", "", *amounts(costs[0] - costs[1:], equilibrium.consortium.currency))
+    unit, currency = in_unit(equilibrium.consortium), equilibrium.consortium.currency
+    table.add_row(f"Cost of a slot to all together{unit}", *amounts(costs, currency, digits=6))
+    table.add_row("  saved", "", *amounts(costs[0] - costs[1:], currency))
     console.print(table)
 
 

@@ -56,11 +56,11 @@ def fortune(currency: str) -> float | None:
     return None if price is None else _COFFEES_IN_A_FORTUNE * price
 
 
-def amounts(values: Sequence[float] | FloatArray, currency: str) -> list[str]:
+def amounts(values: Sequence[float] | FloatArray, currency: str, digits: int = 4) -> list[str]:
     """Amounts of one column or list, without their currency.
 
     Money has two decimals or none: with three, 6.047 can be read as six thousand. In a unit that is
-    no currency, they are written as other numbers are.
+    no currency, they are written as other numbers are, with so many digits.
 
     >>> amounts([6.0468, 184.7], "EUR"), amounts([6.0468, 3036.2], "EUR"), amounts([480.0], "EUR")
     (['6.05', '184.70'], ['6', '3,036'], ['480'])
@@ -68,7 +68,7 @@ def amounts(values: Sequence[float] | FloatArray, currency: str) -> list[str]:
     (['6.047'], ['0.00040'])
     """
     array = np.asarray(values, dtype=np.float64)
-    written = write(array)
+    written = write(array, digits)
     known = coffee(currency) is not None or _CODE.fullmatch(currency)
     if not known or "e" in "".join(written):
         return written

@@ -53,8 +53,8 @@ from fedaccord.numbers import FloatArray, count, write
 SUSPENSION = Suspension()
 _NO_MORE = "More than that share does not count, so nobody can make up for whoever stopped."
 _STAGES = (
-    "Each model is trained on from the one below it; that it is as good as if all its samples had "
-    "been used from the start is an assumption."
+    "Each model continues the training of the one below it; it is assumed to be as good as if all "
+    "its samples had been used from the start."
 )
 _SETTLED = 4e-15
 """Relative: a step of Newton's method below this is rounding."""

@@ -66,6 +66,7 @@ def render_report(
         costs=amounts(
             [agreement.equilibrium.cost.sum(), agreement.cost.sum()],
             agreement.consortium.currency,
+            digits=6,
         ),
         rows=about_clients.client_rows(certificate, chosen),
         table_note=about_clients.page_note(certificate, len(chosen)),

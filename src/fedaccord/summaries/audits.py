@@ -31,7 +31,7 @@ def audit_sentences(
     least = least_audits(certificate)
     if not least.enough or least.per_slot == 0.0:
         return []
-    samples = _samples(least) if checks else ""
+    samples = _samples(least, noun) if checks else ""
     said = [_seen(certificate, noun), _few_enough(least, noun), samples, _room(least, noun)]
     return [sentence for sentence in [*said, _undeserved(certificate, noun)] if sentence]
 
@@ -55,9 +55,12 @@ def _few_enough(least: LeastAudits, noun: Noun) -> str:
     rates = least.probability[least.probability > 0]
     low, high = f"{rates.min():.2g}", f"{rates.max():.2g}"
     each = f"with probability {low}" if low == high else f"with probability {low} to {high}"
+    any_slip = ""
+    if least.agreement.monitoring.samples_checked is None:
+        any_slip = f" that {'find' if least.per_slot > 1 else 'finds'} any slip"
     return (
-        f"With {so_many_audits(least.per_slot)}, shared out as needed (each {noun} {each}), nobody "
-        "gains by cheating."
+        f"With {so_many_audits(least.per_slot)}{any_slip}, shared out as needed (each {noun} "
+        f"{each}), nobody gains by slipping."
     )
 
 
@@ -79,20 +82,20 @@ def _number(value: float) -> str:
     return f"{ceil(value / step - 1e-9) * step:.3g}"
 
 
-def _samples(least: LeastAudits) -> str:
+def _samples(least: LeastAudits, noun: Noun) -> str:
     """How few samples need be checked."""
     monitoring = least.agreement.monitoring
     if monitoring.samples_checked is not None:
         return ""
     if (least.checks <= 1.0).all():
         return (
-            "Whoever is audited need only show one sample, drawn at random from those that it "
-            f"claims: {_number(least.checks.sum())} samples checked in a slot are enough."
+            f"If an audit checks a single sample, drawn at random from those that the {noun} "
+            f"claims, it misses some slips: then it takes {so_many_audits(least.checks.sum())}."
         )
     most = float(least.samples_to_check.max())
     if most == inf:
         return ""
-    return f"An audit need check no more than {count(int(most), 'sample')}, drawn at random."
+    return f"An audit has to check no more than {count(int(most), 'sample')}, drawn at random."
 
 
 def _room(least: LeastAudits, noun: Noun) -> str:

@@ -97,13 +97,13 @@ def breaking_sentences(certificate: Certificate, noun: Noun = "client") -> list[
         lies,
         unseen,
         "Another model, other rounds or other data than the law of the loss stands for: compare "
-        "what each slot brings with what was predicted, and calculate anew when they part.",
+        "what each slot brings with what was predicted, and calculate again if the two differ.",
         f"A {noun} that joins or leaves, or whose numbers change: the amounts are then no longer "
         "right for anybody.",
     ]
     if isinstance(punishment, Suspension):
         said.append(
-            "A model that does not age: whoever is suspended goes on with the last one. The "
-            "threat works only as far as an old model loses its worth."
+            f"A model that does not age: a suspended {noun} can go on using the last one. The "
+            "threat works only as far as an old model loses its value."
         )
     return said

@@ -307,7 +307,7 @@ def deviator_rows(match: Match) -> list[DeviatorRow]:
     consortium = match.agreement.consortium
     with np.errstate(invalid="ignore"):
         lost = amounts(paid - kept, consortium.currency)
-    costs = amounts(np.concatenate([paid, kept]), consortium.currency)
+    costs = amounts(np.concatenate([paid, kept]), consortium.currency, digits=6)
     names = [consortium.names[n] for n in deviating]
     columns = (names, costs[: paid.size], costs[paid.size :], lost)
     return [

@@ -75,7 +75,7 @@ def mechanism_rows(
     entries, currency = comparison.entries, comparison.consortium.currency
     columns = (
         write([entry.outcome.total for entry in entries]),
-        amounts([entry.total_cost for entry in entries], currency),
+        amounts([entry.total_cost for entry in entries], currency, digits=6),
         _write_some([entry.outcome.paid for entry in entries], currency),
         _write_some([entry.worst_saving for entry in entries], currency),
     )

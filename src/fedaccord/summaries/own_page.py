@@ -90,8 +90,8 @@ class _Own:
         saved = self.money(abs(self.saving))[0]
         if self.agreement.worse_than_equilibrium[self.n]:
             return (
-                f"The agreement costs {self.name} {saved} more in a slot than no agreement, and "
-                "less than a model of its own.",
+                f"The agreement costs {self.name} {saved} more in a slot than no agreement would, "
+                "but less than a model of its own.",
                 "doubtful",
             )
         verdict = self.worth.verdicts[self.n]
@@ -131,13 +131,14 @@ class _Own:
         amount, before, has = write(
             [agreement.profile[n], agreement.equilibrium.profile[n], self.consortium.samples[n]]
         )
-        selfish = f"Without an agreement it would be best off with {before}."
+        best = "none" if before == "0" else before
+        selfish = f"Without an agreement its best choice would be to train on {best}."
         if before == amount:
-            selfish = "That is what it would do without an agreement, too."
+            selfish = "It would do the same without an agreement."
         if not agreement.exists:
-            return [f"Left to itself it trains on {before} of its {has} samples in a slot."]
+            return [f"Without an agreement it trains on {before} of its {has} samples in a slot."]
         if agreement.profile[n] == 0:
-            return [f"Nothing: it need not train on any of its {has} samples, and gets the model."]
+            return [f"Nothing: it gets the model without training on any of its {has} samples."]
         extra = (agreement.profile[n] - agreement.equilibrium.profile[n]) * float(
             self.consortium.cost_per_sample[n]
         )
@@ -163,11 +164,11 @@ class _Own:
         if low is not None and high is not None:
             ends = self.money(float(low[n]), float(high[n]))
             said.append(
-                f"The first is between {ends[0]} and {ends[1]} by nine in ten of the laws that fit "
-                "what was measured."
+                f"By nine in ten of the laws that fit the measurements, the first of these is "
+                f"between {ends[0]} and {ends[1]}."
             )
         if self.worth.better_outside[n]:
-            said.append("Outside, without fees, it would pay less than here.")
+            said.append("It would pay less outside the consortium, where there are no fees.")
         return said
 
     def if_it_slips(self) -> list[str]:
@@ -201,13 +202,13 @@ class _Own:
             back = self.money(abs(self.saving))[0]
             said.append(
                 "If another member slips, everyone goes back to acting selfishly "
-                f"{agreement.punishment.duration}: it then loses the {back} in a slot."
+                f"{agreement.punishment.duration}: it then no longer saves {back} in a slot."
             )
         else:
             said.append(
-                "If another member slips, that one gets no model "
-                f"{agreement.punishment.duration}, and the others go on: for so long the model is "
-                "trained on less data."
+                "If another member slips, that member gets no model "
+                f"{agreement.punishment.duration}, and the others go on. During that time the "
+                "model is trained on less data."
             )
         if own_total > 0 and self.consortium.size > 1:
             worst = float(cost(self.consortium, amount, own_total)[n])
@@ -230,19 +231,20 @@ class _Own:
         if self.agreement.profile[n] == 0:
             said = ["It is asked for nothing, so nothing tempts it."]
         said.append(
-            "For every member it was proved, by a search for its best slip, that none gains by "
-            f"slipping{_over_ranges(found)}."
+            "A search for each member's best slip proved that no member gains by slipping"
+            f"{_over_ranges(found)}."
         )
         rate = float(found.audit_probability[n])
         if np.isfinite(rate) and rate > 0:
             said.append(
-                f"That rests on slips being seen. For this member {so_many_audits(rate)} would do."
+                "This assumes that slips are seen: for this member "
+                f"{so_many_audits(rate)} is enough."
             )
         law = self.consortium.law
         measured = (
             "was measured on this model" if law.evidence is not None else "is assumed, not measured"
         )
-        said.append(f"How much better a model gets with data {measured}.")
+        said.append(f"How much better a model gets with more data {measured}.")
         return said
 
 

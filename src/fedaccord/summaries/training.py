@@ -180,11 +180,16 @@ def label_skew(comparison: "Comparison") -> float | None:
 
 def scores_note(comparison: "Comparison") -> str:
     """What the table of scores shows."""
-    note = (
-        f"At the end of the last slot{_which_test(comparison)}. 95 % intervals over "
-        f"{count(comparison.seeds, 'seed')} (Student's t), which do not cover the choice of test "
-        "examples; gains are taken seed by seed, on the same data and from the same start."
-    )
+    note = f"At the end of the last slot{_which_test(comparison)}. "
+    if comparison.seeds == 1:
+        note += "With one seed there are no intervals; gains are taken on the same data and from "
+        note += "the same start."
+    else:
+        note += (
+            f"95 % intervals over {count(comparison.seeds, 'seed')} (Student's t), which do not "
+            "cover the choice of test examples; gains are taken seed by seed, on the same data "
+            "and from the same start."
+        )
     alone = [score.profile for score in comparison.scores if is_alone(comparison, score.profile)]
     if alone:
         note += f" Under {listed(alone)} everyone has a model of its own; these are their means."

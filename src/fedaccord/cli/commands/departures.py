@@ -116,7 +116,7 @@ def _print_matrix(console: "Console", found: "Departures", order: list[int]) -> 
     from fedaccord.summaries.words import in_unit
 
     names, size = found.consortium.names, found.consortium.size
-    lost = amounts((found.saving - found.saving_new).ravel(), found.consortium.currency)
+    lost = amounts((found.saving - found.saving_new).ravel(), found.consortium.currency, digits=3)
     unit = in_unit(found.consortium)
     headings = [names[m].replace(" ", "\n") for m in order]
     table = plain_table(f"Cost to each, per\nslot{unit}, if this\none leaves", headings)

@@ -13,7 +13,7 @@ PROFILES: dict[Profile, str] = {
     "alone": "Each member by itself, on as much as pays for it.",
     "equilibrium": "Together, but without an agreement: each trains on as much as pays for it.",
     "agreement": "Together, as agreed on.",
-    "pooled": "All data in one place: nobody may do this, but it is the most that is possible.",
+    "pooled": "All data in one place: seldom allowed, but it shows the most that could be gained.",
 }
 """What can be compared, in this order: gains are against the first one."""
 USUAL: tuple[Profile, ...] = ("equilibrium", "agreement")
