@@ -245,8 +245,8 @@ def test_columns_without_headings_are_asked_about(client: TestClient) -> None:
 def test_columns_with_numbers_that_no_heading_explains_are_asked_about(client: TestClient) -> None:
     page = paste(client, "Hospital\tVolume\tValue\tAufwand\tCity\nA\t500\t6\t0,5\tUlm\n")
     assert "Which column is which?" in page.text
-    assert "No heading means samples." in page.text
-    assert "No heading means cost per sample." in page.text
+    assert "There is no column for samples." in page.text
+    assert "There is no column for cost per sample." in page.text
     sent = {"way": "columns", "table": fields(page.text)["table"], "headings": "yes"}
     chosen = {"name": 0, "samples": 1, "valuation": 2, "cost_per_sample": 3}
     columns = {f"column-{k}": name for name, k in chosen.items()}

@@ -93,8 +93,8 @@ def breaking_sentences(certificate: Certificate, noun: Noun = "client") -> list[
     said = [
         lies,
         unseen,
-        "Another model, other rounds or other data than the law of the loss stands for: compare "
-        "what each slot brings with what was predicted, and calculate anew when they part.",
+        "A model, rounds or data other than those that the law of the loss stands for: compare "
+        "what each slot brings with what was predicted, and recalculate when they differ.",
         f"A {noun} that joins or leaves, or whose numbers change: the amounts are then no longer "
         "right for anybody.",
     ]
