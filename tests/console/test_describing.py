@@ -918,4 +918,7 @@ def test_unknown_keys_inside_tables_can_be_left_out_too(client: TestClient) -> N
 def test_what_the_table_does_not_have_is_corrected_in_the_file(client: TestClient) -> None:
     page = upload(client, "c.toml", file_with(top="growth = -1"))
     assert "growth: must be" in page.text
-    assert "can be corrected in the file" in page.text
+    assert "correct it in the file and upload the file again" in page.text
+    page = upload(client, "c.toml", file_with(member='class = "x"'))
+    assert problems(page.text)[0].startswith("class: unknown class 'x'; there are no [classes]; ")
+    assert "correct it in the file and upload the file again" in page.text
