@@ -245,8 +245,8 @@ def test_columns_without_headings_are_asked_about(client: TestClient) -> None:
 def test_columns_with_numbers_that_no_heading_explains_are_asked_about(client: TestClient) -> None:
     page = paste(client, "Hospital\tVolume\tValue\tAufwand\tCity\nA\t500\t6\t0,5\tUlm\n")
     assert "Which column is which?" in page.text
-    assert "No heading means samples." in page.text
-    assert "No heading means cost per sample." in page.text
+    assert "There is no column for samples." in page.text
+    assert "There is no column for cost per sample." in page.text
     sent = {"way": "columns", "table": fields(page.text)["table"], "headings": "yes"}
     chosen = {"name": 0, "samples": 1, "valuation": 2, "cost_per_sample": 3}
     columns = {f"column-{k}": name for name, k in chosen.items()}
@@ -918,4 +918,7 @@ def test_unknown_keys_inside_tables_can_be_left_out_too(client: TestClient) -> N
 def test_what_the_table_does_not_have_is_corrected_in_the_file(client: TestClient) -> None:
     page = upload(client, "c.toml", file_with(top="growth = -1"))
     assert "growth: must be" in page.text
-    assert "can be corrected in the file" in page.text
+    assert "correct it in the file and upload the file again" in page.text
+    page = upload(client, "c.toml", file_with(member='class = "x"'))
+    assert problems(page.text)[0].startswith("class: unknown class 'x'; there are no [classes]; ")
+    assert "correct it in the file and upload the file again" in page.text

@@ -2,6 +2,9 @@
 
 import json
 import re
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -9,8 +12,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from fedaccord.console.workshop import designing
+from fedaccord.console.workshop.answers import Answer
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft
+from fedaccord.console.workshop.turns import Turns
 from fedaccord.files.consortium import demo_text
 from fedaccord.game.money import amounts
 from fedaccord.numbers import write
@@ -324,7 +330,57 @@ def test_what_takes_longer(client: TestClient) -> None:
     assert "If somebody leaves" not in page(client, example(), "?kind=uniform", "more")
     joined = page(client, example(), "?joins=1&joins_name=Elsewhere", "more")
     for address in re.findall(r'<th scope="row"><a href="([^"]+)"', joined):
-        page(client, example(), unescape(address).partition("/design")[2])
+        assert address.startswith("design?")
+        page(client, example(), unescape(address).removeprefix("design"))
+
+
+def test_links_for_each_member_do_not_repeat_the_consortium(client: TestClient) -> None:
+    draft = many(101)
+    shown = page(client, draft)
+    assert 'href="./member/101"' in shown
+    assert shown.count(draft.packed) < 20
+    alone = client.get(f"/w/{draft.packed}/design?margin=0.02", headers={"HX-Request": "true"}).text
+    assert 'href="./member/101?margin=0.02"' in alone
+    assert alone.count(draft.packed) == 1
+
+
+def test_with_many_members_what_takes_longer_is_asked_for(client: TestClient) -> None:
+    few, more = page(client, many(100)), page(client, many(101))
+    assert 'hx-get="./more" hx-trigger="load' in few
+    assert 'hx-get="./more" hx-trigger="load' not in more
+    assert 'hx-get="./more" hx-target="#more"' in more
+
+
+def test_only_the_last_state_is_looked_into_further(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, may_end, turns = [], threading.Event(), Turns()
+
+    look = designing._slow
+
+    def slow(answer: Answer, stated: int) -> dict[str, Any]:
+        looked.append(answer.settings.margin)
+        may_end.wait(30)
+        return look(answer, stated)
+
+    monkeypatch.setattr(designing, "_slow", slow)
+    monkeypatch.setattr(designing, "_turns", turns)
+    headers = {"HX-Request": "true"}
+
+    def ask(margin: float) -> Future[Any]:
+        before = turns.came
+        address = f"/w/{example().packed}/more?margin={margin}"
+        asked = workers.submit(client.get, address, headers=headers)
+        while turns.came == before:
+            time.sleep(0.01)
+        return asked
+
+    with ThreadPoolExecutor() as workers:
+        first, second, third = map(ask, (0.01, 0.02, 0.03))
+        may_end.set()
+        texts = [each.result().text for each in (first, second, third)]
+    assert looked == [0.01, 0.03]
+    assert ["./more" in each for each in texts] == [False, True, False]
 
 
 def test_states_are_left_out_and_that_is_said(client: TestClient) -> None:

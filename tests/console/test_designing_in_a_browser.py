@@ -199,6 +199,21 @@ def test_fifty_members(browser: Browser, address: str, phone: bool) -> None:
         expect(page).to_have_url(re.compile("margin=0.05$"))
 
 
+def test_what_takes_longer_is_fetched_into_the_page_when_asked_for(
+    browser: Browser, address: str
+) -> None:
+    with visitor(browser) as page:
+        page.goto(f"{address}/w/{many(101).packed}/design")
+        link = page.get_by_role("link", name="What else could be agreed on")
+        page.wait_for_timeout(1_000)  # longer than few members wait
+        link.click()
+        missed = page.get_by_role("heading", name="If somebody leaves")
+        expect(missed).to_be_visible()
+        expect(page).to_have_url(re.compile("/design$"))
+        page.locator("#more th a", has_text="Hospital 7").first.click()
+        expect(page.get_by_role("heading", name="What if Hospital 7")).to_be_visible()
+
+
 def test_a_member_is_printed_on_one_sheet(browser: Browser, address: str) -> None:
     packed = some(HOSTILE).packed
     for path in (

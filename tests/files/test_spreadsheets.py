@@ -80,6 +80,9 @@ def test_windows_1252_is_noted() -> None:
         (ROWS.encode("utf-16-le"), "line 1: is not text; save the file as UTF-8"),
         (b"%PDF-1.7\n%\xe2", "is a PDF; save it as XLSX or as CSV"),
         (b"\x89PNG\r\n\x1a\n\0", "is a picture; save it as XLSX or as CSV"),
+        (b"\n<!DOCTYPE html><table>", "is a web page; save it as XLSX or as CSV"),
+        (b'{"name": "A"}', "is JSON; save the table as XLSX or as CSV"),
+        (b'[{"name": "A"}]', "is JSON; save the table as XLSX or as CSV"),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
             "is a file of an old Excel; save it as XLSX or as CSV",
@@ -258,6 +261,8 @@ def test_a_number_with_a_scale_has_its_readings() -> None:
     assert problems(sheet("A;5;1.500k;1;")) == [
         "line 2, valuation: '1.500k' is either 1500 or 1500000; write the one that is meant (A)"
     ]
+    [note] = sheet("A;5;1.500k;1;0.5").notes
+    assert "'1.500k' was read as 1500, because '0.5'" in note
 
 
 def test_a_heading_with_a_percent_sign() -> None:

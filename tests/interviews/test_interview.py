@@ -38,6 +38,13 @@ def test_a_hospital_by_hand() -> None:
     )
 
 
+def test_one_month_is_one() -> None:
+    monthly = {"slot": "1 month", "cases_per_month": 100}
+    given = {key: value for key, value in LEAST.items() if key != "samples"} | monthly
+    source = fa.interview(given).estimates["samples"].source
+    assert source.startswith("100 cases a month, each used for 1 month (")
+
+
 def test_all_that_has_a_default_may_be_left_out() -> None:
     found = fa.interview(LEAST)
     assert found.valuation.likely == pytest.approx(100 * 500 / 4)

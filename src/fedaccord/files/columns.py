@@ -286,6 +286,6 @@ def _readings(numeral: Numeral | RangeCell) -> tuple[str, str]:
 
 
 def _as_said(value: float | Range) -> str:
-    if isinstance(value, Range):
+    if isinstance(value, Range) and not value.exact:
         return f"{as_text(value.low)} to {as_text(value.high)}"
-    return as_text(value)
+    return as_text(value.likely if isinstance(value, Range) else value)

@@ -40,6 +40,8 @@ _OTHER_KINDS = {
     b"Rar!": "a compressed file",
 }
 """What files that are no table begin with."""
+_HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|table|\?xml)\b", re.IGNORECASE)
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"|\[\s*\{)')
 
 
 def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
@@ -60,10 +62,14 @@ def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
 
 
 def check_kind(data: bytes) -> None:
-    """Refuse a file that is no text, and known by its first bytes."""
+    """Refuse a file that is no table, and known by its first bytes."""
     for beginning, kind in _OTHER_KINDS.items():
         if data.startswith(beginning):
             raise InvalidInput(f"is {kind}; save it as XLSX or as CSV")
+    if _HTML.match(data):  # some programs export it as .xls or .csv
+        raise InvalidInput("is a web page; save it as XLSX or as CSV")
+    if _JSON.match(data):
+        raise InvalidInput("is JSON; save the table as XLSX or as CSV")
 
 
 def _line(row: int, _column: int | None) -> str:

@@ -123,7 +123,8 @@ def estimate_samples(known: Known) -> Estimate:
         slots = formulas.slots_in_use(known.likely("years_used"), n)
         months = brief(slots * formulas.MONTHS_PER_YEAR / n)
         formula, calculation = "cases a month x months of use", f"{cases} x {months}"
-        use = known.said("years_used", f"used for {months} months")
+        unit = "month" if months == "1" else "months"
+        use = known.said("years_used", f"used for {months} {unit}")
         source = f"{cases} cases a month, each {use}"
     step = known.step("samples", formula, calculation, lambda at: _samples(known, at), _SAMPLES)
     return Estimate("samples", source, (step,))

@@ -172,7 +172,7 @@ QUESTIONS = (
     ),
     Question(
         "slot",
-        "How often is the model trained anew?",
+        "How often is the model retrained?",
         "This is the length of a slot: all results are per slot.",
         "slot",
         default="3 months",
@@ -194,7 +194,7 @@ QUESTIONS = (
     ),
     Question(
         "samples",
-        "How many cases does it have to train on, then?",
+        "How many cases can it train on, then?",
         "All that it could use in one training.",
         instead_of="cases_per_month",
     ),
@@ -241,7 +241,7 @@ QUESTIONS = (
     ),
     Question(
         "staff_hours",
-        "How many hours of staff does preparing the data take for one training?",
+        "How many staff hours does it take to prepare the data for one training?",
         "Export, pseudonymisation, checks. Leave out what does not grow with the number of cases.",
         positive=False,
         default="0",
@@ -266,7 +266,7 @@ QUESTIONS = (
     Question(
         "cases_per_year",
         "How many cases does the model read in a year?",
-        "In daily work at this organisation, with or without a person who reads them, too.",
+        "In daily work at this organisation, whether or not a person reads them as well.",
         when=_of_errors,
     ),
     Question(
@@ -311,7 +311,7 @@ QUESTIONS = (
     ),
     Question(
         "interest",
-        "Which interest rate does the organisation reckon with, per year?",
+        "Which yearly interest rate does the organisation use?",
         "Money saved later is worth less by this much.",
         "share",
         positive=False,

@@ -82,7 +82,7 @@ def interview(
     ranges: Annotated[
         bool,
         typer.Option(
-            "--ranges", help="Write ranges, for all of which an agreement is then to hold."
+            "--ranges", help="Write ranges; an agreement then has to hold for all of them."
         ),
     ] = False,
     output_format: FormatOption = "text",

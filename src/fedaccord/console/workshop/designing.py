@@ -10,10 +10,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.console.web.pages import is_live
 from fedaccord.console.workshop.answers import Answer, answer_for, ways_out
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.members_form import as_cell
 from fedaccord.console.workshop.settings import Settings, named, read_settings, settings_of
+from fedaccord.console.workshop.turns import Turns
 from fedaccord.console.workshop.ways import Complete
 from fedaccord.console.workshop.what_if import JOINING, has_states
 from fedaccord.errors import InvalidInput, Problem
@@ -43,13 +45,17 @@ _BESIDE = tuple(each for each in Settings.model_fields if each not in ("within",
 """Fields that every page has, beside which it says what is wrong."""
 _PICTURED = 12
 """Members in the picture of who is closest to slipping."""
+_AT_ONCE = 100
+"""With more members than these, what takes longer is looked for only if somebody asks."""
+_turns = Turns()
+"""Of looking for what takes longer: who moves a slider waits for the last state only."""
 
 
 @router.get("/w/{packed}/design")
 def design(request: Request, draft: Complete) -> Response:
     """The page, or only its result if htmx asks for that."""
     settings, problems = read_settings(request.query_params)
-    live = request.headers.get("hx-request") == "true"
+    live = is_live(request)
     values = _result(draft, settings, problems)
     if not live:
         values |= _form(settings, draft.consortium, request.query_params)
@@ -73,16 +79,19 @@ def more(request: Request, draft: Complete) -> Response:
     """What takes longer to find."""
     settings = settings_of(request)
     answer = answer_for(draft, settings)
+    with _turns.next() as newest:
+        later = is_live(request) and not newest
+        found = {"many": True} if later else _slow(answer, draft.consortium.size)
     page: Response = request.app.state.pages.show(
         request,
-        "more.html.j2",
+        "more_later.html.j2" if later else "more.html.j2",
         draft=draft,
         settings=settings,
         current="design",
         answer=answer,
         title="What else",
         unit=in_unit(answer.consortium),
-        **_slow(answer, draft.consortium.size),
+        **found,
     )
     return page
 
@@ -151,6 +160,7 @@ def _result(draft: Draft, settings: Settings, problems: list[Problem]) -> dict[s
         "impossible": (),
         "consortium": answer.consortium,
         "states": has_states(draft),
+        "many": answer.consortium.size > _AT_ONCE,
         "title": about.title(certificate),
         "verdict": about.verdict(certificate, "member") if answer.agreement.exists else summary,
         "summary": summary,

@@ -39,7 +39,7 @@ _SHOWN_IN = dict.fromkeys((*CPU_FIELDS, "cpu"), "cost_per_sample") | {"ratio": "
 """The column beside which problems of a key stand that has none."""
 _MISSING = "is missing"
 _UNKNOWN_KEY = "unknown key"
-_IN_THE_FILE = "what is not in this table can be corrected in the file, and that uploaded again"
+_IN_THE_FILE = "if it is not in this table, correct it in the file and upload the file again"
 _ROW = re.compile(r"row (\d+)(?:, (\w+))?")
 _CLIENT = re.compile(r"clients\[(\d+)\](?:\.(\w+))?")
 
@@ -214,6 +214,8 @@ def put_beside_cells(
         else:
             key = problem.place[place.start(2) :] if place[2] else ""
             said = f"{key}: {message}" if key else message
+            if key and place[2] not in _SHOWN_IN and not message.startswith(_UNKNOWN_KEY):
+                said = f"{said}; {_IN_THE_FILE}"
             problems.setdefault(Place(row, _SHOWN_IN.get(place[2], "name")), said)
 
 

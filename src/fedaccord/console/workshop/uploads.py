@@ -177,7 +177,9 @@ def _written(sheet: Sheet, complete: bool) -> Written | Unclear:
 def _missing(layout: Layout) -> list[str]:
     """What to say of columns that every member needs, and that no heading means."""
     known = layout.columns.keys() | ({"cost_per_sample"} if "chip" in layout.columns else set())
-    return [f"No heading means {each.replace('_', ' ')}." for each in BASIC if each not in known]
+    return [
+        f"There is no column for {each.replace('_', ' ')}." for each in BASIC if each not in known
+    ]
 
 
 def _numbers_aside(layout: Layout, rows: Sequence[Row]) -> bool:
