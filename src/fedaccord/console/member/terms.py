@@ -6,7 +6,7 @@ is signed.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -54,6 +54,8 @@ class KeyRow(NamedTuple):
     """Whether it is another one than in the terms that this member has."""
     unconfirmed: bool
     """Whether this member has to ask whose it is, and has not said that it did."""
+    replaced: tuple[wire.NewKey, ...] = ()
+    """How it came to replace earlier ones, as the room tells it, the latest first."""
 
     @property
     def fingerprint(self) -> str:
@@ -96,7 +98,7 @@ def offer_in(home: Home, text: str, new: Iterable[wire.NewKey] = ()) -> Offer:
     wrong = wrong_to_sign(file, public, offered)
     if offered.terms.name != before.name:
         wrong = f"it is for {offered.terms.name!r}, and you are in {before.name!r}"
-    keys = _keys(offered.terms, before, file.name, {one.client: one for one in new}, home.room)
+    keys = _keys(offered.terms, before, file.name, tuple(new), home.room)
     if asking := [row.name for row in keys if row.unconfirmed]:
         wrong = wrong or (
             f"confirm the new keys of {', '.join(asking)} first, below, after a telephone call"
@@ -114,7 +116,7 @@ def offer_in(home: Home, text: str, new: Iterable[wire.NewKey] = ()) -> Offer:
 
 
 def _keys(
-    terms: Terms, before: Terms, own: str, new: Mapping[str, wire.NewKey], room: MemberRoom
+    terms: Terms, before: Terms, own: str, new: Sequence[wire.NewKey], room: MemberRoom
 ) -> list[KeyRow]:
     """Everybody's keys. Another one than before is asked for, whatever the room says of it."""
     if terms.keys is None:
@@ -123,13 +125,14 @@ def _keys(
     old = {} if before.keys is None else {SERVER: before.keys.server} | before.keys.clients
     found = []
     for name, key in now.items():
-        changed, told = old.get(name, key) != key, new.get(name)
+        replaced = tuple(one for one in reversed(new) if one.client == name)
+        told = next((one for one in replaced if one.key == key), None)
+        changed = old.get(name, key) != key
         asked = changed or (told is not None and not told.counts)
-        known = told is not None and told.key == key and room.has_confirmed(told)
+        known = told is not None and room.has_confirmed(told)
         mine = name == own
-        found.append(
-            KeyRow(name, key, mine, changed, asked and not known and not mine and name != SERVER)
-        )
+        unconfirmed = asked and not known and not mine and name != SERVER
+        found.append(KeyRow(name, key, mine, changed, unconfirmed, replaced))
     return found
 
 

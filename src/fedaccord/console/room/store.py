@@ -96,7 +96,6 @@ class Store:
                 )
             number = self._propose(connection, text, by, note)
             self.note(connection, by, f"proposed version {number} of the terms")
-            self.count_confirmed(connection)  # somebody who has not confirmed may be out
         return number
 
     def propose_again(self, after: int, reason: str) -> None:
@@ -161,16 +160,6 @@ class Store:
         ).order_by(columns.number)
         with self.database.reading() as connection:
             return [Comment(*row) for row in connection.execute(query)]
-
-    def count_confirmed(self, connection: Connection) -> None:
-        """Let new keys count that every other member has confirmed."""
-        now, table = snapshot_of(connection), schema.CARDS
-        for client, missing in now.unconfirmed.items():
-            if now.cards[client].confirmations and not missing:
-                changed = table.update().where(table.c.client == client)
-                connection.execute(changed.values(confirmed=self.clock()))
-                what = f"counts the new keys of {client}, which all others have confirmed"
-                self.note(connection, None, what)
 
     # --- Signatures ------------------------------------------------------------------------
 
@@ -307,9 +296,8 @@ def _check_confirmed(now: Snapshot, client: str) -> None:
     """Refuse what is signed with a new key that somebody else may have made."""
     missing = now.unconfirmed.get(client)
     if missing is not None:
-        who = ", ".join(missing) or "nobody whose own keys count"
         raise HTTPException(
             _TAKEN,
-            f"the new keys of {client} count when every other member has confirmed them; the room "
-            f"waits for {who}",
+            f"the new keys of {client} count when every other member that knew the old ones has "
+            f"confirmed them; the room waits for {', '.join(missing)}",
         )
