@@ -134,9 +134,9 @@ def test_keys_that_were_replaced_before_it_was_noted_who_confirms(
             | {"proposed_by": "the coordinator", "at": "2026-01-01"},
             "to_sign": {"version": 1, "text": to_sign(members), "at": "2026-01-01"}
             | {"terms": TERMS_DIGEST, "app": APP_DIGEST},
-            "confirmations": {"client": "South", "key": south.key.public, "signature": "0" * 128}
-            | {"by": "West", "at": "2026-01-02"},
         }
+        rows["confirmations"] = {"client": "South", "key": south.key.public, "by": "West"}
+        rows["confirmations"] |= {"signature": "0" * 128, "at": "2026-01-02"}
         for table, row in rows.items():
             _insert(connection, table, row)
         for one, confirmed in ((north, None), (south, "2026-01-02"), (west, "2026-01-01")):
