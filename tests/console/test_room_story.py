@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -640,6 +641,54 @@ def test_a_member_joins_later(tmp_path: Path) -> None:
     for member in (*story.members.values(), east):
         assert member.sign(story.http).status_code == 200
     assert members_of(story.room.app).unsigned == ()
+
+
+def handed_in(story: Story, content: str) -> Any:
+    """The coordinator uploads what a member sent to it."""
+    files = {"file": ("signature.json", content.encode(), "application/json")}
+    return story.coordinator.post("/terms/signature", files=files)
+
+
+@pytest.mark.slow
+def test_a_signature_from_the_command_line_is_handed_in(tmp_path: Path) -> None:
+    """It counts as if the member had sent it, and is checked in the same way."""
+    story = joined(tmp_path)
+    page = story.coordinator.get("/terms").text
+    assert "/terms/to-sign.toml" in page
+    assert "/terms/signature" in page
+    text = story.coordinator.get("/terms/to-sign.toml").text
+    north, south, west = story.members.values()
+    own = north.signature(text)
+    assert handed_in(story, own.model_dump_json()).status_code == 303
+    assert story.room.store.snapshot().signed == ["North"]
+    assert members_of(story.room.app).unsigned == ("South", "West")
+    assert "handed in the signature of North on version 1" in story.coordinator.get("/").text
+    forged = Someone("South", tmp_path / "x").signature(text)
+    older = south.signature(text.replace("version = 1", "version = 2"))
+    for wrong, status, said in (
+        (forged, 422, "not a signature with the key of South"),
+        (older, 409, "signed something else than version 1"),
+        (west.card(), 422, "is a card"),
+    ):
+        answer = handed_in(story, wrong.model_dump_json())
+        assert answer.status_code == status
+        assert said in answer.text
+    assert "neither a card nor a signature" in handed_in(story, "{").text
+    assert story.room.store.snapshot().signed == ["North"]
+    for one in (south, west):
+        handed_in(story, one.signature(text).model_dump_json())
+    assert story.room.store.snapshot().complete
+    assert "/terms/signature" not in story.coordinator.get("/terms").text
+
+
+@pytest.mark.slow
+def test_a_signature_with_keys_that_do_not_count_is_not_handed_in(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    north = with_new_key(story, "North")
+    text = story.coordinator.get("/terms/to-sign.toml").text
+    answer = handed_in(story, north.signature(text).model_dump_json())
+    assert answer.status_code == 409
+    assert "waits for South, West" in answer.text
 
 
 @pytest.mark.slow

@@ -163,10 +163,11 @@ class Store:
 
     # --- Signatures ------------------------------------------------------------------------
 
-    def sign(self, client: str, signature: TermsSignature) -> Snapshot:
+    def sign(self, client: str, signature: TermsSignature, by: Viewer | None = None) -> Snapshot:
         """Take a member's signature on the version that is put forward.
 
-        The same signature again changes nothing; another one for the same version is refused.
+        Without `by` the member sent it itself. The same signature again changes nothing; another
+        one for the same version is refused.
         """
         with self.database.writing() as connection:
             now = snapshot_of(connection)
@@ -185,7 +186,11 @@ class Store:
                 "at": self.clock(),
             }
             connection.execute(schema.SIGNATURES.insert(), values)
-            self.note(connection, Viewer("member", client), f"signed version {version}")
+            if by is None:
+                self.note(connection, Viewer("member", client), f"signed version {version}")
+            else:
+                what = f"handed in the signature of {client} on version {version}"
+                self.note(connection, by, what)
             now.signatures.setdefault(version, {})[client] = signature
             self._note_if_complete(connection, now)
         return now
