@@ -1,8 +1,10 @@
 """`fedaccord member` and `fedaccord server`: what members and the coordinator type."""
 
 import json
+import re
 import shutil
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +12,11 @@ import numpy as np
 import pytest
 
 from fedaccord.deployment import surroundings
+from fedaccord.deployment.invitation import load_invitation
 from fedaccord.flower.client_file import load_client_file
+from fedaccord.protocol.keys import sign_rotation
+from fedaccord.protocol.terms import load_terms
+from fedaccord.signing.keys import load_key, new_key
 from tests.cli.conftest import Run
 
 NUMBERS = ("--valuation", "35", "--cost-per-sample", "0.05", "--samples", "8")
@@ -145,8 +151,72 @@ def test_what_a_member_signs_is_shown_first(invited: Run) -> None:
     assert refused.exit_code == 2
     assert "nothing was signed: without a terminal, use --yes" in refused.stderr
     assert "  tolerance: 0.0 -> 0.5" in refused.stdout
-    assert "St Mary (yours): ed25519:" in refused.stdout
+    assert re.search(r"St Mary \(yours\): [0-9a-f]{4} ", refused.stdout)
     assert not Path("st-mary/signature.json").exists()
+
+
+def offer_new_key(joined: Run, folder: str = "northgate") -> str:
+    """Somebody sends a card with new keys in Northgate's name; returns its fingerprint."""
+    shutil.rmtree(folder)
+    made = joined("member", "new", folder, "app/invitation.toml", "--client", "Northgate", *NUMBERS)
+    assert joined("server", "admit", "app", f"{folder}/card.json", "--replace").exit_code == 0
+    return made.stdout.strip().rpartition("channel: ")[2]
+
+
+def test_another_members_new_key_is_not_signed_without_a_call(joined: Run) -> None:
+    before = Path("st-mary/signature.json").read_bytes()
+    fingerprint = offer_new_key(joined)
+    words = ("member", "sign", "st-mary", "app/to-sign.toml")
+    refused = joined(*words, "--yes")
+    assert refused.exit_code == 2
+    assert f"Northgate: {fingerprint} (another key than in what you signed)" in refused.stdout
+    assert "nothing was signed: call Northgate" in refused.stderr
+    refused = joined(*words, "--yes", "--new-key", "0000 0000 0000 0000 0000")
+    assert refused.exit_code == 2
+    assert "no new key has the fingerprint 00000000000000000000" in refused.stderr
+    assert Path("st-mary/signature.json").read_bytes() == before
+    assert joined(*words, "--yes", "--new-key", fingerprint).exit_code == 0
+    assert Path("st-mary/signature.json").read_bytes() != before
+    assert joined(*words, "--yes").exit_code == 0  # it knows that key now
+
+
+def test_a_member_that_left_comes_back_with_another_key(joined: Run) -> None:
+    """The terms between, without it, do not make its key forgotten."""
+    terms = Path("app/fedaccord_app/terms.toml")
+    known = load_terms(terms)
+    assert known.keys is not None
+    others = {name: key for name, key in known.keys.clients.items() if name != "Northgate"}
+    keys = known.keys.model_copy(update={"clients": others | {"Lakeside": new_key().public}})
+    update = {"clients": ("St Mary", "Lakeside"), "keys": keys}
+    offered = load_invitation(Path("app/to-sign.toml"))
+    without = replace(offered, terms=known.model_copy(update=update))
+    Path("without.toml").write_text(without.text)
+    assert joined("member", "sign", "st-mary", "without.toml", "--yes").exit_code == 0
+    offer_new_key(joined)
+    refused = joined("member", "sign", "st-mary", "app/to-sign.toml", "--yes")
+    assert refused.exit_code == 2
+    assert "nothing was signed: call Northgate" in refused.stderr
+
+
+def test_a_key_that_its_owner_rotated_needs_no_call(joined: Run) -> None:
+    terms = load_terms(Path("app/fedaccord_app/terms.toml"))
+    old, new = load_key(Path("northgate/signing.key")), new_key()
+    assert terms.keys is not None
+    update = {
+        "clients": terms.keys.clients | {"Northgate": new.public},
+        "rotations": {"Northgate": sign_rotation(terms.name, "Northgate", old, new.public)},
+    }
+    offered = load_invitation(Path("app/to-sign.toml"))
+    rotated = terms.model_copy(update={"keys": terms.keys.model_copy(update=update)})
+    Path("rotated.toml").write_text(replace(offered, terms=rotated).text)
+    assert joined("member", "sign", "st-mary", "rotated.toml", "--yes").exit_code == 0
+
+
+def test_known_keys_that_are_broken(joined: Run) -> None:
+    Path("st-mary/known-keys.json").write_text("[1]")
+    refused = joined("member", "sign", "st-mary", "app/to-sign.toml", "--yes")
+    assert refused.exit_code == 2
+    assert "known-keys.json: is not a list of keys" in refused.stderr
 
 
 # --- Checks --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The pages about the ledger: what is read by whom, and what verifying and comparing say."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -110,6 +111,45 @@ def test_nobody_reads_another_members_numbers(told: Told) -> None:
             assert (ratio.replace('"', '\\"') in program.replace("\\\\", "\\")) == (owner == name)
         assert page.count("<dt><bdi>ratio</bdi></dt>") == (3 if name == "a" else 0)
         assert "is for <bdi>b</bdi> and the server" in page
+
+
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+READ = (
+    *("/ledger?order=first", "/ledger?order=first&after=50", "/ledger/lines", "/api/ledger"),
+    *("/ledger?kind=agreement", "/ledger/verify", "/watch", "/watch/1", "/watch/2", "/api/watch"),
+    *("/evidence", "/terms", "/api/terms", "/agreement"),
+)
+
+
+def ratios_from(client: TestClient, ledger: Path) -> set[str]:
+    """Whose reported ratio follows from a number that somebody reads, by the law of the loss.
+
+    At the equilibrium total X a member that trains on a part of its samples has
+    valuation x slope(X) = cost, so its ratio is 1 / slope(X).
+    """
+    client.post("/api/ledger/verify")
+    read = "".join(client.get(path).text for path in READ)
+    numbers = {float(text.replace(",", "")) for text in NUMBER.findall(read)}
+    law = signed_terms().law_of_loss
+    found = [1 / float(law.slope(number)) for number in numbers if 0 < number < 1e12]
+    reports = [one for one in load_entries(str(ledger)) if one.kind == "report"]
+    return {
+        str(report.client)
+        for report in reports
+        if any(abs(ratio / report.body["ratio"] - 1) < 1e-6 for ratio in found)
+    }
+
+
+@pytest.mark.slow
+def test_no_observer_works_out_a_report(told: Told) -> None:
+    """Members can, by the total that every offer names; the pages say so."""
+    app, ledger, _ = told
+    assert ratios_from(logged_in(app), ledger) == {"b"}
+    assert ratios_from(logged_in(app, "member", "a"), ledger) == {"b"}
+    observer = logged_in(app, "observer")
+    assert ratios_from(observer, ledger) == set()
+    assert "is for members and the server" in observer.get("/ledger?kind=agreement").text
+    assert "so is the total that follows from it" in observer.get("/ledger").text
 
 
 @pytest.mark.slow

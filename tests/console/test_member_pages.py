@@ -188,6 +188,7 @@ def test_somebody_elses_keys_under_a_members_name(everyone: Everyone, tmp_path: 
     everyone.pages["St Mary"] = other
     everyone.sign("St Mary")
     assert everyone.room.room.store.snapshot().complete
+    assert "confirmed by <bdi>Northgate</bdi>, <bdi>Lakeside</bdi>" in north.get("/terms").text
 
 
 @pytest.mark.slow

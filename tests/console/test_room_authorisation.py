@@ -109,6 +109,7 @@ TABLE: dict[tuple[str, str], tuple[tuple[int, ...], dict[str, Any]]] = {
     ("GET", "/terms/propose"): (COORDINATOR, {}),
     ("POST", "/terms/propose"): (changes(WRONG), {FORM: {"after": 1, "rounds": "x"}}),
     ("POST", "/terms/text"): (changes(WRONG), {FORM: {"after": 1, "text": "="}}),
+    ("POST", "/terms/signature"): (changes(WRONG), {FILES: {"file": b"x"}}),
     ("POST", "/members/invite"): (COORDINATOR, {FORM: {"client": "North"}}),
     ("POST", "/members/withdraw"): (changes(GONE), {FORM: {"number": 999}}),
     ("POST", "/members/compare"): (

@@ -6,16 +6,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from starlette.exceptions import HTTPException
 
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.room.database import Database
 from fedaccord.console.room.doors import Doors
 from fedaccord.console.room.records import ToSignRow
-from fedaccord.console.room.schema import METADATA, VERSION_TABLE
+from fedaccord.console.room.schema import METADATA, VERSION_TABLE, configuration
 from fedaccord.console.room.store import Store
 from fedaccord.deployment.cards import TermsSignature, sign_terms
 from fedaccord.errors import FedaccordError
@@ -93,8 +94,14 @@ def admitted(store: Store, doors: Doors, folder: Path) -> list[Someone]:
     members = [Someone(name, folder / name) for name in ("North", "South", "West")]
     for one in members:
         doors.take_card(doors.invite(one.name), one.card(), new_key().public)
-    store.put_to_sign(ToSignRow(1, "text", TERMS_DIGEST, APP_DIGEST))
+    store.put_to_sign(ToSignRow(1, to_sign(members), TERMS_DIGEST, APP_DIGEST))
     return members
+
+
+def to_sign(members: list[Someone]) -> str:
+    """As much of a file to sign as the room reads."""
+    keys = "".join(f"{one.name} = '{one.key.public}'\n" for one in members)
+    return f"[keys.clients]\n{keys}"
 
 
 def refused(status: int, action: Callable[[], object]) -> None:
@@ -110,6 +117,47 @@ def test_migrations_lead_to_the_tables(store: Store) -> None:
             one for one in compare_metadata(context, METADATA) if VERSION_TABLE not in str(one)
         ]
     assert found == []
+
+
+def test_keys_that_were_replaced_before_it_was_noted_who_confirms(
+    place: str, tmp_path: Path
+) -> None:
+    """A room of version 0002: North's new key waits for everyone, South's was confirmed."""
+    members = [Someone(name, tmp_path / name) for name in ("North", "South", "West")]
+    north, south, west = members
+    engine = create_engine(place if "://" in place else f"sqlite:///{place}")
+    with engine.connect() as connection:
+        command.upgrade(configuration(connection), "0002")
+        rows: dict[str, dict[str, object]] = {
+            "room": {"id": 1, "address": "http://127.0.0.1:1", "name": "Three clinics"},
+            "versions": {"number": 1, "text": TERMS, "digest": TERMS_DIGEST, "note": ""}
+            | {"proposed_by": "the coordinator", "at": "2026-01-01"},
+            "to_sign": {"version": 1, "text": to_sign(members), "at": "2026-01-01"}
+            | {"terms": TERMS_DIGEST, "app": APP_DIGEST},
+        }
+        rows["confirmations"] = {"client": "South", "key": south.key.public, "by": "West"}
+        rows["confirmations"] |= {"signature": "0" * 128, "at": "2026-01-02"}
+        for table, row in rows.items():
+            _insert(connection, table, row)
+        for one, confirmed in ((north, None), (south, "2026-01-02"), (west, "2026-01-01")):
+            card = {"client": one.name, "text": one.card().model_dump_json(), "at": "2026-01-01"}
+            _insert(connection, "cards", card | {"compared": None, "confirmed": confirmed})
+        connection.commit()
+    engine.dispose()
+    store = Store(Database(place))
+    now = store.snapshot()
+    assert now.unconfirmed == {"North": ["South", "West"]}
+    (known,) = now.cards["South"].new_keys
+    assert (known.confirmed_by, known.missing) == (["West"], [])
+    assert now.cards["South"].counts
+    assert now.cards["West"].new_keys == []
+    store.database.close()
+
+
+def _insert(connection: Connection, table: str, row: dict[str, object]) -> None:
+    names = ", ".join(f'"{name}"' for name in row)
+    values = ", ".join(f":{name}" for name in row)
+    connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
 
 
 def test_a_database_of_another_program_is_refused(place: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, select
@@ -21,6 +22,7 @@ from fedaccord.deployment.admission import load_signed, members_of
 from fedaccord.deployment.app_directory import INVITATION, TO_SIGN
 from fedaccord.deployment.cards import load_signatures
 from fedaccord.deployment.invitation import load_invitation
+from fedaccord.protocol.terms_text import terms_text
 from fedaccord.signed.file import read_agreement_file
 from fedaccord.signed.signatures import has_signed, sign_agreement
 from fedaccord.signed.verification import verify_agreement
@@ -449,11 +451,143 @@ def test_new_keys_do_not_confirm_each_other(tmp_path: Path) -> None:
     north, south = with_new_key(story, "North"), with_new_key(story, "South")
     west = story.members["West"]
     assert north.confirm(story.http, south).status_code == 403
-    assert west.confirm(story.http, north).status_code == 200
-    assert west.confirm(story.http, south).status_code == 200
-    assert south.sign(story.http).status_code == 409  # North has to confirm it, too
-    assert north.confirm(story.http, south).status_code == 200
-    assert [one.sign(story.http).status_code for one in (north, south)] == [200, 200]
+    for one in (north, south):
+        assert west.confirm(story.http, one).status_code == 200
+    assert [one.sign(story.http).status_code for one in (north, south)] == [409, 409]
+    now = story.room.store.snapshot()
+    assert (now.unconfirmed, now.unable) == (
+        {"North": ["South"], "South": ["North"]},
+        ["South", "North"],
+    )
+    assert (
+        "its own keys are new, or it is not in the terms" in story.coordinator.get("/members").text
+    )
+
+
+HELPER = "Helper"
+
+
+def propose(story: Story, *names: str) -> None:
+    """Put terms with these members forward."""
+    now = story.room.store.snapshot()
+    assert now.current is not None
+    text = terms_text(now.current.terms.model_copy(update={"clients": names}))
+    data = {"after": now.current.number, "text": text}
+    assert story.coordinator.post("/terms/text", data=data).status_code == 303
+
+
+def helper_of(story: Story, folder: Path) -> Someone:
+    """Somebody whom the coordinator puts into the terms and lets join: itself, perhaps."""
+    page = story.coordinator.post("/members/invite", data={"client": HELPER}).text
+    found = Someone(HELPER, folder / "helper", story.members["North"].consortium)
+    assert found.join(story.http, code_of(link_in(page))).status_code == 200
+    assert found.log_in(story.http).status_code == 200
+    return found
+
+
+def signs_never(story: Story, forged: Someone) -> None:
+    """Whoever has the forged key cannot sign; the room waits for those who know the real one."""
+    propose(story, *NAMES)
+    assert forged.log_in(story.http).status_code == 200
+    refused = forged.sign(story.http)
+    assert refused.status_code == 409, refused.text
+    assert story.room.store.snapshot().unconfirmed[forged.name]
+    assert "South, West" in refused.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["the key", "the terms"])
+def test_a_helper_in_other_terms_confirms_nothing(tmp_path: Path, first: str) -> None:
+    """The coordinator leaves all others out of the terms, and has a sock puppet confirm its key."""
+    story = signed(tmp_path)
+    if first == "the key":
+        forged = with_new_key(story, "North")
+        propose(story, "North", HELPER)
+        helper = helper_of(story, tmp_path)
+    else:
+        propose(story, "North", HELPER)
+        helper = helper_of(story, tmp_path)  # and North's own key is beside it in a file to sign
+        forged = with_new_key(story, "North")
+    assert helper.confirm(story.http, forged).status_code == 200
+    assert forged.sign(story.http).status_code == 409
+    signs_never(story, forged)
+
+
+@pytest.mark.slow
+def test_a_forged_key_that_is_replaced_again(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    with_new_key(story, "North")
+    propose(story, "North", HELPER)
+    helper = helper_of(story, tmp_path)
+    forged = with_new_key(story, "North")
+    helper.confirm(story.http, forged)
+    signs_never(story, forged)
+
+
+@pytest.mark.slow
+def test_a_member_that_is_left_out_and_comes_back(tmp_path: Path) -> None:
+    """Not even a link from before helps, which is used while the member is not in the terms."""
+    story = signed(tmp_path)
+    old = code_of(link_in(story.coordinator.post("/members/invite", data={"client": "North"}).text))
+    propose(story, "South", HELPER)
+    helper = helper_of(story, tmp_path)
+    forged = Someone("North", tmp_path / "forged")
+    assert forged.join(story.http, old).status_code == 200
+    propose(story, "North", HELPER)
+    assert forged.log_in(story.http).status_code == 200
+    assert helper.confirm(story.http, forged).status_code == 200
+    signs_never(story, forged)
+
+
+@pytest.mark.slow
+def test_a_confirmed_key_before_it_was_to_be_signed(tmp_path: Path) -> None:
+    """A key that others confirmed is known to them, even if no file to sign has it yet."""
+    story = signed(tmp_path)
+    _, south, west = story.members.values()
+    propose(story, *NAMES, HELPER)  # whose card is missing, so there is no file to sign
+    real = with_new_key(story, "North")
+    for one in (south, west):
+        assert one.confirm(story.http, real).status_code == 200
+    forged = with_new_key(story, "North")
+    assert story.room.store.snapshot().unconfirmed == {"North": ["South", "West"]}
+    signs_never(story, forged)
+
+
+@pytest.mark.slow
+def test_who_left_before_is_not_asked(tmp_path: Path) -> None:
+    """The owner signed terms without it, so the owner knows that it is gone."""
+    story = signed(tmp_path)
+    north, south, _ = story.members.values()
+    propose(story, "North", "South")
+    for one in (north, south):
+        assert one.sign(story.http).status_code == 200
+    new = with_new_key(story, "North")
+    assert story.room.store.snapshot().unconfirmed == {"North": ["South"]}
+    assert south.confirm(story.http, new).status_code == 200
+    assert new.sign(story.http).status_code == 200
+
+
+@pytest.mark.slow
+def test_a_replaced_key_is_seen_for_good(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    _, south, west = story.members.values()
+    new = with_new_key(story, "North")
+    assert "confirmed by nobody" in story.coordinator.get("/members").text
+    for one in (south, west):
+        one.confirm(story.http, new)
+    newest = with_new_key(story, "North")
+    for one in (south, west):
+        one.confirm(story.http, newest)
+        one.sign(story.http)
+    newest.sign(story.http)
+    assert story.room.store.snapshot().complete
+    page = story.coordinator.get("/members").text
+    assert page.count("confirmed by <bdi>South</bdi>, <bdi>West</bdi>") == 2
+    told = story.http.get("/api/new-keys", headers=south.headers).json()["keys"]
+    assert [(one["key"], one["counts"]) for one in told] == [
+        (new.key.public, True),
+        (newest.key.public, True),
+    ]
 
 
 @pytest.mark.slow
@@ -544,6 +678,54 @@ def test_a_member_joins_later(tmp_path: Path) -> None:
     for member in (*story.members.values(), east):
         assert member.sign(story.http).status_code == 200
     assert members_of(story.room.app).unsigned == ()
+
+
+def handed_in(story: Story, content: str) -> Any:
+    """The coordinator uploads what a member sent to it."""
+    files = {"file": ("signature.json", content.encode(), "application/json")}
+    return story.coordinator.post("/terms/signature", files=files)
+
+
+@pytest.mark.slow
+def test_a_signature_from_the_command_line_is_handed_in(tmp_path: Path) -> None:
+    """It counts as if the member had sent it, and is checked in the same way."""
+    story = joined(tmp_path)
+    page = story.coordinator.get("/terms").text
+    assert "/terms/to-sign.toml" in page
+    assert "/terms/signature" in page
+    text = story.coordinator.get("/terms/to-sign.toml").text
+    north, south, west = story.members.values()
+    own = north.signature(text)
+    assert handed_in(story, own.model_dump_json()).status_code == 303
+    assert story.room.store.snapshot().signed == ["North"]
+    assert members_of(story.room.app).unsigned == ("South", "West")
+    assert "handed in the signature of North on version 1" in story.coordinator.get("/").text
+    forged = Someone("South", tmp_path / "x").signature(text)
+    older = south.signature(text.replace("version = 1", "version = 2"))
+    for wrong, status, said in (
+        (forged, 422, "not a signature with the key of South"),
+        (older, 409, "signed something else than version 1"),
+        (west.card(), 422, "is a card"),
+    ):
+        answer = handed_in(story, wrong.model_dump_json())
+        assert answer.status_code == status
+        assert said in answer.text
+    assert "neither a card nor a signature" in handed_in(story, "{").text
+    assert story.room.store.snapshot().signed == ["North"]
+    for one in (south, west):
+        handed_in(story, one.signature(text).model_dump_json())
+    assert story.room.store.snapshot().complete
+    assert "/terms/signature" not in story.coordinator.get("/terms").text
+
+
+@pytest.mark.slow
+def test_a_signature_with_keys_that_do_not_count_is_not_handed_in(tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    north = with_new_key(story, "North")
+    text = story.coordinator.get("/terms/to-sign.toml").text
+    answer = handed_in(story, north.signature(text).model_dump_json())
+    assert answer.status_code == 409
+    assert "waits for South, West" in answer.text
 
 
 @pytest.mark.slow

@@ -43,7 +43,8 @@ def test_a_member_that_would_rather_not(own: Private) -> None:
 
 def test_what_reports_reveal(own: Private) -> None:
     terms = terms_of(NAMES, punishment="suspension", fees_saved=True, server_fee=1.0)
-    (said,) = revealed_sentences(replace(own, tells_discount_factor=True), terms)
+    said, also = revealed_sentences(replace(own, tells_discount_factor=True), terms)
+    assert "the other members can work out the ratio of the one member" in also
     assert f"= {own.ratio:.6g}" in said
     assert f"that you have {own.samples} samples" in said
     assert "your discount factor, 0.8" in said

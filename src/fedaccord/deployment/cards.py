@@ -119,17 +119,22 @@ def load_sent(path: Path) -> Card | TermsSignature:
             content = file.read(_LARGEST + 1)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror or error}", str(path)) from None
+    return read_sent(content, str(path))
+
+
+def read_sent(content: bytes, place: str) -> Card | TermsSignature:
+    """The same, for the content of a file; `place` is named in what is wrong with it."""
     if len(content) > _LARGEST:
-        raise InvalidInput("is too large for a card or a signature", str(path))
+        raise InvalidInput("is too large for a card or a signature", place)
     kind = TermsSignature if b'"fedaccord signature 1"' in content else Card
     try:
         sent = kind.model_validate_json(content)
     except ValidationError as error:
         if any(mistake["type"] == "json_invalid" for mistake in error.errors()):
-            raise InvalidInput("is neither a card nor a signature", str(path)) from None
-        raise InvalidInput(mistakes_in(error), str(path)) from None
+            raise InvalidInput("is neither a card nor a signature", place) from None
+        raise InvalidInput(mistakes_in(error), place) from None
     if isinstance(sent, Card) and not is_signed(sent.signing_key, sent.signature, sent.content):
-        raise InvalidInput("is not signed by its own key, so it was changed", str(path))
+        raise InvalidInput("is not signed by its own key, so it was changed", place)
     return sent
 
 

@@ -4,6 +4,7 @@ Everything in it is made at the member. Only `card.json` and `signature.json` le
 """
 
 import getpass
+import json
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -23,12 +24,16 @@ from fedaccord.deployment.services import member_unit
 from fedaccord.deployment.templates import filled
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.client_file import ClientFile, load_client_file
+from fedaccord.protocol.keys import rotation
 from fedaccord.protocol.private import Private
-from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.terms import Terms, load_terms
 from fedaccord.protocol.terms_text import terms_text, toml_value
-from fedaccord.signing.keys import load_key, new_key, write_key
+from fedaccord.signing.keys import is_signed, load_key, new_key, write_key
 
 CARD, SIGNATURE = "card.json", "signature.json"
+KNOWN_KEYS = "known-keys.json"
+"""The parties' keys in all terms that this member signed, by name: of each the latest."""
+SERVER = "the server"
 Examples = tuple[Inputs, Labels]
 
 
@@ -141,8 +146,10 @@ def sign_member(member: Path, offered: Invitation) -> TermsSignature:
     signature = sign_terms(terms.name, file.name, terms.digest, app, key, version=version)
     text = tomlkit.parse(path.read_text("utf-8"))
     text["app"], text["server"] = app, offered.server.address
+    known = known_keys(member, load_terms(member / file.terms)) | keys_in(terms)
     write_together(
         [
+            WholeFile(member / KNOWN_KEYS, [f"{json.dumps(known, indent=1)}\n".encode()]),
             WholeFile(member / file.terms, [terms_text(terms).encode()]),
             WholeFile(member / file.authority, [offered.server.authority.encode()]),
             WholeFile(path, [tomlkit.dumps(text).encode()], private=True),
@@ -150,6 +157,38 @@ def sign_member(member: Path, offered: Invitation) -> TermsSignature:
         ]
     )
     return signature
+
+
+def keys_in(terms: Terms) -> dict[str, str]:
+    """Everybody's key in terms, the server's too."""
+    return {} if terms.keys is None else {SERVER: terms.keys.server} | terms.keys.clients
+
+
+def known_keys(member: Path, terms: Terms) -> dict[str, str]:
+    """Whose key this member knows from what it signed; `terms` are the ones that it has.
+
+    Somebody who left the terms and comes back is still known by the key from before.
+    """
+    path = member / KNOWN_KEYS
+    try:
+        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except (OSError, ValueError):
+        known = None
+    if not isinstance(known, dict) or not all(isinstance(key, str) for key in known.values()):
+        raise InvalidInput("is not a list of keys as `fedaccord member sign` writes it", str(path))
+    return known | keys_in(terms)
+
+
+def changed_keys(member: Path, terms: Terms, offered: Terms) -> dict[str, str]:
+    """Whose key is another one than this member knows, and did not sign for the new one itself."""
+    known, keys = known_keys(member, terms), offered.keys
+    rotated = {} if keys is None else keys.rotations
+    return {
+        name: key
+        for name, key in keys_in(offered).items()
+        if (old := known.get(name, key)) != key
+        and not is_signed(old, rotated.get(name, ""), rotation(offered.name, name, key).content)
+    }
 
 
 def wrong_to_sign(file: ClientFile, public: str, offered: Invitation) -> str | None:

@@ -15,7 +15,9 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives import serialization
 
 from fedaccord.deployment.admission import load_app_terms, members_of
 from fedaccord.deployment.app_directory import INVITATION, MEMBERS
@@ -103,19 +105,46 @@ def start_nginx(app: Path, processes: Processes, nginx: str) -> None:
     processes.wait("nginx", lambda: listens("127.0.0.1", port), _START)
 
 
+class Node(NamedTuple):
+    """A node that the SuperLink knows."""
+
+    number: int
+    name: str
+    public: bytes
+    """Its key, as Flower keeps it."""
+    online: bool
+
+
 def register_members(app: Path) -> list[str]:
-    """Register the nodes that are not registered yet; returns whose they are."""
-    cards, known = members_of(app).cards, {node["name"] for node in nodes_of(app)}
+    """Register the nodes that are not registered yet; returns whose they are.
+
+    A member with new keys has a new node. The old one is unregistered: whoever has its key is no
+    longer that member.
+    """
+    cards, known = members_of(app).cards, nodes_of(app)
     files = folder_names(load_app_terms(app).clients)
-    fresh = [name for name in cards if name not in known]
-    for name in fresh:
-        public = Path(MEMBERS) / f"{files[name]}.pub"
-        _flwr(app, "supernode", "register", str(public), "consortium", "--name", name)
+    fresh = []
+    for name, card in cards.items():
+        public = _as_flower_has_it(card.node_key)
+        nodes = [node for node in known if node.name == name]
+        for old in nodes:
+            if old.public != public:
+                _flwr(app, "supernode", "unregister", str(old.number), "consortium")
+        if all(node.public != public for node in nodes):
+            file = Path(MEMBERS) / f"{files[name]}.pub"
+            _flwr(app, "supernode", "register", str(file), "consortium", "--name", name)
+            fresh.append(name)
     return fresh
 
 
-def nodes_of(app: Path) -> list[dict[str, Any]]:
-    """The nodes that the SuperLink knows, each with its name and whether it is online.
+def _as_flower_has_it(node_key: str) -> bytes:
+    """A public key as OpenSSH writes it, in the form of the list of nodes."""
+    form = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return serialization.load_ssh_public_key(node_key.encode("ascii")).public_bytes(*form)
+
+
+def nodes_of(app: Path) -> list[Node]:
+    """The nodes that are registered at the SuperLink.
 
     The list of Flower's own command (flwr 1.41) leaves the names out.
     """
@@ -131,8 +160,11 @@ def nodes_of(app: Path) -> list[dict[str, Any]]:
             found = client.ListNodes(ListNodesRequest()).nodes_info
     except (HTTPError, OSError) as error:
         raise FedaccordError(f"Flower at {address} does not list its nodes: {error}") from None
-    known = [node for node in found if node.status != "unregistered"]
-    return [{"name": node.name, "online": node.status == "online"} for node in known]
+    return [
+        Node(node.node_id, node.name, node.public_key, node.status == "online")
+        for node in found
+        if node.status != "unregistered"
+    ]
 
 
 def reload_proxy(app: Path) -> bool:

@@ -198,7 +198,7 @@ def _check_nodes(app: Path, terms: Terms) -> Iterator[Finding]:
     host, port = host_of(superlink_address(app))
     if not listens(host, port):
         return  # said already
-    online = {node["name"] for node in nodes_of(app) if node["online"]}
+    online = {node.name for node in nodes_of(app) if node.online}
     missing = [name for name in terms.clients if name not in online]
     needed, do = terms.needed(len(terms.clients)), "they run `fedaccord member start`"
     if not missing:

@@ -3,7 +3,7 @@
 from fedaccord.numbers import count, write
 from fedaccord.protocol.private import Private
 from fedaccord.protocol.prospects import Prospect
-from fedaccord.protocol.terms import Terms
+from fedaccord.protocol.terms import FROM_REPORTS, Terms
 
 LAW_NOTE = (
     "All of this is by the law of the loss in the terms, in the unit of your valuation, for one "
@@ -111,6 +111,14 @@ def revealed_sentences(own: Private, terms: Terms) -> list[str]:
             f"When a slot begins, the server learns {_and(told)}. The valuation and the cost "
             "themselves never leave this machine."
         ]
+        if terms.agreement in FROM_REPORTS:
+            said.append(
+                "The amounts that are offered follow from everyone's reports, so they say "
+                "something about them. With its offer each member is told the total that all would "
+                "train on without an agreement; from it the other members can work out the ratio "
+                "of the one member that would then train on a part of its samples, which may be "
+                "yours."
+            )
     if terms.audits is not None:
         said.append("It also gets a digest that commits you to your records, not the records.")
     return said

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -138,17 +139,35 @@ def sign(
     directory: Annotated[Path, typer.Argument(metavar="DIR", hidden=True)],
     file: Annotated[Path, typer.Argument(metavar="TO-SIGN", hidden=True)],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
+    new_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--new-key",
+            metavar="FINGERPRINT",
+            help="What the owner of a new key read out as its fingerprint. Repeatable.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Sign without asking, but for others' new keys.")
+    ] = False,
 ) -> None:
     """Sign the terms and the app in the coordinator's file TO-SIGN.
 
-    Shows what changed since the invitation, and asks. Then DIR/terms.toml and DIR/client.toml have
-    what was signed: the node takes part under these terms and runs this app, and no other. Send
-    DIR/signature.json to the coordinator. The exit code is 1 if it is not signed.
+    Shows what changed since the invitation, and asks. If somebody has another key than in what you
+    signed before, call its owner, and give the fingerprint that it reads out with --new-key:
+    nothing is signed without it. Then DIR/terms.toml and DIR/client.toml have what was signed: the
+    node takes part under these terms and runs this app, and no other. Send DIR/signature.json to
+    the coordinator. The exit code is 1 if it is not signed.
     """
     from fedaccord.deployment.invitation import load_invitation
-    from fedaccord.deployment.member_directory import SIGNATURE, sign_member, wrong_to_sign
+    from fedaccord.deployment.member_directory import (
+        SIGNATURE,
+        changed_keys,
+        sign_member,
+        wrong_to_sign,
+    )
     from fedaccord.flower.client_file import load_client_file
+    from fedaccord.protocol.terms import load_terms
     from fedaccord.signing.keys import load_key
 
     own = load_client_file(_checked(directory) / "client.toml")
@@ -156,7 +175,9 @@ def sign(
     public = load_key(directory / own.key).public
     if (wrong := wrong_to_sign(own, public, offered)) is not None:
         raise InvalidInput(wrong, str(file))
-    _show_terms(directory / own.terms, offered, own.name)
+    changed = changed_keys(directory, load_terms(directory / own.terms), offered.terms)
+    _show_terms(directory / own.terms, offered, own.name, changed)
+    _check_new_keys(changed, new_key or [])
     if not (yes or _confirmed(f"Sign this as {own.name}?")):
         typer.echo("Not signed.")
         raise typer.Exit(1)
@@ -323,10 +344,12 @@ def _show_card(directory: Path, card: "Card") -> None:
     )
 
 
-def _show_terms(before: Path, offered: "Invitation", own: str) -> None:
+def _show_terms(before: Path, offered: "Invitation", own: str, changed: Container[str]) -> None:
     """Everything that differs from the terms that this member has, and who has which key."""
+    from fedaccord.deployment.member_directory import keys_in
     from fedaccord.flower.client_file import rules_by_name
     from fedaccord.protocol.terms import load_terms
+    from fedaccord.signing.keys import fingerprint
 
     terms = offered.terms
     old, new = rules_by_name(load_terms(before)), rules_by_name(terms)
@@ -341,11 +364,27 @@ def _show_terms(before: Path, offered: "Invitation", own: str) -> None:
         typer.echo("\n".join(map(escaped, changes)))
     else:
         typer.echo(f"The rules are those of {before}, which you have read.")
-    keys = {} if terms.keys is None else terms.keys.clients
-    for name, key in keys.items():
+    for name, public in keys_in(terms).items():
         mine = " (yours)" if name == own else ""
-        typer.echo(escaped(f"  {name}{mine}: {key}"))
+        other = " (another key than in what you signed)" if name in changed else ""
+        typer.echo(escaped(f"  {name}{mine}: {fingerprint(public)}{other}"))
     typer.echo(f"The app that your node will run: {offered.server.app}")
+
+
+def _check_new_keys(changed: Mapping[str, str], given: Sequence[str]) -> None:
+    """Refuse keys that replace others' earlier ones, but for those whose owners were called."""
+    from fedaccord.signing.keys import fingerprint
+
+    read_out = {"".join(one.split()).lower() for one in given}
+    names = {"".join(fingerprint(key).split()): name for name, key in changed.items()}
+    if wrong := read_out - names.keys():
+        raise InvalidInput(f"--new-key: no new key has the fingerprint {', '.join(sorted(wrong))}")
+    if left := [name for digits, name in names.items() if digits not in read_out]:
+        raise InvalidInput(
+            f"nothing was signed: call {', '.join(left)}, on a number that you knew before, and "
+            "give the fingerprint that is read out to you with --new-key; if it is another one "
+            "than above, somebody else has that key"
+        )
 
 
 def _confirmed(question: str) -> bool:

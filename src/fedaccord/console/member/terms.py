@@ -6,7 +6,7 @@ is signed.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -22,7 +22,13 @@ from fedaccord.console.web.problems import as_sentence
 from fedaccord.console.web.rules import Change, changes_between, posts_amounts, rules_in_words
 from fedaccord.deployment.cards import TermsSignature, load_sent
 from fedaccord.deployment.invitation import Invitation, read_invitation
-from fedaccord.deployment.member_directory import SIGNATURE, wrong_to_sign
+from fedaccord.deployment.member_directory import (
+    SERVER,
+    SIGNATURE,
+    keys_in,
+    known_keys,
+    wrong_to_sign,
+)
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.protocol.prospects import prospect_of
 from fedaccord.protocol.terms import Terms
@@ -34,7 +40,6 @@ from fedaccord.summaries.prospects import LAW_NOTE, prospect_sentences, revealed
 
 router = APIRouter()
 
-SERVER = "the server"
 CHANGED = (
     "The room offers something else now than what was on the page, so nothing was signed. Read it "
     "again."
@@ -51,9 +56,11 @@ class KeyRow(NamedTuple):
     key: str
     mine: bool
     changed: bool
-    """Whether it is another one than in the terms that this member has."""
+    """Whether it is another one than in what this member signed."""
     unconfirmed: bool
     """Whether this member has to ask whose it is, and has not said that it did."""
+    replaced: tuple[wire.NewKey, ...] = ()
+    """How it came to replace earlier ones, as the room tells it, the latest first."""
 
     @property
     def fingerprint(self) -> str:
@@ -96,40 +103,38 @@ def offer_in(home: Home, text: str, new: Iterable[wire.NewKey] = ()) -> Offer:
     wrong = wrong_to_sign(file, public, offered)
     if offered.terms.name != before.name:
         wrong = f"it is for {offered.terms.name!r}, and you are in {before.name!r}"
-    keys = _keys(offered.terms, before, file.name, {one.client: one for one in new}, home.room)
+    known = known_keys(home.directory, before)
+    keys = _keys(offered.terms, known, file.name, tuple(new), home.room)
     if asking := [row.name for row in keys if row.unconfirmed]:
         wrong = wrong or (
             f"confirm the new keys of {', '.join(asking)} first, below, after a telephone call"
         )
-    authority = home.directory / file.authority
-    known = authority.read_text("ascii", "replace") if authority.is_file() else ""
+    path = home.directory / file.authority
+    authority = path.read_text("ascii", "replace") if path.is_file() else ""
     return Offer(
         invitation=offered,
         wrong=wrong,
         changes=changes_between(before, offered.terms),
         keys=keys,
-        moved=file.server != offered.server.address or known != offered.server.authority,
+        moved=file.server != offered.server.address or authority != offered.server.authority,
         is_signed=_is_signed(home, offered),
     )
 
 
 def _keys(
-    terms: Terms, before: Terms, own: str, new: Mapping[str, wire.NewKey], room: MemberRoom
+    terms: Terms, known: Mapping[str, str], own: str, new: Sequence[wire.NewKey], room: MemberRoom
 ) -> list[KeyRow]:
     """Everybody's keys. Another one than before is asked for, whatever the room says of it."""
-    if terms.keys is None:
-        return []
-    now = {SERVER: terms.keys.server} | terms.keys.clients
-    old = {} if before.keys is None else {SERVER: before.keys.server} | before.keys.clients
     found = []
-    for name, key in now.items():
-        changed, told = old.get(name, key) != key, new.get(name)
+    for name, key in keys_in(terms).items():
+        replaced = tuple(one for one in reversed(new) if one.client == name)
+        told = next((one for one in replaced if one.key == key), None)
+        changed = known.get(name, key) != key
         asked = changed or (told is not None and not told.counts)
-        known = told is not None and told.key == key and room.has_confirmed(told)
+        confirmed = told is not None and room.has_confirmed(told)
         mine = name == own
-        found.append(
-            KeyRow(name, key, mine, changed, asked and not known and not mine and name != SERVER)
-        )
+        unconfirmed = asked and not confirmed and not mine and name != SERVER
+        found.append(KeyRow(name, key, mine, changed, unconfirmed, replaced))
     return found
 
 

@@ -90,18 +90,20 @@ def confirm_key(request: Request, viewer: Member, sent: wire.ConfirmationSent) -
 
 
 def _new_keys(now: Snapshot) -> wire.NewKeys:
-    rows = [(name, now.cards[name]) for name in now.clients if name in now.cards]
     return wire.NewKeys(
         keys=[
             wire.NewKey(
                 client=name,
-                key=row.card.signing_key,
-                counts=row.confirmed is not None,
-                confirmations=row.confirmations,
-                missing=now.unconfirmed.get(name, []),
+                key=one.key,
+                at=spelt(one.at),
+                counts=one.counted is not None,
+                confirmations=one.confirmations,
+                confirmed_by=one.confirmed_by,
+                missing=one.missing,
             )
-            for name, row in rows
-            if row.confirmed is None or row.confirmations
+            for name in now.clients
+            if name in now.cards
+            for one in now.cards[name].new_keys
         ]
     )
 

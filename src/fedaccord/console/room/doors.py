@@ -3,6 +3,7 @@
 Each is a secret that only its owner has; the room keeps its digest, and when it ends.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from fedaccord.console.room import moments, schema
 from fedaccord.console.room.access import Role, Viewer
 from fedaccord.console.room.moments import digest_of, new_secret
-from fedaccord.console.room.records import CardRow, Snapshot, clients_in, snapshot_of
+from fedaccord.console.room.records import CardRow, Snapshot, clients_in, keys_to_sign, snapshot_of
 from fedaccord.console.room.store import COORDINATOR, Store
 from fedaccord.console.room.wire import ConfirmationSent, confirmation_content
 from fedaccord.deployment.cards import Card
@@ -111,24 +112,24 @@ class Doors:
             _check_card(card, client, known.name or "", keys | {"the server": server_key})
             before = known.cards.get(client)
             change = _change(connection, card, before)
+            same = before if change == "same key" else None
             connection.execute(delete(table).where(table.c.client == client))
             values = {
                 "client": client,
                 "text": card.model_dump_json(indent=1),
                 "at": now,
-                "compared": before.compared if before and change == "same key" else None,
-                "confirmed": {
-                    "first": now,
-                    "same key": before.confirmed if before else now,
-                    "new key": None,
-                }[change],
+                "compared": same.compared if same else None,
             }
             connection.execute(table.insert(), values)
+            if change == "new key" and before is not None:
+                asked = json.dumps(_asked(connection, known, client, before))
+                new = {"client": client, "key": card.signing_key, "asked": asked, "at": now}
+                connection.execute(schema.NEW_KEYS.insert(), new)
             used = schema.INVITATIONS.update().values(used=now)
             connection.execute(used.where(schema.INVITATIONS.c.digest == digest_of(code)))
             self._end_sessions(connection, client)
             who = Viewer("member", client)
-            what = "sent a card with a new key, which all others have to confirm"
+            what = "sent a card with a new key, which the others have to confirm"
             self._store.note(
                 connection,
                 who,
@@ -161,13 +162,24 @@ class Doors:
             content = confirmation_content(room=known.name or "", client=client, key=sent.key)
             if not is_signed(known.cards[by].card.signing_key, sent.signature, content):
                 raise HTTPException(422, f"this is not a signature with the key of {by}")
-            if by not in row.confirmations:
+            if row.new is None or by not in row.new.confirmations:
                 values = {"client": client, "key": sent.key, "by": by, "at": self._clock()}
                 connection.execute(table.insert(), values | {"signature": sent.signature})
                 what = f"confirmed that {client} has a new key, {row.card.fingerprint}"
                 self._store.note(connection, Viewer("member", by), what)
-            self._store.count_confirmed(connection)
-            return snapshot_of(connection)
+            return self._counted(connection, client)
+
+    def _counted(self, connection: Connection, client: str) -> Snapshot:
+        """The room, in which a new key counts from now on if everyone has confirmed it."""
+        now, table = snapshot_of(connection), schema.NEW_KEYS
+        new = now.cards[client].new
+        if new is None or new.counted is not None or not new.asked or new.missing:
+            return now
+        changed = table.update().where(table.c.key == new.key)
+        connection.execute(changed.values(counted=self._clock()))
+        by = ", ".join(new.asked)
+        self._store.note(connection, None, f"counts the new keys of {client}, confirmed by {by}")
+        return snapshot_of(connection)
 
     # --- Observers -------------------------------------------------------------------------
 
@@ -365,17 +377,38 @@ def _no_longer(what: str) -> HTTPException:
 def _change(
     connection: Connection, card: Card, before: CardRow | None
 ) -> Literal["first", "same key", "new key"]:
-    """What a card changes: a key that was in terms to sign is replaced with everyone's word only.
+    """What a card changes: a key that was in terms to sign is replaced with others' word only.
 
     A key that was replaced does not come back, or old signatures would fit what is put forward.
     """
-    texts = connection.execute(select(schema.TO_SIGN.c.text)).scalars().all()
-    if before is not None and before.card.signing_key == card.signing_key:
+    if before is None:
+        known = set[str]()
+    elif before.card.signing_key == card.signing_key:
         return "same key"  # such as with a new certificate, which that key has signed
-    if any(card.signing_key in text for text in texts):
+    else:
+        known = {one.key for one in before.new_keys}
+    known |= {key for file in keys_to_sign(connection) for key in file.keys.values()}
+    if card.signing_key in known:
         raise InvalidInput("the card has a key that was replaced before: make new keys")
-    known = before is not None and any(before.card.signing_key in text for text in texts)
-    return "new key" if known or (before and before.confirmed is None) else "first"
+    return "new key" if before is not None and before.card.signing_key in known else "first"
+
+
+def _asked(connection: Connection, known: Snapshot, client: str, before: CardRow) -> list[str]:
+    """Who has to confirm a new key: everyone else who knew the one before.
+
+    They are the members in the files to sign that had that key, from the last one on that its owner
+    signed: by that the owner said with whom it is. What is proposed after the key was replaced
+    changes nothing, and a key that never counted makes nobody known.
+    """
+    if before.new is not None and before.new.counted is None:
+        return list(before.new.asked)
+    key = before.card.signing_key
+    files = [file for file in keys_to_sign(connection) if file.keys.get(client) == key]
+    signed = [file.version for file in files if client in known.signatures.get(file.version, {})]
+    names = [name for file in files if file.version >= max(signed, default=0) for name in file.keys]
+    if before.new is not None and not signed:
+        names += before.new.asked
+    return [name for name in dict.fromkeys(names) if name != client]
 
 
 def _check_card(card: Card, client: str, consortium: str, keys: dict[str, str]) -> None:

@@ -1,7 +1,9 @@
 """Entries of the ledger as a page shows them, to whom they may be shown.
 
 What a member reports of its numbers is for itself and the server. So nobody else reads it here:
-other members and observers see that there is a report, and who signed it.
+other members and observers see that there is a report, and who signed it. An attempt at an
+agreement names the total at the equilibrium, and with the law of the loss the ratio of one member
+follows from that number. Members are told it with every offer; observers do not read it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,6 +15,7 @@ from fedaccord.audits.verdict import Verdict
 from fedaccord.checks import escaped
 from fedaccord.console.room.access import Viewer
 from fedaccord.ledger.chain import Entry, NoEntry, broken_links, read_body
+from fedaccord.protocol import facts
 from fedaccord.protocol.messages import Suspended
 from fedaccord.protocol.posted import PublicNumbers
 from fedaccord.protocol.terms import Terms
@@ -57,9 +60,21 @@ class ShownEntry:
 
 def may_read(entry: Entry, viewer: Viewer) -> bool:
     """Whether somebody may read what an entry says."""
-    if entry.kind not in _OWN or viewer.role == "coordinator":
+    if viewer.role == "coordinator":
         return True
-    return viewer.role == "member" and entry.client == viewer.client
+    if entry.kind in _OWN:
+        return viewer.role == "member" and entry.client == viewer.client
+    return viewer.role == "member" or not _has_equilibrium(entry)
+
+
+def _has_equilibrium(entry: Entry) -> bool:
+    """Whether an entry names the total at the equilibrium, as it does if members report."""
+    if entry.kind != facts.Agreement.kind:
+        return False
+    try:
+        return read_body(entry).get("equilibrium_total") is not None
+    except NoEntry:
+        return True
 
 
 def readable(entries: Iterable[Entry], viewer: Viewer) -> Iterator[Entry]:

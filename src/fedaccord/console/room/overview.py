@@ -140,7 +140,7 @@ def next_step(room: Room, now: Snapshot, viewer: Viewer) -> tuple[str, str, str]
     if viewer.role == "coordinator":
         return _coordinators_step(room, now)
     asked = [name for name, missing in now.unconfirmed.items() if viewer.client in missing]
-    if asked:
+    if asked and viewer.client not in now.unconfirmed:
         return (
             f"{_listed(asked)} sent new keys. Ask by telephone whether they are its own, and "
             "confirm them on your own page, with the terms.",
@@ -187,8 +187,7 @@ def _waiting(room: Room, now: Snapshot) -> str:
         return f"The room waits for the cards of {_listed(now.without_card)}."
     if now.unconfirmed:
         name, missing = next(iter(now.unconfirmed.items()))
-        others = _listed(missing) if missing else "somebody whose own keys count"
-        return f"{name} has new keys. The room waits for {others} to confirm them."
+        return f"{name} has new keys. The room waits for {_listed(missing)} to confirm them."
     if now.unsigned:
         number = now.current.number if now.current else 0
         return f"The room waits for {_listed(now.unsigned)} to sign version {number}."

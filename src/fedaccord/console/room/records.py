@@ -1,5 +1,6 @@
 """What a room's database has, as records, and how they are read in a transaction."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -10,6 +11,7 @@ from fedaccord.console.room import schema
 from fedaccord.console.room.versions import Version, terms_of
 from fedaccord.console.web.rules import posts_amounts
 from fedaccord.deployment.cards import Card, TermsSignature
+from fedaccord.files.reading import parse_toml
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,48 @@ class Comment:
 
 
 @dataclass(frozen=True)
+class NewKey:
+    """A key that replaced an earlier one of a member's."""
+
+    key: str
+    at: datetime
+    asked: tuple[str, ...]
+    """The members who have to confirm it before it counts."""
+    counted: datetime | None
+    """Since when it counts; None: some of them have not confirmed it."""
+    confirmations: dict[str, str]
+    """Signatures of other members that this key is its owner's, by their names."""
+
+    @property
+    def confirmed_by(self) -> list[str]:
+        """Which of those who were asked have confirmed it."""
+        return [name for name in self.asked if name in self.confirmations]
+
+    @property
+    def missing(self) -> list[str]:
+        """Which of them have not."""
+        return [name for name in self.asked if name not in self.confirmations]
+
+
+@dataclass(frozen=True)
 class CardRow:
     """A member's card."""
 
     card: Card
     at: datetime
     compared: datetime | None
-    confirmed: datetime | None
-    """None: its key replaces an earlier one, and not all other members have confirmed it."""
-    confirmations: dict[str, str]
-    """Signatures of other members that this key is its owner's, by their names."""
+    new_keys: list[NewKey]
+    """All keys with which this member replaced earlier ones, the first first."""
+
+    @property
+    def new(self) -> NewKey | None:
+        """That of the card, if its key replaced an earlier one."""
+        return next((one for one in self.new_keys if one.key == self.card.signing_key), None)
+
+    @property
+    def counts(self) -> bool:
+        """Whether its owner can sign with it."""
+        return self.new is None or self.new.counted is not None
 
 
 @dataclass(frozen=True)
@@ -101,20 +135,24 @@ class Snapshot:
 
     @property
     def unconfirmed(self) -> dict[str, list[str]]:
-        """Whose new keys do not count yet, and which other members have not confirmed them.
-
-        Only members whose own keys count can confirm others', or one person with two new cards
-        could confirm each with the other.
-        """
-        counting = [name for name in self.clients if self._counts(name)]
+        """Whose new keys do not count yet, and who has still to confirm them."""
+        new = {name: self.cards[name].new for name in self.clients if name in self.cards}
         return {
-            name: [one for one in counting if one not in self.cards[name].confirmations]
-            for name in self.clients
-            if name in self.cards and not self._counts(name)
+            name: one.missing
+            for name, one in new.items()
+            if one is not None and one.counted is None
         }
 
-    def _counts(self, name: str) -> bool:
-        return name in self.cards and self.cards[name].confirmed is not None
+    @property
+    def unable(self) -> list[str]:
+        """Who is asked to confirm new keys but cannot: it left the terms, or its own keys are new.
+
+        No terms release anybody. Otherwise whoever proposes terms could leave out all who know
+        better, or replace their keys as well.
+        """
+        waiting = self.unconfirmed
+        asked = dict.fromkeys(name for missing in waiting.values() for name in missing)
+        return [name for name in asked if name in waiting or name not in self.clients]
 
     @property
     def signed_terms(self) -> list[str]:
@@ -168,19 +206,16 @@ def snapshot_of(connection: Connection) -> Snapshot:
         versions.note,
         versions.at,
     )
+    new = _new_keys(connection)
     found = Snapshot(
         connection.execute(select(schema.ROOM.c.name)).scalar(),
         [Version(*row) for row in connection.execute(select(*columns).order_by(versions.number))],
         {
-            row.client: CardRow(_card(row.text), row.at, row.compared, row.confirmed, {})
+            row.client: CardRow(_card(row.text), row.at, row.compared, new.get(row.client, []))
             for row in connection.execute(select(cards))
         },
         None,
     )
-    for row in connection.execute(select(schema.CONFIRMATIONS)):
-        card = found.cards.get(row.client)
-        if card is not None and card.card.signing_key == row.key:
-            card.confirmations[row.by] = row.signature
     for row in connection.execute(select(signed.c.version, signed.c.client, signed.c.text)):
         signature = _signature(row.text)
         found.signatures.setdefault(row.version, {})[row.client] = signature
@@ -193,6 +228,40 @@ def snapshot_of(connection: Connection) -> Snapshot:
         query = select(by.client).where(by.version == found.current.number)
         found.signed_agreement = frozenset(map(str, connection.execute(query).scalars()))
     return found
+
+
+def _new_keys(connection: Connection) -> dict[str, list[NewKey]]:
+    """All keys that replaced earlier ones, by member, the first first."""
+    signatures: dict[tuple[str, str], dict[str, str]] = {}
+    for row in connection.execute(select(schema.CONFIRMATIONS)):
+        signatures.setdefault((row.client, row.key), {})[row.by] = row.signature
+    found: dict[str, list[NewKey]] = {}
+    for row in connection.execute(select(schema.NEW_KEYS).order_by(schema.NEW_KEYS.c.number)):
+        given = signatures.get((row.client, row.key), {})
+        one = NewKey(row.key, row.at, tuple(json.loads(row.asked)), row.counted, given)
+        found.setdefault(row.client, []).append(one)
+    return found
+
+
+@dataclass(frozen=True)
+class KeysToSign:
+    """The members' keys in a file to sign."""
+
+    version: int
+    keys: dict[str, str]
+    """By name."""
+
+
+def keys_to_sign(connection: Connection) -> list[KeysToSign]:
+    """The keys that were ever put before members to sign, by version."""
+    table = schema.TO_SIGN.c
+    rows = connection.execute(select(table.version, table.text).order_by(table.version))
+    return [KeysToSign(row.version, _keys_in(row.text)) for row in rows]
+
+
+@lru_cache(maxsize=64)
+def _keys_in(text: str) -> dict[str, str]:
+    return dict(parse_toml(text, "the file to sign")["keys"]["clients"])
 
 
 @lru_cache(maxsize=1_000)

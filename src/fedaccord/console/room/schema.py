@@ -127,11 +127,23 @@ CARDS = Table(
     Column("text", Text, nullable=False),
     _moment("at"),
     _moment("compared", needed=False),
-    _moment("confirmed", needed=False),
 )
-"""The latest of each member; when its fingerprint was compared, if it was.
+"""The latest of each member; when its fingerprint was compared, if it was."""
 
-A card whose key replaces one that was in terms to sign counts only when it is confirmed.
+NEW_KEYS = Table(
+    "new_keys",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("client", Text, nullable=False),
+    Column("key", Text, nullable=False, unique=True),
+    Column("asked", Text, nullable=False),
+    _moment("at"),
+    _moment("counted", needed=False),
+)
+"""Keys that replaced one that was in terms to sign, and who has to confirm them (a JSON list).
+
+A key counts when all of these have confirmed it. Who they are is decided when the key comes, and
+no later terms change it. Nothing is ever deleted here.
 """
 
 CONFIRMATIONS = Table(
@@ -198,7 +210,7 @@ EVENTS = Table(
 """What happened, in words; who did it: by role, and a member by its name."""
 
 VERSION_TABLE = "room_version"
-HEAD = "0002"
+HEAD = "0003"
 """The revision that this fedaccord writes."""
 
 

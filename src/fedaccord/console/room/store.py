@@ -96,7 +96,6 @@ class Store:
                 )
             number = self._propose(connection, text, by, note)
             self.note(connection, by, f"proposed version {number} of the terms")
-            self.count_confirmed(connection)  # somebody who has not confirmed may be out
         return number
 
     def propose_again(self, after: int, reason: str) -> None:
@@ -162,22 +161,13 @@ class Store:
         with self.database.reading() as connection:
             return [Comment(*row) for row in connection.execute(query)]
 
-    def count_confirmed(self, connection: Connection) -> None:
-        """Let new keys count that every other member has confirmed."""
-        now, table = snapshot_of(connection), schema.CARDS
-        for client, missing in now.unconfirmed.items():
-            if now.cards[client].confirmations and not missing:
-                changed = table.update().where(table.c.client == client)
-                connection.execute(changed.values(confirmed=self.clock()))
-                what = f"counts the new keys of {client}, which all others have confirmed"
-                self.note(connection, None, what)
-
     # --- Signatures ------------------------------------------------------------------------
 
-    def sign(self, client: str, signature: TermsSignature) -> Snapshot:
+    def sign(self, client: str, signature: TermsSignature, by: Viewer | None = None) -> Snapshot:
         """Take a member's signature on the version that is put forward.
 
-        The same signature again changes nothing; another one for the same version is refused.
+        Without `by` the member sent it itself. The same signature again changes nothing; another
+        one for the same version is refused.
         """
         with self.database.writing() as connection:
             now = snapshot_of(connection)
@@ -196,7 +186,11 @@ class Store:
                 "at": self.clock(),
             }
             connection.execute(schema.SIGNATURES.insert(), values)
-            self.note(connection, Viewer("member", client), f"signed version {version}")
+            if by is None:
+                self.note(connection, Viewer("member", client), f"signed version {version}")
+            else:
+                what = f"handed in the signature of {client} on version {version}"
+                self.note(connection, by, what)
             now.signatures.setdefault(version, {})[client] = signature
             self._note_if_complete(connection, now)
         return now
@@ -307,9 +301,8 @@ def _check_confirmed(now: Snapshot, client: str) -> None:
     """Refuse what is signed with a new key that somebody else may have made."""
     missing = now.unconfirmed.get(client)
     if missing is not None:
-        who = ", ".join(missing) or "nobody whose own keys count"
         raise HTTPException(
             _TAKEN,
-            f"the new keys of {client} count when every other member has confirmed them; the room "
-            f"waits for {who}",
+            f"the new keys of {client} count when every other member that knew the old ones has "
+            f"confirmed them; the room waits for {', '.join(missing)}",
         )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
@@ -13,7 +13,8 @@ from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
 from fedaccord.console.room.versions import Version
 from fedaccord.console.room.wire import TermsText, Text
-from fedaccord.console.web.rules import changes_between, rules_in_words
+from fedaccord.console.web.rules import changes_between, posts_amounts, rules_in_words
+from fedaccord.deployment.cards import TermsSignature, read_sent
 from fedaccord.errors import InvalidInput
 
 router = APIRouter(include_in_schema=False)
@@ -39,6 +40,7 @@ def terms(request: Request, viewer: Reader, version: VersionQuery = None) -> Res
         rules=rules_in_words(shown.terms),
         changes=changes_between(before.terms, shown.terms) if before else [],
         comments=room.store.comments(),
+        posts_amounts=posts_amounts(shown.terms),
         signed=now.signatures.get(shown.number, {}),
     )
 
@@ -51,6 +53,17 @@ def to_sign(request: Request, viewer: Reader) -> Response:  # noqa: ARG001
         raise HTTPException(404, "there is nothing to sign yet: cards are missing")
     headers = {"Content-Disposition": 'attachment; filename="to-sign.toml"'}
     return Response(row.text, media_type="application/toml", headers=headers)
+
+
+@router.post("/terms/signature", response_class=Response)
+def hand_in(request: Request, viewer: Coordinator, file: Annotated[UploadFile, File()]) -> Response:
+    """Take the signature of a member that signed on the command line, as if it had sent it."""
+    room, sent = created(request), read_sent(file.file.read(), "the file")
+    if not isinstance(sent, TermsSignature):
+        raise InvalidInput("is a card; a member sends it with its own link", "the file")
+    room.store.sign(sent.client, sent, viewer)
+    room.files.align()
+    return RedirectResponse("/terms", 303)
 
 
 @router.post("/terms/comments", response_class=Response)

@@ -113,20 +113,24 @@ class ConfirmationSent(Asked):
 
 
 class NewKey(Told):
-    """A key of a member's that replaces an earlier one, or was confirmed."""
+    """A key with which a member replaced an earlier one."""
 
     client: str
     key: str
+    at: str
+    """When it came, in UTC."""
     counts: bool
-    """Whether its owner can sign with it."""
+    """Whether everyone who was asked has confirmed it."""
     confirmations: dict[str, str]
     """Signatures of other members, by their names."""
+    confirmed_by: list[str]
+    """Which of those who were asked have confirmed it."""
     missing: list[str]
     """Who has to confirm it before it counts."""
 
 
 class NewKeys(Told):
-    """All of them, of the members in the terms."""
+    """All of them, of the members in the terms: of each the latest last."""
 
     keys: list[NewKey]
 
