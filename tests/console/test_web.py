@@ -17,6 +17,7 @@ from fedaccord.console.workshop.draft import Draft
 from fedaccord.files.consortium import example_consortium, example_text
 from fedaccord.report.pages import as_svg
 from tests.console.browser import check_page, served, visitor
+from tests.lies import lie
 
 HERE = "http://127.0.0.1:8321"
 
@@ -39,6 +40,11 @@ def test_nothing_inline_is_allowed() -> None:
     assert "*" not in CONTENT_POLICY
 
 
+@lie(
+    "another web page",
+    "reach a page on this machine under a name of its own that leads here (DNS rebinding)",
+    "what is asked of any other host than the page's own is refused",
+)
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1"])
 def test_another_host_is_refused(client: TestClient, host: str) -> None:
     assert client.get("/", headers={"host": host}).status_code == 400
