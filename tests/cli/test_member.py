@@ -18,6 +18,7 @@ from fedaccord.protocol.keys import sign_rotation
 from fedaccord.protocol.terms import load_terms
 from fedaccord.signing.keys import load_key, new_key
 from tests.cli.conftest import Run
+from tests.lies import lie
 
 NUMBERS = ("--valuation", "35", "--cost-per-sample", "0.05", "--samples", "8")
 NAMES = ("St Mary", "Northgate")
@@ -163,6 +164,12 @@ def offer_new_key(joined: Run, folder: str = "northgate") -> str:
     return made.stdout.strip().rpartition("channel: ")[2]
 
 
+@lie(
+    "the server",
+    "put a key of its own in the place of a client's, for members who sign on the command "
+    "line with `--yes`",
+    "nothing is signed before the fingerprint that the key's owner reads out is given",
+)
 def test_another_members_new_key_is_not_signed_without_a_call(joined: Run) -> None:
     before = Path("st-mary/signature.json").read_bytes()
     fingerprint = offer_new_key(joined)
@@ -180,6 +187,11 @@ def test_another_members_new_key_is_not_signed_without_a_call(joined: Run) -> No
     assert joined(*words, "--yes").exit_code == 0  # it knows that key now
 
 
+@lie(
+    "the server",
+    "leave a client out of terms that are signed, and bring it back with another key",
+    "a member's directory remembers every key that it signed, and asks again",
+)
 def test_a_member_that_left_comes_back_with_another_key(joined: Run) -> None:
     """The terms between, without it, do not make its key forgotten."""
     terms = Path("app/fedaccord_app/terms.toml")

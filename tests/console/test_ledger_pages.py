@@ -26,6 +26,7 @@ from tests.console.browser import check_page, served, visitor
 from tests.console.ledgers import HERE, NAMES, logged_in, play, room_at, signed_terms
 from tests.console.test_watch_pages import change, enter
 from tests.flower.consortia import Clients
+from tests.lies import lie
 from tests.signed.examples import KEYS, draft
 
 Told = tuple[FastAPI, Path, Clients]
@@ -88,6 +89,12 @@ def test_a_mistake_in_the_form_comes_back_beside_the_field(told: Told) -> None:
     assert "is not a kind of entry" in answer.text
 
 
+@lie(
+    "an observer",
+    "read what a member reported, on a page, in a download or as a program; or a client what "
+    "another one reported",
+    "these entries are for their owner and the server",
+)
 @pytest.mark.slow
 def test_nobody_reads_another_members_numbers(told: Told) -> None:
     """Not on a page, not in a download, not as a program."""
@@ -140,6 +147,11 @@ def ratios_from(client: TestClient, ledger: Path) -> set[str]:
     }
 
 
+@lie(
+    "an observer",
+    "work out what a member reported from the numbers that it reads, by the law of the loss",
+    "the total from which a ratio follows is not among them; members are told it with their offers",
+)
 @pytest.mark.slow
 def test_no_observer_works_out_a_report(told: Told) -> None:
     """Members can, by the total that every offer names; the pages say so."""
@@ -263,6 +275,11 @@ def guesses_at(ledger: Path, owner: str, *, first: str | None) -> bytes:
     return "".join(f"{to_line(one)}\n" for one in extend(START, facts, at=report.at)).encode()
 
 
+@lie(
+    "an observer",
+    "try numbers with an invented copy of the ledger until one fits; or a client another's numbers",
+    "copies of others, and exports with entries that one does not read, are refused whole",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize(("role", "name"), [("observer", None), ("member", "a")])
 @pytest.mark.parametrize("first", ["b", "a", None])

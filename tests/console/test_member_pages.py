@@ -42,6 +42,7 @@ from tests.console.members import (
     terms_of,
 )
 from tests.flower import consortia
+from tests.lies import lie
 from tests.protocol.postings import unreported
 
 
@@ -150,6 +151,12 @@ def test_what_was_not_shown_is_not_signed(everyone: Everyone) -> None:
     assert page.post("/terms/sign").status_code == 409
 
 
+@lie(
+    "the coordinator",
+    "lock a member out by another card under its name",
+    "its page says that the room has another card, and what to do; the others' pages sign "
+    "nothing before they have called",
+)
 @pytest.mark.slow
 def test_somebody_elses_keys_under_a_members_name(everyone: Everyone, tmp_path: Path) -> None:
     """Whoever has a new invitation of a member's cannot sign for it, and the member is told."""
@@ -604,6 +611,11 @@ def test_a_ledger_without_reports_is_verified_whole(everyone: Everyone, kind: st
     assert "every conclusion follows" not in shown
 
 
+@lie(
+    "the room",
+    "show a ledger that was written anew",
+    "the member's page compares it with the member's own copy, and says what differs",
+)
 @pytest.mark.slow
 def test_a_server_that_rewrote_its_past_is_found_out(everyone: Everyone) -> None:
     page = everyone.join("St Mary")

@@ -35,6 +35,7 @@ from tests.console.members import (
     posted_terms,
     terms_of,
 )
+from tests.lies import lie
 
 # --- Only its owner ------------------------------------------------------------------------
 
@@ -50,6 +51,11 @@ def all_routes() -> list[tuple[str, str]]:
     return [*found, ("GET", "/api/openapi.json"), ("GET", "/nothing"), ("PUT", "/join")]
 
 
+@lie(
+    "whoever reaches the machine",
+    "use a member's page as another user or program of its machine",
+    "nothing answers without the cookie, for which one needs the code of this start",
+)
 def test_no_route_answers_without_the_cookie(tmp_path: Path) -> None:
     app = create_member_page(tmp_path / "mary")
     page = TestClient(app, base_url=HERE, raise_server_exceptions=False, follow_redirects=False)
@@ -86,6 +92,12 @@ def test_codes_cannot_be_tried_quickly(tmp_path: Path) -> None:
     assert tried[-1] == 429
 
 
+@lie(
+    "another web page",
+    "sign, or change anything, on a member's own page, which listens on that member's "
+    "machine (CSRF)",
+    "refused, as in the room",
+)
 def test_another_page_changes_nothing(tmp_path: Path) -> None:
     page = enter(tmp_path / "mary")
     for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
@@ -135,6 +147,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return recorded
 
 
+@lie(
+    "the room",
+    "learn a member's private numbers or keys from its page",
+    "nothing that the page sends has any of them",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("terms", [terms_of(), posted_terms()], ids=["reported", "posted"])
 def test_no_private_number_and_no_private_key_leaves(
@@ -273,6 +290,11 @@ def test_an_invitation_for_somebody_else(tmp_path: Path) -> None:
         assert not (tmp_path / "mary").exists()
 
 
+@lie(
+    "the room",
+    "pretend to be at another address than the one at which the member finds it",
+    "the member's page refuses to join it",
+)
 def test_a_room_at_another_address(tmp_path: Path) -> None:
     with lying_room(tmp_path, terms_of()) as (room, lies):
         lies.about["/api/room"] = lambda told: told | {"address": "https://elsewhere.example"}
@@ -300,6 +322,11 @@ def _with(old: str, new: str) -> Change:
     return change
 
 
+@lie(
+    "the room",
+    "show a member one text and have it sign another",
+    "what is signed is what the member's page read and showed; anything else signs nothing",
+)
 @pytest.mark.slow
 def test_terms_that_change_between_reading_and_signing(tmp_path: Path) -> None:
     with lying_room(tmp_path, terms_of()) as (room, lies):
@@ -323,6 +350,11 @@ def test_terms_that_change_between_reading_and_signing(tmp_path: Path) -> None:
         everyone.sign("St Mary")
 
 
+@lie(
+    "the room",
+    "offer terms to be signed with another key under the member's own name",
+    "the member's page says not to sign, and why",
+)
 @pytest.mark.slow
 def test_terms_with_another_key_for_oneself(tmp_path: Path) -> None:
     with lying_room(tmp_path, terms_of()) as (room, lies):
@@ -349,6 +381,11 @@ def test_terms_of_another_consortium(tmp_path: Path) -> None:
         assert 'action="/terms/sign"' not in shown
 
 
+@lie(
+    "the room",
+    "offer an agreement file whose amounts or proof were changed",
+    "the member's page verifies it first, and does not sign it",
+)
 @pytest.mark.slow
 def test_a_changed_agreement_file_is_not_signed(tmp_path: Path) -> None:
     with lying_room(tmp_path, posted_terms()) as (room, lies):
@@ -381,6 +418,11 @@ def odd_room(answer: Callable[[Request], Any]) -> Iterator[str]:
         yield f"{address}/join#abcdefghijkl"
 
 
+@lie(
+    "the room",
+    "send a member's page elsewhere on its machine or in its network",
+    "redirects are not followed",
+)
 def test_redirects_are_not_followed(tmp_path: Path) -> None:
     visited = []
 
@@ -395,6 +437,11 @@ def test_redirects_are_not_followed(tmp_path: Path) -> None:
     assert len(visited) == 1
 
 
+@lie(
+    "the room",
+    "fill the memory of a member's page by an endless answer",
+    "it is cut off",
+)
 def test_huge_answers_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room_client, "LARGEST", 100_000)
 

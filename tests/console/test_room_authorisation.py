@@ -25,6 +25,7 @@ from tests.console.room_story import (
     joined,
     link_in,
 )
+from tests.lies import lie
 
 ROLES = ("nobody", "observer", "member", "other member", "coordinator")
 OK, SEE, IN, NO, GONE, WRONG, EMPTY = 200, 303, 401, 403, 410, 422, 204
@@ -185,6 +186,11 @@ def test_every_route_has_a_row(story: Story) -> None:
     assert routes(story) == TABLE.keys() | STREAMS.keys()
 
 
+@lie(
+    "an observer",
+    "use any route of the room that is for others",
+    "there is one table of all routes and roles, and each of its cells is tried",
+)
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("method", "path"), TABLE)
 def test_the_table(story: Story, role: str, method: str, path: str) -> None:
@@ -225,6 +231,12 @@ def test_streams(open_room: tuple[str, dict[str, str]], role: str, method: str, 
             assert next(answer.iter_lines()) == "event: changed"
 
 
+@lie(
+    "another web page",
+    "change something in the room with the session of whoever looks at both (CSRF)",
+    "browsers say where a request comes from, and what does not come from the room's own "
+    "pages is refused",
+)
 @pytest.mark.parametrize(("method", "path"), [key for key in TABLE if key[0] == "POST"])
 def test_no_page_elsewhere_changes_anything(story: Story, method: str, path: str) -> None:
     headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}

@@ -44,6 +44,7 @@ from tests.console.room_story import (
     new_room,
     signed,
 )
+from tests.lies import lie
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +117,11 @@ def test_an_interrupted_creation_is_set_aside(tmp_path: Path) -> None:
     assert list((tmp_path / "room").glob("app.unused-*/half"))
 
 
+@lie(
+    "whoever has a link",
+    "use an invitation again that was used",
+    "it works once; after that it is not known",
+)
 def test_an_invitation_works_once(tmp_path: Path) -> None:
     story = created(tmp_path)
     north = story.members["North"]
@@ -154,6 +160,11 @@ def test_an_invitation_expires_is_replaced_and_withdrawn(tmp_path: Path) -> None
     assert not works(third)
 
 
+@lie(
+    "whoever has a link",
+    "join in the place of somebody else than was invited, or with a card that was changed",
+    "the card is refused, and the invitation stays as it is",
+)
 def test_a_card_must_be_of_whoever_was_invited(tmp_path: Path) -> None:
     story = created(tmp_path)
     page = story.coordinator.post("/members/invite", data={"client": "North"}).text
@@ -185,6 +196,11 @@ def test_nobody_has_anothers_key(tmp_path: Path) -> None:
     assert "has the key of North" in copy.join(story.http, codes["South"]).text
 
 
+@lie(
+    "the room",
+    "log in to another room with the challenge that a member signed for it",
+    "what is signed names the room and its address, is used once, and expires",
+)
 @pytest.mark.slow
 def test_logging_in_needs_the_key(tmp_path: Path) -> None:
     story = joined(tmp_path)
@@ -251,6 +267,11 @@ def test_a_ticket_opens_the_browser_once(tmp_path: Path) -> None:
     assert browser.get("/terms").status_code == 401
 
 
+@lie(
+    "an observer",
+    "comment, sign or change anything, or read on when its link was withdrawn",
+    "refused; its sessions end with the link, and pages that are open with them",
+)
 @pytest.mark.slow
 def test_observers_read_until_they_are_withdrawn(tmp_path: Path) -> None:
     story = joined(tmp_path)
@@ -345,6 +366,11 @@ def test_an_observers_form_that_is_refused_comes_back(
     assert story.room.doors.observers() == []
 
 
+@lie(
+    "a client",
+    "sign in a room in another member's name",
+    "refused: a signature counts only with that member's key",
+)
 @pytest.mark.slow
 def test_only_a_member_signs_for_itself(tmp_path: Path) -> None:
     story = joined(tmp_path)
@@ -408,6 +434,12 @@ def with_new_key(story: Story, name: str) -> Someone:
     return found
 
 
+@lie(
+    "the coordinator",
+    "put a key of its own in the place of a member's, by a new invitation",
+    "the key counts only when every other member that knew the old one has confirmed it, "
+    "after a telephone call; everybody sees who has not",
+)
 @pytest.mark.slow
 def test_nobody_signs_as_a_member_with_a_new_invitation(tmp_path: Path) -> None:
     """Not even the coordinator, who can make one: the other members confirm a new key first."""
@@ -445,6 +477,12 @@ def test_nobody_signs_as_a_member_with_a_new_invitation(tmp_path: Path) -> None:
     assert "do not count yet" not in story.coordinator.get("/members").text
 
 
+@lie(
+    "the coordinator",
+    "replace the keys of several members, and have the new keys confirm each other",
+    "a key that is not confirmed confirms nothing, and those whose keys were replaced are "
+    "still asked",
+)
 @pytest.mark.slow
 def test_new_keys_do_not_confirm_each_other(tmp_path: Path) -> None:
     story = signed(tmp_path)
@@ -495,6 +533,13 @@ def signs_never(story: Story, forged: Someone) -> None:
     assert "South, West" in refused.text
 
 
+@lie(
+    "the coordinator",
+    "have a helper confirm such a key, in terms that leave out all other members, and then "
+    "put these back",
+    "who has to confirm is decided when the key comes, by what its owner signed; no terms "
+    "release anybody",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["the key", "the terms"])
 def test_a_helper_in_other_terms_confirms_nothing(tmp_path: Path, first: str) -> None:
@@ -524,6 +569,11 @@ def test_a_forged_key_that_is_replaced_again(tmp_path: Path) -> None:
     signs_never(story, forged)
 
 
+@lie(
+    "the coordinator",
+    "replace a member's key while the terms leave that member out",
+    "its earlier key is remembered, and the others have to confirm the new one when it comes back",
+)
 @pytest.mark.slow
 def test_a_member_that_is_left_out_and_comes_back(tmp_path: Path) -> None:
     """Not even a link from before helps, which is used while the member is not in the terms."""
@@ -567,6 +617,11 @@ def test_who_left_before_is_not_asked(tmp_path: Path) -> None:
     assert new.sign(story.http).status_code == 200
 
 
+@lie(
+    "the coordinator",
+    "let it be forgotten that a key was replaced",
+    "*Members* says for good when that was, and who confirmed it",
+)
 @pytest.mark.slow
 def test_a_replaced_key_is_seen_for_good(tmp_path: Path) -> None:
     story = signed(tmp_path)
@@ -625,6 +680,11 @@ def test_a_key_that_was_replaced_does_not_come_back(tmp_path: Path) -> None:
     assert "was replaced before" in answer.text
 
 
+@lie(
+    "the coordinator",
+    "use a member's old signature again, for terms that come back word for word",
+    "what is signed names the version of the terms, and counts for no other",
+)
 @pytest.mark.slow
 def test_a_signature_fits_one_version_only(tmp_path: Path) -> None:
     """Terms may come back word for word; what was signed of them then does not count again."""
@@ -686,6 +746,12 @@ def handed_in(story: Story, content: str) -> Any:
     return story.coordinator.post("/terms/signature", files=files)
 
 
+@lie(
+    "the coordinator",
+    "hand in a signature on a member's behalf that the member did not make, or made on "
+    "something else",
+    "it is refused: the room checks whose key it is, and what was signed",
+)
 @pytest.mark.slow
 def test_a_signature_from_the_command_line_is_handed_in(tmp_path: Path) -> None:
     """It counts as if the member had sent it, and is checked in the same way."""
@@ -790,6 +856,11 @@ def test_a_changed_app_must_be_signed_again(tmp_path: Path) -> None:
     assert story.coordinator.post("/run/server").status_code == 409
 
 
+@lie(
+    "the coordinator",
+    "run slots before everyone has signed",
+    "the room refuses",
+)
 @pytest.mark.slow
 def test_nothing_runs_before_everyone_signed(tmp_path: Path) -> None:
     story = joined(tmp_path)
@@ -940,6 +1011,11 @@ def test_a_database_that_does_not_answer_is_not_the_visitors_fault(
     assert f"{path}: database is locked" in caplog.text
 
 
+@lie(
+    "whoever has a link",
+    "guess a link",
+    "links have 256 random bits, and a stranger tries a few in a minute",
+)
 @pytest.mark.slow
 def test_secrets_are_tried_a_few_times_only(tmp_path: Path) -> None:
     http = browser_of(new_room(tmp_path / "room", rates=Rates()))

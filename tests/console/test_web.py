@@ -20,6 +20,7 @@ from fedaccord.console.workshop.draft import Draft
 from fedaccord.files.consortium import example_consortium, example_text
 from fedaccord.report.pages import as_svg
 from tests.console.browser import check_page, served, visitor
+from tests.lies import lie
 
 HERE = "http://127.0.0.1:8321"
 
@@ -69,6 +70,11 @@ def test_nothing_inline_is_allowed() -> None:
     assert "*" not in CONTENT_POLICY
 
 
+@lie(
+    "another web page",
+    "reach a page on this machine under a name of its own that leads here (DNS rebinding)",
+    "what is asked of any other host than the page's own is refused",
+)
 @pytest.mark.parametrize(
     "host",
     [

@@ -2,6 +2,10 @@
 
 The address that is opened has a code after #, which browsers never send. The first page posts it,
 and gets a cookie. Nothing else answers without that cookie.
+
+One limit remains: cookies know no ports. A browser sends this one to any other web server on
+127.0.0.1 that it visits while the page runs, so another user of the machine who can lead the
+member's browser to a server of its own gets it. docs/explanation/threats.md says so.
 """
 
 import hmac
