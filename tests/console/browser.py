@@ -1,5 +1,6 @@
 """A real browser for tests of pages, and a server in a thread of its own."""
 
+import re
 import shutil
 import threading
 import time
@@ -91,6 +92,32 @@ def _note(said: Any, complaints: list[str]) -> None:
 def check_page(page: Page) -> None:
     """No serious violation of accessibility, no id twice, and nothing wider than the screen."""
     page.wait_for_load_state("load")
+    if page.evaluate("document.documentElement.classList.contains('js')"):
+        _check(page)
+    else:
+        with _copied(page) as copy:
+            _check(copy)
+
+
+@contextmanager
+def _copied(page: Page) -> Iterator[Page]:
+    """A page that may not run scripts, where axe's can run; without scripts of its own."""
+    assert page.context.browser is not None
+    text = re.sub(r"<script\b.*?</script>", "", page.content(), flags=re.DOTALL)
+    state = page.context.storage_state()
+    context = page.context.browser.new_context(viewport=page.viewport_size, storage_state=state)
+    try:
+        copy = context.new_page()
+        kind = "text/html; charset=utf-8"
+        address = page.url.partition("#")[0]
+        copy.route(address, lambda route: route.fulfill(body=text, content_type=kind))
+        copy.goto(address)
+        yield copy
+    finally:
+        context.close()
+
+
+def _check(page: Page) -> None:
     ids = page.locator("[id]:not(svg *)").evaluate_all("all => all.map((one) => one.id)")
     assert len(set(ids)) == len(ids), sorted(one for one in set(ids) if ids.count(one) > 1)
     page.evaluate(f"{AXE}; undefined")
@@ -104,3 +131,17 @@ def check_page(page: Page) -> None:
     assert not serious, f"{page.url}: {serious}"
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 0, f"{page.url} is {wide} pixels too wide"
+
+
+def tab_to(page: Page, what: str) -> None:
+    """Press Tab until something with this text or this id has the focus, and shows it."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        name, text, outline = page.evaluate(
+            "(one => [one.id, one.textContent.trim(), getComputedStyle(one).outlineStyle])"
+            "(document.activeElement)"
+        )
+        if what in (f"#{name}", text):
+            assert outline != "none", f"nobody sees that {what} has the focus"
+            return
+    raise AssertionError(f"{what} cannot be reached with Tab")

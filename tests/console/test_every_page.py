@@ -376,13 +376,23 @@ def test_pages_of_the_room_that_follow_a_change(room: Story) -> None:
 
 
 @pytest.mark.slow
-def test_the_room_in_a_browser(room: Story, browser: Browser) -> None:
+@pytest.mark.parametrize("role", ["coordinator", "member", "observer"])
+def test_the_room_in_a_browser(room: Story, browser: Browser, role: str) -> None:
     rows = {name: row for name, row in ROOM.items() if name not in PARTS}
+    if role != "coordinator":  # once each: what differs is what may be changed
+        rows = {
+            name: row[:1]
+            for name, row in rows.items()
+            if name not in COORDINATORS and not isinstance(row, str)
+        }
     with served(room.app) as base:
         doors = room.room.doors
+        code = doors.invite_observer("x")
 
         def enter_room(page: Page) -> None:
-            page.goto(f"{base}/enter#{doors.ticket(Viewer('coordinator'))}")
+            viewer = Viewer("member", INSIDE[0]) if role == "member" else Viewer("coordinator")
+            link = f"observe#{code}" if role == "observer" else f"enter#{doors.ticket(viewer)}"
+            page.goto(f"{base}/{link}")
             page.wait_for_url(f"{base}/")
 
         check_all(browser, base, rows, enter_room)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from fedaccord.console.member.app import create_member_page
-from tests.console.browser import check_page, served, visitor
+from tests.console.browser import check_page, served, tab_to, visitor
 from tests.console.members import NUMBERS, Everyone, OpenRoom, open_room, posted_terms, terms_of
 
 pytestmark = pytest.mark.slow
@@ -118,17 +118,6 @@ def test_by_keyboard_alone(browser: Browser, tmp_path: Path) -> None:
             tab_to(page, "Sign as St Mary")
             page.keyboard.press("Enter")
             expect(page.locator(".verdict").first).to_contain_text("You have signed version 1")
-
-
-def tab_to(page: Page, what: str) -> None:
-    """Press Tab until something with this text or this id has the focus."""
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        script = "[document.activeElement.id, document.activeElement.textContent.trim()]"
-        name, text = page.evaluate(script)
-        if what in (f"#{name}", text):
-            return
-    raise AssertionError(f"{what} cannot be reached with Tab")
 
 
 def test_without_scripts(browser: Browser, tmp_path: Path) -> None:

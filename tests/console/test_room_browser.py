@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from fedaccord.console.room.access import Viewer
-from tests.console.browser import check_page, served, visitor
+from tests.console.browser import check_page, served, tab_to, visitor
+from tests.console.ledgers import play, signed_terms
 from tests.console.room_story import (
     FORM,
     Someone,
@@ -141,6 +142,95 @@ def test_the_coordinators_way(browser: Browser, tmp_path: Path, phone: bool) -> 
         page.get_by_role("heading", name="How to get in").wait_for()
 
 
+def types(page: Page, where: str, text: str) -> None:
+    """Fill in a field that the Tab key finds."""
+    tab_to(page, where)
+    page.keyboard.press("Control+A")
+    page.keyboard.type(text)
+
+
+def presses(page: Page, what: str) -> None:
+    """Go to a button or a link with the Tab key, and use it."""
+    tab_to(page, what)
+    enters(page)
+
+
+def enters(page: Page) -> None:
+    """Press the key that leads to another page."""
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def test_the_coordinators_way_by_keyboard_alone(browser: Browser, tmp_path: Path) -> None:
+    app = new_room(tmp_path / "room")
+    with served(app) as address, visitor(browser) as page:
+        room = app.state.room
+        room.address = address
+        page.goto(f"{address}/enter#{room.doors.ticket(Viewer('coordinator'))}")
+        page.get_by_role("heading", name="A new room").wait_for()
+        types(page, "#name", "Three clinics")
+        types(page, "#members", "North\nSouth\nWest")
+        presses(page, "Create the room")
+        page.get_by_role("heading", name="Members", exact=True).wait_for()
+        presses(page, "Make the link")
+        page.get_by_role("heading", name="Send this link to North").wait_for()
+        tab_to(page, "#link")
+        link = page.get_by_label("Link").input_value()
+        with httpx.Client(base_url=address) as http:
+            joined_now = Someone("North", tmp_path / "north").join(http, code_of(link))
+        assert joined_now.status_code == 200
+        presses(page, "Overview")
+        presses(page, "Members")
+        presses(page, "It is the same")
+        page.get_by_text("compared", exact=True).wait_for()
+        presses(page, "Terms")
+        presses(page, "Change the terms")
+        types(page, "#rounds", "60")
+        types(page, "#note", "A better model")
+        enters(page)
+        page.get_by_role("heading", name="What is different from version 1").wait_for()
+        presses(page, "Observers")
+        types(page, "#name", "The director")
+        enters(page)
+        page.get_by_role("heading", name="Send this link to The director").wait_for()
+        presses(page, "Run")
+        presses(page, "Check everything now")
+        page.wait_for_url("**/run?check=yes")
+        presses(page, "Log out")
+        page.get_by_role("heading", name="How to get in").wait_for()
+
+
+def test_a_members_way_by_keyboard_alone(browser: Browser, tmp_path: Path) -> None:
+    story = signed(tmp_path)
+    play(story.room.app / "ledger.db", signed_terms(tuple(story.members)), 2)
+    with entered(browser, story, Viewer("member", "North"), phone=False) as page:
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # "Skip to the content"
+        assert page.evaluate("document.activeElement.id") == "main"
+        presses(page, "Terms")
+        types(page, "#text", "Is this enough?")
+        presses(page, "Comment")
+        page.get_by_text("Is this enough?").wait_for()
+        presses(page, "Watch")
+        page.get_by_role("heading", name="Slot 2").wait_for()
+        presses(page, "Slot 1")
+        page.wait_for_url("**/watch/1")
+        presses(page, "Ledger")
+        types(page, "#slot", "1")
+        enters(page)
+        page.wait_for_url("**/ledger?slot=1*")
+        presses(page, "Verify")
+        presses(page, "Verify all of it")
+        page.get_by_role("heading", name="The ledger by itself").wait_for()
+        presses(page, "Evidence")
+        page.wait_for_url("**/evidence")
+        presses(page, "Agreement")
+        page.wait_for_url("**/agreement")
+        presses(page, "Log out")
+        page.get_by_role("heading", name="How to get in").wait_for()
+    story.app.state.follower.close()
+
+
 def test_an_observer_reads_and_is_put_out(browser: Browser, tmp_path: Path, phone: bool) -> None:
     story = joined(tmp_path)
     code = story.room.doors.invite_observer("The director")
@@ -183,6 +273,7 @@ def test_the_pages_without_scripts(browser: Browser, tmp_path: Path) -> None:
         page.get_by_label("Code").fill(story.room.doors.ticket(Viewer("coordinator")))
         page.get_by_role("button", name="Continue").click()
         page.get_by_role("heading", name="Three clinics").wait_for()
+        check_page(page)
         page.get_by_role("link", name="Members", exact=True).click()
         page.get_by_role("button", name="It is the same").first.click()
         page.get_by_text("compared", exact=True).first.wait_for()

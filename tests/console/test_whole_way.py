@@ -1,7 +1,8 @@
 """The whole way: from a new room to a settled slot on real Flower, in browsers alone.
 
-The coordinator and three members each have a browser context of their own, and each member a page
-of its own. Whatever is typed is typed into pages, and the result is read from the room's page.
+The coordinator, three members, and an observer on a phone each have a browser context of their
+own, and each member a page of its own. Whatever is typed is typed into pages, and the result is
+read from the room's page.
 """
 
 from collections.abc import Iterator
@@ -116,11 +117,38 @@ def join(member: Member, link: str) -> str:
     return page.locator("#digits").inner_text()
 
 
+def discuss(member: Member, page: Page, address: str) -> None:
+    """A member asks for something, and the coordinator proposes it."""
+    asked = "Two rounds are enough for a rehearsal."
+    member.goes_to("/terms").get_by_label("Your comment on version 1").fill(asked)
+    member.presses("Send the comment")
+    page.goto(f"{address}/terms")
+    expect(page.locator(".said")).to_have_text(asked)
+    page.get_by_role("link", name="Change the terms").click()
+    page.locator("#rounds").fill("2")
+    page.locator("#note").fill("As a member asked")
+    page.get_by_role("button", name="Propose version 2").click()
+    change = page.get_by_role("region", name="Differences").locator("tbody tr")
+    expect(change).to_contain_text("Rounds in each slot")
+    expect(change.locator("td")).to_have_text(["3", "2"])
+
+
+def invite_observer(page: Page, address: str) -> str:
+    """The coordinator makes a link that only reads."""
+    page.goto(f"{address}/observers")
+    page.get_by_label("For whom").fill("The director")
+    page.get_by_role("button", name="Make the link").click()
+    return page.get_by_label("Link", exact=True).input_value()
+
+
 def prepare(member: Member) -> None:
-    """A member reads, signs, takes examples, and starts its node."""
+    """A member reads what is different, signs, takes examples, and starts its node."""
     page = member.goes_to("/terms")
+    change = page.get_by_role("region", name="What is different").locator("tbody tr")
+    expect(change).to_contain_text("Rounds in each slot")
+    expect(change.locator("td")).to_have_text(["3", "2"])
     member.presses(f"Sign as {member.name}")
-    expect(page.locator(".verdict").first).to_contain_text("You have signed version 1")
+    expect(page.locator(".verdict").first).to_contain_text("You have signed version 2")
     page = member.goes_to("/data")
     member.presses("Use examples of digits")
     expect(page.locator(".verdict")).to_contain_text("examples to train on")
@@ -150,6 +178,10 @@ def test_from_names_to_a_settled_slot(
         for member in members:
             fingerprint = join(member, invite(desk, address, member.name))
             compare(desk, address, member.name, fingerprint)
+        discuss(members[1], desk, address)
+        director = stack.enter_context(visitor(browser, phone=True))
+        director.goto(invite_observer(desk, address))
+        director.wait_for_url(f"{address}/")
         desk.goto(f"{address}/run")
         expect(desk.get_by_role("button", name="Start the server")).to_be_disabled()
         for member in members:
@@ -158,18 +190,18 @@ def test_from_names_to_a_settled_slot(
         desk.get_by_role("button", name="Start the server").click()
         expect(desk.locator("#output")).to_contain_text("the server runs", timeout=_SETTLED)
         desk.get_by_role("button", name="Run", exact=True).click()
-        watch(members[0], address, desk)
+        watch(members[0], address, desk, director)
         look_back(members, room.app)
 
 
-def watch(member: Member, address: str, desk: Page) -> None:
-    """A member opens the room in its browser, and sees the slot happen."""
+def watch(member: Member, address: str, *others: Page) -> None:
+    """A member opens the room in its browser, and sees the slot happen, as all others do."""
     page = member.goes_to("/room")
     member.presses("Open the room")
     page.wait_for_url(f"{address}/")
     page.goto(f"{address}/watch")
-    for watching in (page, desk):
-        if watching is desk:
+    for watching in (page, *others):
+        if watching is not page:
             watching.goto(f"{address}/watch")
         expect(watching.get_by_role("heading", level=1)).to_have_text("Slot 1", timeout=_SETTLED)
         rows = watching.get_by_role("table", name="Trained on").locator("tbody tr")
