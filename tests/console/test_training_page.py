@@ -109,6 +109,7 @@ def test_the_form_says_what_it_is_about(client: TestClient) -> None:
     [
         ({"seeds": "0"}, "A whole number from 1 to 10."),
         ({"optimiser": "magic"}, "Choose one of these."),
+        ({"fine_tuning": "51"}, "A whole number from 0 to 50."),
         ({"seeds": "1e9"}, "A whole number from 1 to 10."),
         ({"rounds": "٣"}, "A whole number from 1 to 200."),
         ({"rounds": "201"}, "A whole number from 1 to 200."),
@@ -265,6 +266,36 @@ def test_a_file_for_each_member(client: TestClient) -> None:
     assert "one example stands for 1.667 samples" in training.outcome.setting
 
 
+OWN_TESTS = {"North.csv": 60, "South.csv": 50, "North.test.csv": 40, "South.test.csv": 30}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("common", [{}, {"test.csv": 20}])
+def test_each_member_has_a_test_of_its_own(client: TestClient, common: dict[str, int]) -> None:
+    files = [
+        ("files", (name, table(rows, rows), "text/csv"))
+        for name, rows in (OWN_TESTS | common).items()
+    ]
+    form = SHORT | {"dataset": "uploaded", "optimiser": "fedprox", "fine_tuning": "3"}
+    training = started(client, place(SMALL), data=form, files=files)
+    wait_for(lambda: not training.running)
+    assert training.problems == []
+    assert training.outcome is not None
+    page = client.get(f"{place(SMALL)}/{training.id}").text
+    assert page.count("<h2>On each member's own test</h2>") == 1
+    assert "<bdi>North (40)</bdi>" in page
+    assert "<bdi>South (30)</bdi>" in page
+    assert "FedProx, mu 0.01" in training.outcome.setting
+    assert "fine-tuned by each client for 3 epochs" in training.outcome.setting
+
+
+@pytest.mark.slow
+def test_fine_tuning_without_own_tests_is_refused(client: TestClient) -> None:
+    training = started(client, place(), data=SHORT | {"fine_tuning": "2"})
+    wait_for(lambda: not training.running)
+    assert training.problems == ["fine_tuning: needs a test of each client's own to judge by"]
+
+
 @pytest.mark.slow
 def test_a_pickle_is_not_read(client: TestClient) -> None:
     content = io.BytesIO()
@@ -284,12 +315,32 @@ def test_a_pickle_is_not_read(client: TestClient) -> None:
         (["North.csv"], "There is no file for South, test."),
         (["North.csv", "South.csv", "test.csv", "West.csv"], "Nobody is called West."),
         (["North.csv", "North.npz", "South.csv", "test.csv"], "There are two files for North."),
+        (["North.csv", "South.csv", "North.test.csv"], "There is no file for South.test."),
+        (["North.csv", "South.csv", "West.test.csv"], "Nobody is called West.test."),
+        (
+            ["North.csv", "South.csv", "test/North.csv", "North.test.csv", "test/South.csv"],
+            "There are two files for North.test.",
+        ),
     ],
 )
 def test_files_that_do_not_fit_are_refused(files: list[str], said: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_names(files, ["North", "South"])
     assert said in caught.value.problems[0].message
+
+
+@pytest.mark.parametrize("start", ["", "data/", "C:\\data\\"])
+def test_own_tests_may_be_in_a_folder(start: str) -> None:
+    given = ["North.csv", "test.csv", "test/North.csv"]
+    files = [start + name for name in given]
+    if "\\" in start:
+        files = [name.replace("/", "\\") for name in files]
+    assert check_names(files, ["North"]) == ["North", "test", "test/North"]
+
+
+def test_a_member_may_be_called_as_a_test_is() -> None:
+    files = ["North.csv", "North.test.csv", "test.csv"]
+    assert check_names(files, ["North", "North.test"]) == ["North", "North.test", "test"]
 
 
 @pytest.mark.parametrize("name", ["../../x.csv", "C:\\x\\y.csv", "\0.csv", "é" * 300 + ".csv"])
@@ -335,6 +386,7 @@ def test_a_program_trains(client: TestClient) -> None:
         {"consortium": "x"},
         {"consortium": SMALL, "dataset": "none"},
         {"consortium": SMALL, "rounds": 0},
+        {"consortium": SMALL, "fine_tuning": -1},
         {"consortium": SMALL, "profiles": []},
         {"consortium": SMALL, "settings": {"without": 9}},
         {"consortium": SMALL, "settings": {"margin": 9}},

@@ -113,8 +113,6 @@ FineTuneOption = Annotated[
 _OF_MINI_BATCHES = ("batch", "proximal", "local_optimiser")
 _OF_SERVER = {"server_rate": "rate", "beta1": "beta1", "beta2": "beta2", "tau": "tau"}
 """The numbers of an adaptive server optimiser, and what the library calls them."""
-_PROXIMAL = 0.01
-"""mu of `fedprox`, unless --proximal says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +206,7 @@ class RuleOptions:
         """What a client does in a round."""
         check_installed("training", "torch", "sklearn")
 
-        from fedaccord.training.rules import GradientStep, LocalEpochs, LocalSteps
+        from fedaccord.training.rules import USUAL_PROXIMAL, GradientStep, LocalEpochs, LocalSteps
 
         self._check()
         rate = self._given("rate")
@@ -216,7 +214,7 @@ class RuleOptions:
             return GradientStep(**rate)
         common = rate | self._given("batch", "proximal")
         if self.optimiser == "fedprox":
-            common = {"proximal": _PROXIMAL} | common
+            common = {"proximal": USUAL_PROXIMAL} | common
         if self.local_optimiser is not None:
             common["optimiser"] = self.local_optimiser
         if self.local == "epochs":

@@ -16,6 +16,8 @@ from fedaccord.checks import check_choice, check_number
 from fedaccord.errors import InvalidInput
 
 LocalOptimiser: TypeAlias = Literal["sgd", "adam"]
+USUAL_PROXIMAL = 0.01
+"""mu of FedProx, unless another number is asked for."""
 LOCAL_OPTIMISERS: tuple[LocalOptimiser, ...] = ("sgd", "adam")
 
 

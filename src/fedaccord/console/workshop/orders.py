@@ -1,6 +1,6 @@
 """What is to be trained: checked here, before anything starts, and sent to the trainer."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,15 +17,16 @@ PROFILES: dict[Profile, str] = {
 }
 """What can be compared, in this order: gains are against the first one."""
 USUAL: tuple[Profile, ...] = ("equilibrium", "agreement")
-Optimiser = Literal["fedavg", "fedadam", "fedyogi", "fedadagrad"]
+Optimiser = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad"]
 OPTIMISERS: dict[Optimiser, str] = {
     "fedavg": "their average (FedAvg)",
+    "fedprox": "their average; members train in mini-batches, held near the last model (FedProx)",
     "fedadam": "a step towards their average, as Adam takes it (FedAdam)",
     "fedyogi": "the same with smaller changes of the step (FedYogi)",
     "fedadagrad": "the same with steps that only get smaller (FedAdagrad)",
 }
 """What the server makes of the members' models in each round."""
-MOST_SEEDS, MOST_ROUNDS = 10, 200
+MOST_SEEDS, MOST_ROUNDS, MOST_EPOCHS = 10, 200, 50
 USUAL_SEEDS = 3
 UPLOADED = "uploaded"
 """What stands for a data set of the visitor's own."""
@@ -65,6 +66,20 @@ class Order(BaseModel):
     """In the slot; None: as many as the file says, but at most 200."""
     optimiser: Optimiser = "fedavg"
     """How the server makes the next model."""
+    fine_tuning: Annotated[int, Field(ge=0, le=MOST_EPOCHS)] = 0
+    """Epochs that each member adds for itself, judged on its own test."""
+
+    def rules(self) -> dict[str, Any]:
+        """What the members do in a round, and the server with their models, as `train` takes it.
+
+        Members take a gradient step each, unless they are to be held near the last model: a single
+        step begins there.
+        """
+        from fedaccord.training.rules import USUAL_PROXIMAL, LocalEpochs
+
+        if self.optimiser == "fedprox":
+            return {"local": LocalEpochs(proximal=USUAL_PROXIMAL), "server": "fedavg"}
+        return {"server": self.optimiser}
 
     @property
     def in_order(self) -> list[Profile]:
@@ -77,7 +92,8 @@ class Upload(BaseModel):
 
     path: str
     client: str
-    """Whose examples it has, `test`, or nothing if they are dealt out to all."""
+    """Whose examples it has; `test`; `test/` and a name for a member's own test; or nothing if they
+    are dealt out to all."""
 
 
 class Job(BaseModel):

@@ -119,7 +119,8 @@ def _trained(job: "Job", lines: Lines) -> "Trial":
         answer.consortium,
         named,
         **_source(job, answer.consortium),
-        server=order.optimiser,
+        **order.rules(),
+        fine_tuning=order.fine_tuning or None,
         rounds=order.rounds,
         seeds=order.seeds,
         progress=lines.progress,
@@ -147,13 +148,21 @@ def _source(job: "Job", consortium: "Consortium") -> dict[str, Any]:
 
 
 def _own_data(uploads: "list[Upload]", consortium: "Consortium") -> "OwnPartition":
+    from fedaccord.console.workshop.training_files import TEST, owner_of_test
     from fedaccord.data.inputs import read_examples
     from fedaccord.data.own import own_partition
 
     paths = {upload.client: Path(upload.path) for upload in uploads}
-    return own_partition(
-        lambda name: read_examples(paths[name]), consortium.names, "the uploaded data"
-    )
+    tests = {owner_of_test(whose): path for whose, path in paths.items() if owner_of_test(whose)}
+    if tests and TEST in paths:
+        tests[TEST] = paths[TEST]
+
+    def examples_of(name: str) -> Any:
+        if name == TEST and tests:
+            return {whose: read_examples(path) for whose, path in tests.items()}
+        return read_examples(paths[name])
+
+    return own_partition(examples_of, consortium.names, "the uploaded data")
 
 
 if __name__ == "__main__":

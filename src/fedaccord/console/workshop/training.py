@@ -19,6 +19,7 @@ from fedaccord.console.workshop.answers import Answer, answer_for
 from fedaccord.console.workshop.draft import Draft, unpack
 from fedaccord.console.workshop.jobs import Training, trainings_of
 from fedaccord.console.workshop.orders import (
+    MOST_EPOCHS,
     MOST_ROUNDS,
     MOST_SEEDS,
     OPTIMISERS,
@@ -69,6 +70,7 @@ def start(
     seeds: Annotated[str, Form()] = "",
     rounds: Annotated[str, Form()] = "",
     optimiser: Annotated[str, Form()] = OPTIMISER,
+    fine_tuning: Annotated[str, Form()] = "",
     files: Annotated[list[UploadFile] | None, File()] = None,
 ) -> Response:
     """Start it, and go where it can be watched."""
@@ -78,6 +80,7 @@ def start(
         seeds=seeds,
         rounds=rounds,
         optimiser=optimiser[:100],
+        fine_tuning=fine_tuning,
     )
     settings = settings_of(request)
     answer = answer_for(draft, settings)
@@ -152,7 +155,7 @@ def _form_page(
         time=form.time(rounds),
         usual_time=lambda name: time_in_words(name, form.chosen, form.seeds_or_usual, rounds),
         names=answer.consortium.names,
-        most={"seeds": MOST_SEEDS, "rounds": MOST_ROUNDS},
+        most={"seeds": MOST_SEEDS, "rounds": MOST_ROUNDS, "fine_tuning": MOST_EPOCHS},
         running=trainings_of(request).running,
     )
     return page

@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.orders import (
+    MOST_EPOCHS,
     MOST_ROUNDS,
     MOST_SEEDS,
     OPTIMISERS,
@@ -35,6 +36,7 @@ class TrainingForm(BaseModel):
     seeds: str = str(USUAL_SEEDS)
     rounds: str = ""
     optimiser: Annotated[str, Field(max_length=100)] = OPTIMISER
+    fine_tuning: str = ""
 
     @property
     def chosen(self) -> list[Profile]:
@@ -74,6 +76,7 @@ class TrainingForm(BaseModel):
                 seeds=self.seeds_or_usual,
                 rounds=self.rounds_of(consortium),
                 optimiser=self.chosen_optimiser,
+                fine_tuning=_whole(self.fine_tuning, MOST_EPOCHS) or 0,
             )
         except ValidationError:
             raise InvalidInput("is too large to train on from this page", field="") from None
@@ -90,6 +93,9 @@ class TrainingForm(BaseModel):
             given = getattr(self, field).strip()
             if _whole(given, most) is None and (given or field == "seeds"):
                 found.append(Problem(field, f"A whole number from 1 to {most}."))
+        epochs = self.fine_tuning.strip()
+        if epochs not in ("", "0") and _whole(epochs, MOST_EPOCHS) is None:
+            found.append(Problem("fine_tuning", f"A whole number from 0 to {MOST_EPOCHS}."))
         return found
 
 
