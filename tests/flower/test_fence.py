@@ -389,7 +389,7 @@ def test_a_certificate_of_a_public_authority(tmp_path: Path) -> None:
     """Members recognise the server by it; towards the SuperLink nothing changes."""
     prepared(tmp_path)
     make_certificates(tmp_path / "public", ["localhost"])
-    own = {
+    own: dict[str, Any] = {
         "certificate": tmp_path / "public" / "server.pem",
         "certificate_key": tmp_path / "public" / "server.key",
     }
