@@ -10,11 +10,11 @@ page on FLamby. It takes some minutes, and needs the original files in FEDACCORD
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -331,22 +331,44 @@ def _last(plan: TrainingPlan, start: Parameters) -> Parameters:
 
 # --- With seeds and mini-batches of our own --------------------------------------------------
 
+Train = Callable[[list[TrainingPlan], list[Parameters]], list[Parameters]]
+"""Trains all plans, each from its start."""
+
+
+def at_once(plans: list[TrainingPlan], starts: list[Parameters]) -> list[Parameters]:
+    """The vectorised engine."""
+    after = train_many(plans, starts)
+    return [{name: value[n] for name, value in after.items()} for n in range(len(plans))]
+
+
+def one_by_one(plans: list[TrainingPlan], starts: list[Parameters]) -> list[Parameters]:
+    """The plain engine."""
+    return [_last(plan, start) for plan, start in zip(plans, starts, strict=True)]
+
 
 @cache
-def ours(name: str, row: str) -> FloatArray:
+def ours(
+    name: str, row: str, seeds: Sequence[int] = OUR_SEEDS, train: Train = at_once
+) -> FloatArray:
     """The measures of a row in FLamby's table, one line for each of our seeds."""
+
+    def trained(
+        model: Model, groups: Sequence[list[Indices]], local: LocalRule, *rest: Any
+    ) -> list[Parameters]:
+        return _trained(model, groups, local, *rest, seeds=seeds, train=train)
+
     setting = {"heart": heart, "tcga": tcga}[name]()
     shares = setting.shares
     if row == "alone":
         none = [own[:0] for own in shares]
         apart = [[*none[:n], own, *none[n + 1 :]] for n, own in enumerate(shares)]
-        models = iter(_trained(setting.model, apart, setting.alone, 1))
-        return np.array([setting.measured([next(models) for _ in apart]) for _ in OUR_SEEDS])
+        models = iter(trained(setting.model, apart, setting.alone, 1))
+        return np.array([setting.measured([next(models) for _ in apart]) for _ in seeds])
     if row == "pooled":
-        found = _trained(setting.pooled, [[np.concatenate(shares)]], setting.alone, 1)
+        found = trained(setting.pooled, [[np.concatenate(shares)]], setting.alone, 1)
     else:
         local, server = setting.strategies[row]
-        found = _trained(setting.model, [shares], local, setting.rounds, server)
+        found = trained(setting.model, [shares], local, setting.rounds, server)
     return np.array([setting.measured([model]) for model in found])
 
 
@@ -366,12 +388,14 @@ def _trained(
     local: LocalRule,
     rounds: int,
     server: ServerOptimiser = FEDAVG,
+    *,
+    seeds: Sequence[int] = OUR_SEEDS,
+    train: Train = at_once,
 ) -> list[Parameters]:
     """The last model of each group, with one of our seeds after another."""
-    each = [(group, seed) for seed in OUR_SEEDS for group in groups]
+    each = [(group, seed) for seed in seeds for group in groups]
     plans = [TrainingPlan(model, own, rounds, local, seed, server=server) for own, seed in each]
-    after = train_many(plans, [model.start(seed) for _, seed in each])
-    return [{name: value[n] for name, value in after.items()} for n in range(len(plans))]
+    return train(plans, [model.start(seed) for _, seed in each])
 
 
 # --- The page --------------------------------------------------------------------------------
