@@ -118,7 +118,7 @@ def test_everyone_reads_and_signs(everyone: Everyone) -> None:
     everyone.sign("Lakeside")
     assert store.snapshot().complete
     assert "Everyone has signed it" in page.get("/terms").text
-    assert "So has everyone." in page.get("/").text
+    assert "Everyone else has signed, too." in page.get("/").text
 
 
 @pytest.mark.slow

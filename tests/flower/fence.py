@@ -69,8 +69,11 @@ def recorder(keys: Path) -> Iterator[tuple[int, list[Arrived]]]:
 
 
 @contextmanager
-def running_nginx(home: Path, superlink: str, **limits: Any) -> Iterator[int]:
-    """An nginx with our configuration for the server's directory `home`: its port."""
+def running_nginx(home: Path, superlink: str, beside: str = "", **limits: Any) -> Iterator[int]:
+    """An nginx with our configuration for the server's directory `home`: its port.
+
+    `beside` is another server of the same nginx.
+    """
     assert NGINX is not None
     port = free_port()
     text = nginx_text(
@@ -80,7 +83,7 @@ def running_nginx(home: Path, superlink: str, **limits: Any) -> Iterator[int]:
         run=Path("run"),
         **limits,
     )
-    (home / "nginx.conf").write_text(text)
+    (home / "nginx.conf").write_text(f"{text.rstrip().removesuffix('}')}{beside}}}\n")
     (home / "run").mkdir(exist_ok=True)
     process = subprocess.Popen(
         [NGINX, *nginx_words()[1:]], cwd=home, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE

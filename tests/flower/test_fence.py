@@ -1,10 +1,13 @@
 """The fence with a real nginx: what members need passes, and nothing else, from nobody else."""
 
+import http.server
 import json
 import os
+import re
 import signal
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +33,7 @@ from tests.flower.fence import (
 )
 from tests.lies import lie
 
+DOCS = Path(__file__).parents[2] / "docs" / "how-to"
 SERVER_DONE = bytes.fromhex("0e000000")
 """The end of what a server says first in a handshake of TLS 1.2."""
 needs_nginx = pytest.mark.skipif(NGINX is None, reason=NO_NGINX)
@@ -385,7 +389,7 @@ def test_a_certificate_of_a_public_authority(tmp_path: Path) -> None:
     """Members recognise the server by it; towards the SuperLink nothing changes."""
     prepared(tmp_path)
     make_certificates(tmp_path / "public", ["localhost"])
-    own = {
+    own: dict[str, Any] = {
         "certificate": tmp_path / "public" / "server.pem",
         "certificate_key": tmp_path / "public" / "server.key",
     }
@@ -415,3 +419,39 @@ def test_what_nginx_would_misread_is_refused(wrong: dict[str, Any], message: str
     }
     with pytest.raises(InvalidInput, match=message):
         nginx_text(**(right | wrong))
+
+
+@needs_nginx
+@pytest.mark.slow
+def test_a_room_beside_the_fence(tmp_path: Path) -> None:
+    """With the block of the page about rooms, one nginx serves both."""
+    prepared(tmp_path)
+    room = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=room.serve_forever, daemon=True).start()
+    block = re.findall(r"```nginx\n(.*?)```", (DOCS / "open-a-room.md").read_text("utf-8"), re.S)[0]
+    port = free_port()
+    for old, new in (
+        ("listen 443", f"listen 127.0.0.1:{port}"),
+        ("/etc/ssl/room", f"{tmp_path}/keys/server"),
+        ("127.0.0.1:8321", f"127.0.0.1:{room.server_port}"),
+    ):
+        assert old in block
+        block = block.replace(old, new)
+    try:
+        with (
+            recorder(tmp_path / "keys") as (superlink, arrived),
+            running_nginx(tmp_path, f"127.0.0.1:{superlink}", block) as fence,
+        ):
+            stranger = context_of(tmp_path / "keys" / "ca.pem")
+            member = context_of(tmp_path / "keys" / "ca.pem", tmp_path / "a")
+            page = post("/no-such-page", line="GET {} HTTP/1.1")
+            assert b"File not found" in send(port, stranger, page)
+            assert status(send(port, member, post(GET_RUN))) == 501  # it arrives at the room
+            assert arrived == []
+            assert status(send(fence, stranger, post(GET_RUN))) == 400
+            assert status(send(fence, member, page)) == 403
+            assert status(send(fence, member, post(GET_RUN))) == 200
+            assert len(arrived) == 1
+    finally:
+        room.shutdown()
+        room.server_close()

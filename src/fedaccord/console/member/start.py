@@ -162,8 +162,12 @@ def _signing(home: Home, told: wire.ToSign | None) -> Step:
     except FedaccordError as error:
         return Step(name, "/terms", False, str(error), waits=True)
     if same and home.file.name in told.signed:
-        missing = f" Not yet: {listed(told.missing)}." if told.missing else " So has everyone."
-        return Step(name, "/terms", True, f"You signed the terms.{missing}")
+        others = (
+            f"Not yet: {listed(told.missing)}."
+            if told.missing
+            else "Everyone else has signed, too."
+        )
+        return Step(name, "/terms", True, f"You signed the terms. {others}")
     if same:
         says = "You signed the terms, but the room does not have all of your signatures yet."
         return Step(name, "/terms", False, says, action="Send them")

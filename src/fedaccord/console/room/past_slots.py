@@ -1,6 +1,6 @@
 """The slots that the ledger has: the latest, those that are settled, and how long one is.
 
-Of a long ledger only what is shown is read.
+Only what is shown is read, since a ledger can be long.
 """
 
 from dataclasses import dataclass, field

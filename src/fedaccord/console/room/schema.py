@@ -1,6 +1,6 @@
 """The tables of a room, and their versions, which Alembic manages.
 
-Of secrets there are digests only. What happened is in `events`, which can only be added to.
+The tables have only digests of secrets. What happened is in `events`, to which rows are only added.
 """
 
 from pathlib import Path

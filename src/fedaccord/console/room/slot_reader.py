@@ -1,7 +1,6 @@
 """Follows one slot in the ledger, and tells it as a plain record.
 
-Nothing here knows more than the ledger. Of the latest slot only what came since the last look is
-read.
+It knows nothing but the ledger, and of the latest slot it reads only what came since the last look.
 """
 
 from collections.abc import Iterable
