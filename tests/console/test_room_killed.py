@@ -126,9 +126,7 @@ def test_killed_while_three_members_sign(tmp_path: Path) -> None:
         for number in range(KILLS):
             if number:
                 process.start()
-            answers = 2 * (
-                number % 2
-            )  # others come at any moment
+            answers = 2 * (number % 2)  # others come at any moment
             signing.run_until_killed(process, answers, chance.uniform(0.0, LONGEST))
             there, told = in_database(directory / "room.db")
             lost = [key for key, one in signing.answered.items() if there.get(key) != one]
