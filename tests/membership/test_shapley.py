@@ -151,7 +151,7 @@ def test_sampled_intervals_cover_the_exact_values(cycles: int) -> None:
         apart = np.abs(found.mean - exact(value, 9).mean)
         by_sampling = Estimates(found.mean, found.variances[2:], found.freedoms[2:])
         covered.append(apart <= by_sampling.half_width() + CLOSE)
-    low, high = (binom.ppf(part, np.size(covered), 0.95) for part in (0.005, 0.995))
+    low, high = binom.interval(0.99, np.size(covered), 0.95)
     assert low <= np.sum(covered) <= high
 
 

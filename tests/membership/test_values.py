@@ -147,7 +147,7 @@ def test_sampled_intervals_of_real_clients_cover_the_exact_values(
         found, _ = drawn(exact, cycles, seed)
         sampling = Estimates(found.mean, found.variances[2:], found.freedoms[2:])
         covered += int((np.abs(found.mean - known) <= sampling.half_width()).sum())
-    low, high = (binom.ppf(part, DRAWS * 10, 0.95) for part in (0.005, 0.995))
+    low, high = binom.interval(0.99, DRAWS * 10, 0.95)
     assert low <= covered <= high
 
 

@@ -88,10 +88,11 @@ def _samples(least: LeastAudits, noun: Noun) -> str:
     if monitoring.samples_checked is not None:
         return ""
     if (least.checks <= 1.0).all():
-        return (
-            f"If an audit checks a single sample, drawn at random from those that the {noun} "
-            f"claims, it misses some slips: then it takes {so_many_audits(least.checks.sum())}."
-        )
+        drawn = f"a single sample, drawn at random from those that the {noun} claims"
+        needed = so_many_audits(least.checks.sum())
+        if needed == so_many_audits(least.per_slot):
+            return f"That is enough even if an audit checks only {drawn}, and so misses some slips."
+        return f"If an audit checks {drawn}, it misses some slips: then it takes {needed}."
     most = float(least.samples_to_check.max())
     if most == inf:
         return ""
