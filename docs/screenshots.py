@@ -95,6 +95,7 @@ def room(browser: Browser, folder: Path) -> None:
             desk.goto(f"{address}/members")
             take(desk, "room-members", 560)
             way.compare(desk, address, member.name, fingerprint)
+        way.discuss(members[1], desk, address)
         take(members[0].goes_to("/terms"), "member-terms", 1100)
         for member in members[:-1]:
             way.prepare(member)
