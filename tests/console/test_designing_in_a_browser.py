@@ -260,12 +260,17 @@ def test_notes_below_wide_tables_are_read_whole_on_a_phone(
             assert box["x"] + box["width"] <= 375
 
 
-def test_names_beside_bars_are_read_whole_on_a_phone(browser: Browser, address: str) -> None:
-    with visitor(browser, phone=True) as page:
+@pytest.mark.parametrize("phone", [True, False])
+def test_names_beside_bars_are_read_whole(browser: Browser, address: str, phone: bool) -> None:
+    with visitor(browser, phone=phone) as page:
         page.goto(f"{address}/w/{example().packed}/design")
-        cut = page.locator("svg.bars svg").evaluate_all(
-            "all => all.filter(e => [...e.children].some("
-            "text => text.getBBox().width > e.getBoundingClientRect().width))"
-            ".map(e => e.textContent)"
+        names = page.locator("svg.bars svg").evaluate_all(
+            "all => all.map(e => [...e.querySelectorAll('text')]"
+            ".map(t => [t.textContent, t.getBoundingClientRect().width])"
+            ".filter(([_, width]) => width > 0)"
+            ".map(([text, width]) => [text, width <= e.width.baseVal.value]))"
         )
-        assert cut == []
+        assert all(fits for name in names for _, fits in name)
+        lines = [["University", "Hospital"] if phone else ["University Hospital"], ["Riverside"]]
+        shown = [[text for text, _ in name] for name in names]
+        assert all(name in shown for name in lines)
