@@ -53,7 +53,7 @@ def test_a_refuted_profile_says_who_would_slip_and_why(run: Run) -> None:
         "Refuted, with reversion for ever: 1 of 6 clients would slip, Lakeside Clinic first of "
     )
     assert refuted in " ".join(result.stdout.split())
-    assert "Lakeside Clinic    16,000          0   65.28       0.5039" in result.stdout
+    assert "Lakeside Clinic    16,000          0   65.28         0.50" in result.stdout
     assert "Who would slip" in Path("r.html").read_text()
 
 
