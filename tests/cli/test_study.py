@@ -1,6 +1,5 @@
 """`fedaccord study`: a page with a slider; mistakes are one sentence."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +8,9 @@ import pytest
 from fedaccord.studies.study import MULTIPLES, STUDIES
 from tests.cli.conftest import Run
 
-HAS_DATA = Path(os.environ.get("FEDACCORD_DATA", "/nowhere"), "heart-disease").is_dir()
-
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_DATA, reason="needs the original files, in FEDACCORD_DATA")
+@pytest.mark.originals("heart-disease")
 def test_the_page_has_a_slider_over_what_errors_cost(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

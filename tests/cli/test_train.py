@@ -271,7 +271,7 @@ clients = [
 """
 
 
-@pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs FEDACCORD_DATA")
+@pytest.mark.originals("heart-disease")
 def test_hospitals_have_their_own_records(run: Run) -> None:
     Path("four.toml").write_text(HOSPITALS, encoding="utf-8")
     answer = train_json(run, "four.toml", "--dataset", "heart-disease", "--seeds", "1")

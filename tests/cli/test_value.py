@@ -1,7 +1,6 @@
 """`fedaccord value`: who helps whom, as text, as JSON, as a picture, and weights in a file."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -177,13 +176,12 @@ def test_the_file_and_the_scale_say_how_many_records_each_trains_on(
 
 
 @pytest.mark.slow
+@pytest.mark.originals("heart-disease", "tcga-brca")
 @pytest.mark.parametrize(
     ("dataset", "measure", "centre"),
     [("heart-disease", "accuracy", "Long Beach"), ("tcga-brca", "concordance", "Canada")],
 )
 def test_the_centres_of_a_dataset(run: Run, dataset: str, measure: str, centre: str) -> None:
-    if not (Path(os.environ.get("FEDACCORD_DATA", "/nowhere")) / dataset).is_dir():
-        pytest.skip(f"needs the original files of {dataset} in FEDACCORD_DATA")
     words = ("--dataset", dataset, "--rounds", "3", "--seeds", "2", "--rate", "0.1")
     result = run("value", *words, "--format", "json")
     assert result.exit_code == 0, result.output

@@ -19,7 +19,7 @@ from fedaccord.data.own import OwnPartition
 from tests.data.conftest import Publish
 
 DATA = os.environ.get("FEDACCORD_DATA")
-original = pytest.mark.skipif(DATA is None, reason="needs the original files, in FEDACCORD_DATA")
+original = pytest.mark.originals("heart-disease")
 FILES = [file.name for file in heart_disease.FILES.files]
 
 

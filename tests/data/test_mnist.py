@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +12,6 @@ import pytest
 from fedaccord.data import mnist
 from fedaccord.data.mnist import load_mnist
 from fedaccord.data.originals import Original
-
-DATA = os.environ.get("FEDACCORD_DATA")
 
 
 def idx(array: npt.NDArray[np.int64]) -> bytes:
@@ -52,7 +49,7 @@ def test_four_small_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(DATA is None, reason="needs the original files, in FEDACCORD_DATA")
+@pytest.mark.originals("mnist")
 def test_the_original_files() -> None:
     dataset = load_mnist()
     assert (dataset.size, len(dataset.test_labels)) == (60_000, 10_000)

@@ -1,6 +1,5 @@
 """Notes about partitions: what can be trained on, but says little."""
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,6 @@ from fedaccord.data.dataset import load_partition
 from fedaccord.data.notes import partition_notes
 from fedaccord.data.own import OwnPartition, own_partition
 from fedaccord.data.partition import RandomPartition
-
-DATA = os.environ.get("FEDACCORD_DATA")
-original = pytest.mark.skipif(DATA is None, reason="needs the original files, in FEDACCORD_DATA")
 
 
 def classes(*labels: int) -> Any:
@@ -68,7 +64,7 @@ def test_many_clients_are_counted() -> None:
     assert note.endswith("c4 (2), c5 (2) and 3 more")
 
 
-@original
+@pytest.mark.originals("heart-disease", "tcga-brca")
 def test_the_four_hospitals_and_the_six_regions() -> None:
     hospitals, regions = load_partition("heart-disease"), load_partition("tcga-brca")
     assert hospitals is not None

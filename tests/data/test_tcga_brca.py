@@ -14,7 +14,7 @@ from fedaccord.data.tcga_brca import CENTRES, load_tcga_brca
 from tests.data.conftest import Publish
 
 DATA = os.environ.get("FEDACCORD_DATA")
-original = pytest.mark.skipif(DATA is None, reason="needs the original files, in FEDACCORD_DATA")
+original = pytest.mark.originals("tcga-brca")
 
 
 def rows(name: str) -> list[dict[str, str]]:

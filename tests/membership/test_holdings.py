@@ -1,6 +1,5 @@
 """Who holds what while it is valued: the same with every seed, with tests of the same mixture."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +104,7 @@ def test_the_scale_is_in_records_per_sample() -> None:
         assert (list(held(course).sizes), course.scale) == ([15, 15, 15], 0.5)
 
 
-@pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs FEDACCORD_DATA")
+@pytest.mark.originals("heart-disease")
 def test_centres_have_as_many_records_as_the_consortium_says() -> None:
     consortium = fa.Consortium(
         names=["Cleveland", "Hungary"],

@@ -1,7 +1,5 @@
 """Quality weights: simulated ones are found, others refused, and real ones on MNIST."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -91,7 +89,7 @@ def test_intervals_cover_the_quality(law: Law) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs the original MNIST files")
+@pytest.mark.originals("mnist")
 def test_noisy_inputs_and_wrong_labels_on_mnist() -> None:
     """Noisy inputs are worth less than clean ones; wrong labels do harm; few samples are noise."""
     mnist, rng = load_dataset("mnist"), np.random.default_rng(0)

@@ -4,18 +4,13 @@ It needs the original files of Heart-Disease and TCGA-BRCA, in FEDACCORD_DATA. W
 and why some differ, is on the page `docs/explanation/flamby.md`.
 """
 
-import os
-
 import numpy as np
 import pytest
 
 from fedaccord.data.heart_disease import load_heart_disease
 from tests import flamby
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs the original files"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.originals("heart-disease", "tcga-brca")]
 
 SPREADS = 3.0
 """A difference of two means over seeds that is still chance, in its own standard errors: these are

@@ -1,6 +1,5 @@
 """The case studies: what they are made of, and one whole run on the real records."""
 
-import os
 import re
 from pathlib import Path
 
@@ -12,9 +11,6 @@ from fedaccord.files.consortium import load_consortium
 from fedaccord.report.document import as_markdown
 from fedaccord.report.study_page import study_document
 from fedaccord.studies.study import MULTIPLES, STUDIES, find_study, play_year, run_study
-
-HAS_DATA = Path(os.environ.get("FEDACCORD_DATA", "/nowhere"), "heart-disease").is_dir()
-needs_data = pytest.mark.skipif(not HAS_DATA, reason="needs the original files, in FEDACCORD_DATA")
 
 
 def test_the_assumed_numbers_are_those_that_the_files_explain() -> None:
@@ -48,7 +44,7 @@ def test_in_the_year_one_slip_is_found_by_an_audit() -> None:
 
 
 @pytest.mark.slow
-@needs_data
+@pytest.mark.originals("heart-disease")
 def test_four_hospitals_from_records_to_money() -> None:
     result = run_study(find_study("four-hospitals"))
     _agree(_page("four-hospitals"), as_markdown(study_document(result)))
@@ -71,7 +67,7 @@ def test_four_hospitals_from_records_to_money() -> None:
 
 
 @pytest.mark.slow
-@needs_data
+@pytest.mark.originals("heart-disease")
 def test_six_regions_from_records_to_money() -> None:
     result = run_study(find_study("six-regions"))
     _agree(_page("six-regions"), as_markdown(study_document(result)))

@@ -1,7 +1,5 @@
 """The paper's training setting on MNIST: 100 clients x 10,000 of 60,000 images, 50 rounds."""
 
-import os
-
 import pytest
 
 import fedaccord as fa
@@ -10,10 +8,7 @@ from fedaccord.data.partition import RandomPartition
 from fedaccord.training.course import Course, train
 from fedaccord.training.task import Model, find_task
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs MNIST, in FEDACCORD_DATA"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.originals("mnist")]
 
 
 def test_softmax_regression_exceeds_90_percent_at_the_equilibrium() -> None:

@@ -1,6 +1,5 @@
 """`fedaccord.train` and `calibrate` with own tests, survival times, `alone` and `pooled`."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -336,7 +335,7 @@ def test_alone_on_its_own_test_by_hand() -> None:
 # --- Real data -------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif("FEDACCORD_DATA" not in os.environ, reason="needs FEDACCORD_DATA")
+@pytest.mark.originals("heart-disease", "tcga-brca")
 @pytest.mark.parametrize(
     ("dataset", "names", "sizes", "tested", "measure"),
     [
