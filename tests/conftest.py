@@ -4,8 +4,8 @@ The examples are the same every time, more of them with the slow tests.
 `make test ARGS="--hypothesis-profile=explore"` draws new ones, and more of them.
 
 `@pytest.mark.originals("mnist")` skips a test unless the directory in FEDACCORD_DATA has these
-datasets. How many were skipped for want of data is printed at the end. A run that was given data and
-skips one of them all the same has failed: it says less than it seems to.
+datasets. How many were skipped for want of data is printed at the end. A run that was given data
+and skips one of them all the same has failed: it says less than it seems to.
 """
 
 import os
