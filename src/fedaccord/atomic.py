@@ -74,7 +74,7 @@ def fingerprint(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ABSENT
 
 
@@ -122,7 +122,7 @@ def write_together(files: Sequence[WholeFile], seen: Mapping[Path, str] | None =
                 _put(fresh, file.path, new=known.get(file.path) == ABSENT)
 
 
-def rewrite(path: Path, change: Callable[[], bytes]) -> bytes:
+def rewrite(path: Path, change: Callable[[], bytes], *, private: bool = False) -> bytes:
     """Change a file, as it is at the moment of writing; returns what was written.
 
     `change` reads it and returns what it should be; it is called again if the file was changed
@@ -132,7 +132,7 @@ def rewrite(path: Path, change: Callable[[], bytes]) -> bytes:
         seen = fingerprint(path)
         content = change()
         with suppress(Changed):
-            write_whole(path, content, seen=seen)
+            write_whole(path, content, private=private, seen=seen)
             return content
     raise Changed(path)
 

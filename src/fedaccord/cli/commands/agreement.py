@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedaccord.atomic import ABSENT
 from fedaccord.checks import escaped
 from fedaccord.cli.agreement_terms import (
     RuleOptions,
@@ -173,7 +174,7 @@ def export(
     with working("Proving"):
         made_with = f"fedaccord {__version__}"
         made = draft_agreement(agreed, shown, made_on=date.today().isoformat(), made_with=made_with)
-    write_file(out, made.content)
+    write_file(out, made.content, seen=ABSENT)
     typer.echo(
         f"Wrote {out}, which nobody has signed yet. Send it to all {len(agreed.clients)} members "
         f"and to the server; each signs with: fedaccord agreement sign {out} --key KEYFILE"
