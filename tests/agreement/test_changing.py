@@ -1,5 +1,8 @@
 """Agreements of consortia that change: published numbers, an oracle, and properties."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -362,6 +365,39 @@ def test_records_show_themselves() -> None:
 def test_profiles_that_make_no_sense(profiles: list[list[float]], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         changing_agreement_on(leaving(HOSPITALS, RIVERSIDE, 0.1), profiles)
+
+
+def test_each_condition_of_the_certificate_decides_alone() -> None:
+    good = certify_changing(solve_changing(leaving(HOSPITALS, RIVERSIDE, 0.1)))
+    assert good.holds
+    assert good.assumptions
+    one = np.zeros_like(good.keeps)
+    one[1, 2] = True
+    slips = replace(good, keeps=~one)
+    assert slips.punishment_holds.all()
+    assert slips.slipping(1) == [good.agreement.changing.names[2]]
+    leaves = replace(good, punishment_holds=~one)
+    assert leaves.keeps.all()
+    for certificate in (slips, leaves):
+        assert not certificate.holds
+        assert not certificate.assumptions
+
+
+def test_a_law_that_is_not_of_the_class_is_refuted_with_states_too() -> None:
+    """A law refuses a floor that is not finite, but records can be forged."""
+    agreement = solve_changing(leaving(HOSPITALS, RIVERSIDE, 0.1))
+    law, everyone, changing, forged = map(
+        copy.copy, (HOSPITALS.law, HOSPITALS, agreement.changing, agreement)
+    )
+    object.__setattr__(law, "floor", np.array(np.inf))
+    object.__setattr__(everyone, "law", law)
+    object.__setattr__(changing, "everyone", everyone)
+    object.__setattr__(forged, "changing", changing)
+    certificate = certify_changing(forged)
+    assert certificate.keeps.all()
+    assert certificate.punishment_holds.all()
+    assert not certificate.law_holds
+    assert not certificate.holds
 
 
 def test_what_is_not_possible_with_states() -> None:
