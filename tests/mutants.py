@@ -37,14 +37,14 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "fedaccord"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 TESTS = {
-    "agreement": ("agreement",),
-    "game": ("game", "agreement"),
+    "agreement": ("agreement", "properties", "protocol/test_own_row.py"),
+    "game": ("game", "agreement", "properties"),
     "protocol": ("protocol", "audits", "contracts"),
     "audits": ("audits", "protocol"),
-    "signing": ("signing", "signed", "protocol"),
+    "signing": ("signing", "signed", "audits"),
     "ledger": ("ledger", "contracts", "protocol"),
 }
-"""Directories of tests for each package; of these, the tests that are not slow."""
+"""The tests for each package, of which those that are not slow run, and its own doctests."""
 SECONDS = 30.0
 """Of all tests that execute a line, the quickest run, for as long as this altogether."""
 SLOWER, SPARE = 5.0, 20.0
@@ -92,13 +92,19 @@ class Mutator(ast.NodeTransformer):
         self.module, self.number = module, number
         self.places: list[str] = []
         self.found: list[Mutant] = []
+        self.around: ast.AST | None = None
 
     def visit(self, node: ast.AST) -> Any:
         """The node, or what it is changed to."""
         if isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
             return self.chosen(node) or node  # the wording of errors is tested by people
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            return self.chosen(node) or self.generic_visit(node)
+            if (change := self.chosen(node)) is not None:
+                return change
+            self.around, before = node, self.around
+            changed = self.generic_visit(node)
+            self.around = before
+            return changed
         self.places.append(node.name)
         node.body = [self.visit(child) for child in node.body]  # neither decorators nor annotations
         if isinstance(node, ast.FunctionDef):
@@ -121,6 +127,8 @@ class Mutator(ast.NodeTransformer):
             line = getattr(node, "lineno", 0)
             place = ".".join(self.places) or "-"
             words = f"{_text(node)} -> {_text(change)}"
+            if isinstance(node, ast.Constant | ast.Name) and self.around is not None:
+                words += f" in {_text(self.around)}"
             self.found.append(Mutant(self.module, line, place, words, len(self.found)))
             if self.number == len(self.found) - 1:
                 return ast.fix_missing_locations(ast.copy_location(change, node))
@@ -294,7 +302,8 @@ class QuickTests:
 
             def work() -> int:
                 traced = Traced(package)
-                code = run_tests([f"tests/{name}" for name in TESTS[package]], traced)
+                places = [f"tests/{name}" for name in TESTS[package]]
+                code = run_tests([*places, f"src/fedaccord/{package}"], traced)
                 found = (traced.lines(), traced.seconds, list(sys.modules))
                 Path(file.name).write_bytes(pickle.dumps(found))
                 return code
