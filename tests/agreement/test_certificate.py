@@ -232,7 +232,8 @@ def test_it_does_not_hold_for_a_law_that_is_not_of_the_class(
     """A law refuses a floor that is not finite, but records can be forged."""
     agreement = fa.agreement_on(three, [1.0, 1.0, 20.0], punishment)
     assert fa.certify(agreement).holds
-    law, consortium, equilibrium = map(copy.copy, (three.law, three, agreement.equilibrium))
+    law, consortium = copy.copy(three.law), copy.copy(three)
+    equilibrium = copy.copy(agreement.equilibrium)
     object.__setattr__(law, "floor", np.array(np.inf))
     object.__setattr__(consortium, "law", law)
     object.__setattr__(equilibrium, "consortium", consortium)

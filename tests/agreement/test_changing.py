@@ -386,9 +386,8 @@ def test_each_condition_of_the_certificate_decides_alone() -> None:
 def test_a_law_that_is_not_of_the_class_is_refuted_with_states_too() -> None:
     """A law refuses a floor that is not finite, but records can be forged."""
     agreement = solve_changing(leaving(HOSPITALS, RIVERSIDE, 0.1))
-    law, everyone, changing, forged = map(
-        copy.copy, (HOSPITALS.law, HOSPITALS, agreement.changing, agreement)
-    )
+    law, everyone = copy.copy(HOSPITALS.law), copy.copy(HOSPITALS)
+    changing, forged = copy.copy(agreement.changing), copy.copy(agreement)
     object.__setattr__(law, "floor", np.array(np.inf))
     object.__setattr__(everyone, "law", law)
     object.__setattr__(changing, "everyone", everyone)
@@ -406,3 +405,15 @@ def test_what_is_not_possible_with_states() -> None:
         solve_changing(changing, punishment=Suspension(model_keeps=0.5))
     with pytest.raises(InvalidInput, match="objective: must be one of"):
         solve_changing(changing, objective="fairest")  # type: ignore[arg-type]
+
+
+def test_what_is_assumed_of_suspension_besides() -> None:
+    changing = leaving(HOSPITALS, RIVERSIDE, 0.1)
+    reversion, suspension = (
+        certify_changing(solve_changing(changing, punishment=punishment)).assumptions
+        for punishment in (Reversion(), Suspension(1))
+    )
+    assert len(reversion) == 3
+    assert suspension[:3] == reversion
+    assert len(suspension) == 4
+    assert "old model" in suspension[3]

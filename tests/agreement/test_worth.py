@@ -301,3 +301,13 @@ def test_the_record() -> None:
     assert verdicts == ["hardly worth the paper", "not worth it"]
     with pytest.raises(InvalidInput, match="agreed: must be of type Agreement or Certificate"):
         fa.worth(two())  # type: ignore[arg-type]
+
+
+def test_the_range_that_the_proof_needs_the_law_for() -> None:
+    """Under reversion nobody is alone; whoever slips leaves what all others are asked for."""
+    slips = fa.worth(fa.agreement_on(two(), [100.0, 80.0], "reversion"))
+    assert slips.range_used == pytest.approx((80.0, 180.0))
+    alone = fa.worth(fa.agreement_on(two(), [100.0, 80.0], "suspension"))
+    assert alone.range_used == pytest.approx((22.474487, 180.0))
+    everything = fa.worth(fa.agreement_on(two(), [60.0, 0.0], "reversion"))
+    assert everything.range_used == pytest.approx((0.0, 100.0))
