@@ -30,6 +30,7 @@ from fedaccord.protocol.terms import Terms
 from fedaccord.signing.keys import load_key
 
 START = "start it: `fedaccord server start`"
+_RENEW = "run `fedaccord flower keys`, and have every member sign again"
 _RESTART = "stop the server, and start it again with `fedaccord server start`"
 _SECONDS = 10.0
 _LARGE = 6 * 1024**2
@@ -50,8 +51,8 @@ def check_app(app: Path) -> Iterator[Finding]:
     looks: list[tuple[str, Callable[[], Findings], str]] = [
         ("members", lambda: _check_members(terms, members), "take what they sent"),
         ("keys", lambda: _check_keys(app, terms), "keys/ must have the server's own keys"),
-        ("certificate", lambda: _check_certificates(app, members), "see the error"),
-        ("code", lambda: _check_code(app, terms), "see the error"),
+        ("certificate", lambda: _check_certificates(app, members), _RENEW),
+        ("code", lambda: _check_code(app, terms), "the code must be the one that was agreed on"),
         ("ledger", lambda: _check_ledger(app), "`fedaccord ledger verify` says more"),
         ("proxy", lambda: _check_proxy(app, members), "see run/error.log"),
         ("SuperLink", lambda: _check_superlink(app), START),
@@ -91,8 +92,7 @@ def _check_keys(app: Path, terms: Terms) -> Iterator[Finding]:
 
 
 def _check_certificates(app: Path, members: Members) -> Iterator[Finding]:
-    renew = "run `fedaccord flower keys`, and have every member sign again"
-    yield from check_certificate("certificate", app / "keys" / "server.pem", renew)
+    yield from check_certificate("certificate", app / "keys" / "server.pem", _RENEW)
     for name, card in members.cards.items():
         found = read_client_certificate(card.certificate.encode("ascii"))
         about = f"certificate of {name}"
