@@ -17,8 +17,7 @@ from tomlkit.items import AoT, Table
 
 from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
-from fedaccord.files.consortium import load_consortium
-from fedaccord.files.reading import TOML_LIMIT, read_text
+from fedaccord.files.consortium import description_text, load_consortium
 from fedaccord.game.consortium import Client
 
 Numbers = Mapping[str, float]
@@ -107,7 +106,7 @@ def _spaced(text: str, newline: str) -> str:
 
 def _parsed(path: Path) -> tuple[str, tomlkit.TOMLDocument]:
     """The text of a file, and what it says with all comments."""
-    text = read_text(path, TOML_LIMIT)
+    text = description_text(path)
     try:
         return text, tomlkit.parse(text)
     except TOMLKitError as error:

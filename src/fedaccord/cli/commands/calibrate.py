@@ -206,14 +206,14 @@ def _write_curve(curve: Path, part: Path, result: "Calibration") -> None:
 
 def _write(out: Path, result: "Calibration", file: Path, curve: Path, clients: list[str]) -> None:
     """Write the file with the law, and with the cost of the clients whose machine this is."""
+    from fedaccord.files.consortium import load_description
     from fedaccord.files.consortium_text import with_numbers
-    from fedaccord.files.reading import load_toml
     from fedaccord.summaries.calibration import law_sentence, measured_sentence
 
     place = Path(os.path.relpath(curve, out.parent)).as_posix()
     comments = [measured_sentence(result), law_sentence(result)]
     text = result.written_into(file, place, comments)
-    table = load_toml(file)["clients"]
+    table = load_description(file)["clients"]
     write_file(out, text)
     if clients and result.cost_per_sample is not None:
         cost = {"cost_per_sample": result.cost_per_sample}
