@@ -12,14 +12,24 @@ only whoever slipped is punished: it is sent no model and trains alone, while th
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from fedaccord.checks import LARGEST_COUNT, check_choice, check_number, check_whole, shown
+from fedaccord.checks import (
+    LARGEST_COUNT,
+    check_choice,
+    check_number,
+    check_whole,
+    refuse_subclass,
+    shown,
+)
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import count
 from fedaccord.record import Record
 
 PunishmentName = Literal["reversion", "suspension"]
+
+_INSTEAD = "use Reversion or Suspension, and set their fields"
+"""Of a subclass."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +39,11 @@ class _Punishment(Record):
     kind: ClassVar[PunishmentName]
     slots: int | None
     """How many slots it lasts; None: for ever."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Refuse subclasses: the solvers compute with the fields, whatever the methods are."""
+        refuse_subclass("punishment", cls, Reversion, Suspension, instead=_INSTEAD)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check the length."""

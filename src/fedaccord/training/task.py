@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fedaccord.checks import unknown
+from fedaccord.checks import shown, unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import Indices
 from fedaccord.errors import FedaccordError, InvalidInput
@@ -275,6 +275,11 @@ def find_task(name: str, code: str | None = None, places: Sequence[Path] = ()) -
     on the Python path; `model.py:build` names a file. With the digest of its `code` it is run only
     if it has that digest.
     """
+    if not isinstance(name, str):
+        hint = "; Task(name, function) makes one of a function" if callable(name) else ""
+        raise InvalidInput(
+            f"must be a name or a fedaccord.training.Task, got {shown(name)}{hint}", field="task"
+        )
     if ":" in name:
         return _own_task(name, code, places)
     found = find("tasks", name, TASKS)

@@ -21,7 +21,7 @@ from fedaccord.agreement.punishment import (
     as_punishment,
 )
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.checks import check_whole, shown
+from fedaccord.checks import check_type, check_whole, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
@@ -131,6 +131,8 @@ def play_profiles(
     strategies: Strategies | None = None,
 ) -> list[PlayedProfile]:
     """What is contributed under each profile, for equally many slots."""
+    if strategies is not None:
+        check_type("strategies", strategies, Mapping)
     nothing_agreed = (Equilibrium, Baseline)
     if strategies and all(isinstance(each, nothing_agreed) for each in profiles.values()):
         raise InvalidInput("at the equilibrium there is nothing to slip from", field="strategies")

@@ -147,11 +147,11 @@ def find_model(task: "str | Task | None", dataset: Dataset) -> "Model":
 
     Unless a task is asked for, it is the usual one for the dataset.
     """
-    from fedaccord.training.task import Model, find_task, usual_task
+    from fedaccord.training.task import Model, Task, find_task, usual_task
 
     if task is None:
         task = usual_task(dataset)
-    model = Model(find_task(task) if isinstance(task, str) else task, dataset)
+    model = Model(task if isinstance(task, Task) else find_task(task), dataset)
     if np.isnan(model.evaluate(model.start(0), dataset.test_inputs, dataset.test_labels)[1]):
         raise InvalidInput(
             f"{model.task.measure.name} cannot be measured: of no two test examples is it known "
