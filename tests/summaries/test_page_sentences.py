@@ -184,8 +184,8 @@ def test_what_would_break_it_agrees_with_what_departures_do(
 ) -> None:
     """With suspension the amounts hold whoever leaves; with reversion they never do."""
     found = four(3e6, punishment)
-    kept, broken = found.holds_kept.all(), not found.holds_kept.any()
-    assert (kept, broken) == ((True, False) if punishment.kind == "suspension" else (False, True))
+    kept, broken = bool(found.holds_kept.all()), not found.holds_kept.any()
+    assert kept == (punishment.kind == "suspension") != broken
     certificate = fa.certify(found.agreement)
     said = " ".join(departure_sentences(found))
     breaks = " ".join(breaking_sentences(certificate, "member", found))
