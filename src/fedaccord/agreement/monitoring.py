@@ -41,7 +41,7 @@ Rate: TypeAlias = float | Mapping[str, float] | tuple[float, ...]
 """A probability for all clients, one for each by name, or one for each in their order."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Monitoring(Record):
     """How a slip is seen; with no arguments, for certain and at once."""
 

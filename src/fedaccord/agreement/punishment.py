@@ -32,7 +32,7 @@ _INSTEAD = "use Reversion or Suspension, and set their fields"
 """Of a subclass."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Punishment(Record):
     """What all punishments have in common."""
 
@@ -77,7 +77,7 @@ class _Punishment(Record):
         return f"{type(self).__name__}({said})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reversion(_Punishment):
     """Everyone goes back to the equilibrium: x^pun, the paper's punishment."""
 
@@ -85,7 +85,7 @@ class Reversion(_Punishment):
     slots: int | None = None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Suspension(_Punishment):
     """Whoever slipped is sent no model and trains alone; the others go on."""
 

@@ -49,7 +49,7 @@ from fedaccord.numbers import FloatArray, read_only
 from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Client(Record):
     """One organisation: what it has and what it wants."""
 

@@ -27,6 +27,7 @@ from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Value
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import AnyStrategy
 from fedaccord.training.records import ALONE, POOLED
@@ -54,7 +55,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, eq=False)
-class PlayedProfile:
+class PlayedProfile(Value):
     """A profile, and what was contributed under it in each slot."""
 
     name: str

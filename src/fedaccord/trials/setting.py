@@ -7,6 +7,7 @@ client's share of the total stays the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -234,10 +235,10 @@ def _drawn(
     ]:
         raise InvalidInput(problems)
     if skew is None:
-        return lambda seed: RandomPartition(dataset, sizes, seed), scale
+        return partial(RandomPartition, dataset, sizes), scale
     check_number("skew", skew, above=0)
     SkewedPartition(dataset, sizes, skew)  # rejects a skew that cannot be drawn with
-    return lambda seed: SkewedPartition(dataset, sizes, skew, seed), scale
+    return partial(SkewedPartition, dataset, sizes, skew), scale
 
 
 def _own(
