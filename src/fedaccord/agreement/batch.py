@@ -26,7 +26,7 @@ from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.agreement.weight import weight_of
-from fedaccord.checks import check_choice
+from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
 from fedaccord.game.rules import broken_shared_rules
@@ -132,6 +132,9 @@ def solve_batch(
     """
     check_choice("kind", kind, get_args(SolvedKind))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
+    check_type("monitoring", monitoring, Monitoring)
+    if law is not None:
+        check_type("law", law, Law)
     fields = {
         "valuation": valuation,
         "cost_per_sample": cost_per_sample,

@@ -199,6 +199,8 @@ def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law |
     if law.is_personal:
         wrong = "further laws cannot be given where each client has a law of its own"
         raise InvalidInput(wrong, field="laws")
+    for other in others:
+        check_type("laws", other, Law)
     return stacked(others)
 
 
