@@ -204,16 +204,15 @@ def test_published_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clients", "total", "share", "all_they_have", "first", "least"),
+    ("clients", "known"),
     [
-        (100, 925_362.60, 0.00483, 85, 670.32, 0.89),
-        (181, 1_650_660.09, 0.00413, 149, 343.04, 0.91),
-        (200, 1_820_728.95, 0.00405, 164, 309.67, 0.92),
+        (100, (925_362.60, 0.00483, 85, 670.32, 0.89)),
+        (181, (1_650_660.09, 0.00413, 149, 343.04, 0.91)),
+        (200, (1_820_728.95, 0.00405, 164, 309.67, 0.92)),
     ],
 )
-def test_the_papers_setting(
-    clients: int, total: float, share: float, all_they_have: int, first: float, least: float
-) -> None:
+def test_the_papers_setting(clients: int, known: tuple[float, float, int, float, float]) -> None:
+    total, share, all_they_have, first, least = known
     consortium = fa.paper_consortium(clients)
     agreement = solve(consortium)
     assert fa.certify(agreement).holds
@@ -287,15 +286,14 @@ def by_bisection(consortium: fa.Consortium, punishment: Any, *, sharing: bool) -
     if everything <= start * (1 + 1e-9):
         return None
     before = start
-    for total in np.geomspace(start * (1 + 1e-9), everything, 400):
-        if at(total) is None:
-            total = first(before, total, lambda total: at(total) is None) * (1 - 1e-12)
-        elif is_there(total):
-            total = first(before, total, is_there)
-        else:
-            before = total
-            continue
-        break
+    for tried in np.geomspace(start * (1 + 1e-9), everything, 400):
+        if at(tried) is None:
+            total = first(before, tried, lambda total: at(total) is None) * (1 - 1e-12)
+            break
+        if is_there(tried):
+            total = first(before, tried, is_there)
+            break
+        before = total = tried
     found = at(total)
     return None if found is None or total < start * (1 + 1e-5) else found[0]
 
@@ -527,7 +525,7 @@ def test_quality_counts() -> None:
 @pytest.mark.parametrize("punishment", [fa.Reversion(), fa.Suspension(1)], ids=str)
 def test_a_batch_is_a_loop(punishment: Any) -> None:
     rng = np.random.default_rng(3)
-    numbers = {
+    numbers: dict[str, Any] = {
         "valuation": 10 ** rng.uniform(3, 6, (40, 5)),
         "cost_per_sample": 10 ** rng.uniform(-1.5, 0, (40, 5)),
         "samples": 10 ** rng.uniform(1, 5, (40, 5)),

@@ -217,8 +217,8 @@ def share_out(
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """min(q R_n, most) with the q of each row at which they add up to its total, a column.
 
-    Also returns q R_n, and where they can. With nobody at its most, q is the total over all benefits; whoever
-    is at its most then stays there, as q only rises.
+    Also returns q R_n, and where they can. With nobody at its most, q is the total over all
+    benefits; whoever is at its most then stays there, as q only rises.
     """
     full = np.zeros_like(most, dtype=bool)
     while True:

@@ -22,8 +22,8 @@ from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective, SolvedKind
 from fedaccord.agreement.box import Box
 from fedaccord.agreement.enforcement import ScaledGame, scale_one
-from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.fair import NO_UNIFORM_SHARE, FairShare
+from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.objectives import least_cost_profile, total_cost
 from fedaccord.agreement.patience import equilibrium_of
 from fedaccord.agreement.punishment import (
@@ -71,9 +71,9 @@ def solve_agreement(
     Args:
         consortium: The clients, or their equilibrium if it has been solved already.
         kind: "individual", an amount for each client, or "uniform", the paper's equal level.
-        objective: "fair share" (individual only), "most data" or "least total cost". By default the most data under
-            reversion and the least total cost under suspension, which is strong enough to enforce
-            totals that are worse for everyone than the equilibrium.
+        objective: "fair share" (individual only; see `fair`), "most data" or "least total cost". By
+            default the most data under reversion and the least total cost under suspension, which
+            is strong enough to enforce totals that are worse for everyone than the equilibrium.
         margin: Design for discount factors that are this much lower than stated.
         whole_samples: Ask for whole samples only, rounded such that the agreement still holds.
         punishment: What follows a deviation, or the name of its kind.
