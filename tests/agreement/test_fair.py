@@ -56,8 +56,8 @@ CLINICS = of(
 
 
 def solve(consortium: fa.Consortium, **options: Any) -> fa.Agreement:
-    options = {"punishment": fa.Suspension(1), "objective": "fair share"} | options
-    return fa.solve_agreement(consortium, **options)
+    usual: dict[str, Any] = {"punishment": fa.Suspension(1), "objective": "fair share"}
+    return fa.solve_agreement(consortium, **usual | options)
 
 
 class Published(NamedTuple):
@@ -235,7 +235,7 @@ def test_ties_that_are_nearly_broken_change_nothing(off: float) -> None:
             (900_000 * (1 + off * np.arange(size)), 0.05),
             ([900_000] * size, 0.05 * (1 + off * np.arange(size))),
         ):
-            agreement = solve(of(*numbers, 10_000))
+            agreement = solve(of(numbers[0], numbers[1], 10_000))
             np.testing.assert_allclose(agreement.profile, amount, atol=0.05)
 
 
@@ -249,7 +249,8 @@ def benefit_at(game: ScaledGame, total: float) -> FloatArray:
         if game.reverts or game.nobody_worse
         else (np.minimum(game.satiation, game.samples),) * 2
     )
-    return (own + game.pull * (game.law.loss(before) - game.law.loss(np.array([[total]]))))[0]
+    lower = game.law.loss(before) - game.law.loss(np.array([[total]]))
+    return np.asarray((own + game.pull * lower)[0])
 
 
 def by_bisection(consortium: fa.Consortium, punishment: Any, *, sharing: bool) -> FloatArray | None:
@@ -408,10 +409,11 @@ def test_nothing_enforceable_is_better_for_everyone(consortium: fa.Consortium) -
         amounts = scaled[np.newaxis, :-1] * large
         return np.asarray(-game.excess(amounts, amounts.sum(keepdims=True))[0] / large)
 
+    slsqp: Any = minimize  # its types know no lists of constraints
     best = 0.0
     for factor in (0.8, 1.0, 1.2):
         start = np.minimum(agreement.profile * factor, consortium.samples) / large
-        found = minimize(
+        found = slsqp(
             lambda scaled: -scaled[-1],
             [*start, 0.0],
             method="SLSQP",

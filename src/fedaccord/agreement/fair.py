@@ -173,7 +173,8 @@ class FairShare:
         samples, the next one below that does is taken. None: there is none.
         """
         lowest = max(lowest_worthwhile(game) for game in self.held)
-        below, above = float(np.floor(total)), float(np.ceil(total))
+        below = float(np.floor(total * (1.0 + SUMS_DIFFER)))
+        above = float(np.ceil(total * (1.0 - SUMS_DIFFER)))
         candidates = sorted({below, above}, key=self._saved, reverse=True)
         while candidates:
             whole = candidates.pop(0)
