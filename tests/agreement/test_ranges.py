@@ -144,7 +144,7 @@ def test_how_far_all_ranges_could_be_widened(name: str, edges: tuple[float, ...]
 @pytest.mark.slow
 def test_whole_samples_and_objectives() -> None:
     consortium = HOSPITALS.within(0.1)
-    for objective in ("most data", "least total cost", "fairest"):
+    for objective in ("most data", "least total cost", "fair share"):
         for whole in (False, True):
             options: Any = {"objective": objective, "whole_samples": whole, "margin": 0.01}
             agreement = fa.solve_agreement(consortium, **options)
