@@ -358,6 +358,76 @@ def test_a_member_with_its_own_test_that_fine_tunes(joined: Run) -> None:
     assert "and the server waits 120 s for an answer" in wrong["fine-tuning"][0]
 
 
+OWN = """\
+import torch
+
+def build(dataset):
+    return torch.nn.Linear(3, dataset.classes)
+"""
+
+
+def trains_own(run: Run, task: str) -> list[tuple[str, str, str]]:
+    """A consortium whose model is its own; what a member's check says about it."""
+    words = ("--shape", "3", "--classes", "2", "--rounds", "2", "--host", "server.example")
+    made = run("flower", "new", "app", "--client", "St Mary", *words, "--task", task)
+    assert made.exit_code == 0, made.stderr
+    made = run("member", "new", "own", "app/invitation.toml", "--client", "St Mary", *NUMBERS)
+    assert made.exit_code == 0
+    shutil.copytree("own/example", "own/data", dirs_exist_ok=True)
+    assert run("server", "admit", "app", "own/card.json").exit_code == 0
+    assert run("member", "sign", "own", "app/to-sign.toml", "--yes").exit_code == 0
+    return about_training(run)
+
+
+def about_training(run: Run) -> list[tuple[str, str, str]]:
+    checked = run("member", "check", "own", "--offline", "--format", "json")
+    findings = json.loads(checked.stdout)["findings"]
+    found = [one for one in findings if one["about"] == "training"]
+    assert checked.exit_code == any(one["grade"] == "wrong" for one in findings)
+    return [(one["grade"], one["found"], one["do"]) for one in found]
+
+
+def test_a_model_that_comes_with_the_app_is_not_yet_at_the_member(run: Run) -> None:
+    """It is tried where it lies beside client.toml, and if it is not the one that was agreed on."""
+    Path("own_check_model.py").write_text(OWN)
+    ((grade, found, do),) = trains_own(run, "own_check_model.py:build")
+    assert grade == "note"
+    assert found == (
+        "not tried: the code of own_check_model:build is not here; a file comes with the server's "
+        "app when a slot begins"
+    )
+    assert do.startswith("to try it now, ask the coordinator for own_check_model.py, ")
+    shutil.copy("own_check_model.py", "own")
+    ((grade, found, _),) = about_training(run)
+    assert grade == "ok"
+    assert found.startswith("own_check_model:build: a step on 8 samples took ")
+    Path("own/own_check_model.py").write_text(f"{OWN}\n")
+    ((grade, found, do),) = about_training(run)
+    assert grade == "wrong"
+    assert "by the terms its code has the digest" in found
+    assert do.startswith("ask the coordinator for the code that was agreed on")
+
+
+def test_a_package_that_is_not_installed_at_the_member_is_wrong(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Flower sends no packages."""
+    package = tmp_path / "elsewhere" / "own_check_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "models.py").write_text(OWN)
+    with monkeypatch.context() as installed:
+        installed.syspath_prepend(str(package.parent))
+        ((grade, _, _),) = trains_own(run, "own_check_package.models:build")
+        assert grade == "ok"
+    ((grade, found, do),) = about_training(run)
+    assert grade == "wrong"
+    assert found == (
+        "own_check_package.models:build: the package own_check_package is not installed here"
+    )
+    assert do == "install own_check_package in the version that was agreed on"
+
+
 def test_a_member_with_survival_times(run: Run) -> None:
     """Its README describes them, the example has them, and the check counts events."""
     words = ("--shape", "3", "--survival", "--rounds", "2", "--host", "server.example")

@@ -17,8 +17,7 @@ from tomlkit.items import AoT, Table
 
 from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
-from fedaccord.files.consortium import load_consortium
-from fedaccord.files.reading import TOML_LIMIT, read_text
+from fedaccord.files.consortium import description_text, load_consortium
 from fedaccord.game.consortium import Client
 
 Numbers = Mapping[str, float]
@@ -111,7 +110,7 @@ def _spaced(text: str, newline: str) -> str:
 
 def _parsed(path: Path, text: str | None = None) -> tuple[str, tomlkit.TOMLDocument]:
     """The text of a file, unless it is given, and what it says with all comments."""
-    text = read_text(path, TOML_LIMIT) if text is None else text
+    text = description_text(path) if text is None else text
     try:
         return text, tomlkit.parse(text)
     except TOMLKitError as error:

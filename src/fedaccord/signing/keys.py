@@ -41,6 +41,10 @@ class Key:
         """The signature of some bytes, in hexadecimal digits."""
         return self._key.sign(content).hex()
 
+    def secret(self, about: str) -> str:
+        """64 hexadecimal digits that only the owner can work out: for one text always the same."""
+        return hashlib.sha256(self._key.sign(f"fedaccord secret 1\n{about}".encode())).hexdigest()
+
     def pem(self) -> bytes:
         """The key as a file has it (PKCS #8, which OpenSSL reads)."""
         return self._key.private_bytes(

@@ -228,9 +228,9 @@ def _write_law(
     out: Path, result: "Calibration", file: Path, curve: Path, clients: list[str]
 ) -> None:
     """Write the file as it is now with the law, and with the cost of those whose machine it is."""
-    from fedaccord.files.consortium import load_consortium
+    from fedaccord.files.consortium import description_text, load_consortium
     from fedaccord.files.consortium_text import with_numbers
-    from fedaccord.files.reading import load_toml
+    from fedaccord.files.reading import parse_toml
     from fedaccord.summaries.calibration import law_sentence, measured_sentence
 
     seen = fingerprint(out) if out == file else None
@@ -247,7 +247,8 @@ def _write_law(
     if clients and result.cost_per_sample is not None:
         cost = {"cost_per_sample": result.cost_per_sample}
         text = with_numbers(file, dict.fromkeys(clients, cost), text=text)
-        if isinstance(table := load_toml(file)["clients"], str):
+        table = parse_toml(description_text(file), str(file))["clients"]
+        if isinstance(table, str):
             typer.echo(f"Note: {table} is unchanged; {out} lists the clients itself.", err=True)
     write_file(out, text, seen=seen)
 

@@ -71,10 +71,10 @@ def solve(
 ) -> None:
     """Find the equilibrium of selfish clients, a better agreement, and its proof.
 
-    FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Its members
-    agree on the least total cost, and whoever slips gets no model for a slot, unless you say
-    otherwise. Without FILE the paper's setting is used, with the paper's punishment. If no
-    agreement exists, the exit code is 0 as well.
+    FILE describes the consortium, in TOML (`fedaccord init` writes one to start from), or is a
+    spreadsheet of its members. They agree on the least total cost, and whoever slips gets no model
+    for a slot, unless you say otherwise. Without FILE the paper's setting is used, with the paper's
+    punishment. If no agreement exists, the exit code is 0 as well.
     """
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: needs --agreement uniform")
