@@ -257,6 +257,11 @@ def test_a_rotated_key_stays_whatever_is_admitted(sent: str, room: Room) -> None
     assert load_app_terms(room.app) == before
     assert keys_of(room).clients["c"] == new.public
     assert change_of_key(before.name, "c", old_keys(room), keys_of(room)) == "rotated"
+    kept = (room.members["c"] / "card.json").read_bytes()
+    renew_member(room.members["c"])  # whoever still has the old key can make such a card
+    with pytest.raises(InvalidInput, match="is signed with a key that c has replaced"):
+        admit(room.app, [room.members["c"] / "card.json"])
+    (room.members["c"] / "card.json").write_bytes(kept)
     write_key(room.members["c"] / "new.key", new)
     (room.members["c"] / "new.key").replace(room.members["c"] / "signing.key")
     offered = load_invitation(room.app / "to-sign.toml")

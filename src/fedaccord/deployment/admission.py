@@ -230,6 +230,11 @@ def _wrong_in(
             f"{sent.client} has another signing key already; call it, and if the new one is really "
             "its own, take the card with --replace"
         )
+    if known not in (None, sent) and _is_rotated(terms, sent):
+        return (
+            f"is signed with a key that {sent.client} has replaced in the terms; `fedaccord member "
+            "renew` makes a card with the new one"
+        )
     others = {card.signing_key: name for name, card in before.items() if name != sent.client}
     if (owner := others.get(sent.signing_key)) is not None:
         return f"has the key of {owner}"
