@@ -177,8 +177,12 @@ def test_a_signal_waits_until_a_program_that_starts_is_known(
         return process
 
     monkeypatch.setattr(subprocess, "Popen", interrupted)
-    with pytest.raises(KeyboardInterrupt), Processes(tmp_path / "logs") as processes:
-        start(processes, "node", "import time; time.sleep(600)", tmp_path)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), Processes(tmp_path / "logs") as processes:
+            start(processes, "node", "import time; time.sleep(600)", tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(started) == 1
     gone(started[0])
 

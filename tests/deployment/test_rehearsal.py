@@ -123,19 +123,25 @@ def test_ctrl_c_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    assert rehearsal.stdout is not None
     said = ""
-    for line in rehearsal.stdout:
-        said += line
-        if "reported" in line:
-            break
-    assert any("flwr-serverapp" in one for one in with_mark(mark)), said
-    os.killpg(rehearsal.pid, signal.SIGINT)
-    for line in rehearsal.stdout:
-        said += line
-        if "Stopping everything" in line:
-            os.killpg(rehearsal.pid, signal.SIGINT)
-    assert rehearsal.wait(timeout=300) == 130, said
+    try:
+        assert rehearsal.stdout is not None
+        for line in rehearsal.stdout:
+            said += line
+            if "reported" in line:
+                break
+        assert any("flwr-serverapp" in one for one in with_mark(mark)), said
+        os.killpg(rehearsal.pid, signal.SIGINT)
+        for line in rehearsal.stdout:
+            said += line
+            if "Stopping everything" in line:
+                os.killpg(rehearsal.pid, signal.SIGINT)
+        assert rehearsal.wait(timeout=300) == 130, said
+    finally:
+        rehearsal.terminate()  # it stops everything
+        rehearsal.wait(timeout=300)
+        if rehearsal.stdout is not None:
+            rehearsal.stdout.close()
     assert with_mark(mark) == []
     assert list(home.rglob("*")) == []
     assert files_in(tmp_path / "app") == before
