@@ -1,8 +1,10 @@
 """`fedaccord member` and `fedaccord server`: what members and the coordinator type."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -154,6 +156,33 @@ def test_what_a_member_signs_is_shown_first(invited: Run) -> None:
     assert "  tolerance: 0.0 -> 0.5" in refused.stdout
     assert re.search(r"St Mary \(yours\): [0-9a-f]{4} ", refused.stdout)
     assert not Path("st-mary/signature.json").exists()
+
+
+@pytest.mark.slow
+def test_numbers_that_change_while_a_member_is_asked_stay(joined: Run) -> None:
+    words = ("member", "sign", "st-mary", "app/to-sign.toml")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fedaccord", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    said = b""
+    while b"Sign this as St Mary?" not in said:
+        part = os.read(process.stdout.fileno(), 4096)
+        assert part, said
+        said += part
+    path = Path("st-mary/client.toml")
+    path.write_text(path.read_text("utf-8") + "# ours\n", "utf-8")
+    before = path.read_text("utf-8")
+    _, errors = process.communicate(b"y\n", timeout=120)
+    assert process.returncode == 2
+    assert errors.decode() == (
+        "Error: st-mary/client.toml: was changed by another program meanwhile, so nothing was "
+        "written; look at it and try again\n"
+    )
+    assert path.read_text("utf-8") == before
 
 
 def offer_new_key(joined: Run, folder: str = "northgate") -> str:

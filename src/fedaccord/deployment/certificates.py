@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fedaccord.atomic import WholeFile, write_together
+from fedaccord.atomic import ABSENT, WholeFile, write_together
 from fedaccord.errors import FedaccordError, InvalidInput
 
 _CURVE = ec.SECP384R1
@@ -42,6 +42,11 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
     On its own machine the server also has the names localhost and 127.0.0.1. `check.pem` and
     `check.key` are for a client of it, on the same machine.
     """
+    _write(*certificate_files(folder, hosts, days))
+
+
+def certificate_files(folder: Path, hosts: Sequence[str], days: int = 365) -> list[WholeFile]:
+    """The same files before they are written; that of the authority, `ca.pem`, is the last."""
     if not hosts:
         raise InvalidInput(
             "the server needs a name or an address at which clients reach it", field="host"
@@ -69,13 +74,13 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
     )
     _make_folder(folder)
     form = serialization.Encoding.PEM
-    _write(
+    return [
         WholeFile(folder / "server.key", [_pem(key)], private=True),
         WholeFile(folder / "server.pem", [server.public_bytes(form)]),
         WholeFile(folder / "check.key", [_pem(own)], private=True),
         WholeFile(folder / "check.pem", [check.public_bytes(form)]),
         WholeFile(folder / "ca.pem", [root.public_bytes(form)]),
-    )
+    ]
 
 
 def make_client_certificate(folder: Path, name: str, days: int = 365) -> None:
@@ -96,6 +101,7 @@ def make_client_certificate(folder: Path, name: str, days: int = 365) -> None:
     _write(
         WholeFile(private, [_pem(key)], private=True),
         WholeFile(certificate, [signed.public_bytes(serialization.Encoding.PEM)]),
+        new=True,
     )
 
 
@@ -182,7 +188,8 @@ def make_node_key(path: Path) -> Path:
     public_half = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
-    _write(WholeFile(path, [private_half], private=True), WholeFile(public, [public_half]))
+    halves = WholeFile(path, [private_half], private=True), WholeFile(public, [public_half])
+    _write(*halves, new=True)
     return public
 
 
@@ -191,10 +198,10 @@ def copy_certificate(authority: Path, client: Path) -> None:
     _write(WholeFile(client / "ca.pem", [authority.read_bytes()]))
 
 
-def _write(*files: WholeFile) -> None:
+def _write(*files: WholeFile, new: bool = False) -> None:
     """Write all files or none; nobody else can ever read a private one."""
     try:
-        write_together(files)
+        write_together(files, {file.path: ABSENT for file in files} if new else {})
     except OSError as error:
         path = files[0].path
         raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None
