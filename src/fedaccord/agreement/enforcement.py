@@ -225,6 +225,16 @@ class ScaledGame:
         """F(x*) - F(coop) of a client that is asked for nothing: the most that it could give."""
         return self._against(self.equilibrium, self.equilibrium_total, total)
 
+    def benefit(self, total: FloatArray) -> FloatArray:
+        """R_n(T): what a client falls back on less its loss at this total, the most it would give.
+
+        It falls back on the equilibrium if that is the punishment or nobody may be worse off than
+        there, and else on being alone, whatever a suspended client keeps.
+        """
+        if self.reverts or self.nobody_worse:
+            return self.lead(total)
+        return self._against(self.punished, self.punished_total, total)
+
     def _against(self, own: FloatArray, before: FloatArray, total: FloatArray) -> FloatArray:
         """What `total` costs less, to a client that contributes nothing, than `own` in `before`."""
         if before.strides[-1] == 0:  # the same number for all clients

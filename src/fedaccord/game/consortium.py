@@ -26,7 +26,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import check_number, no_such_client, normalised, unusable_names
+from fedaccord.checks import (
+    check_number,
+    check_type,
+    no_such_client,
+    normalised,
+    unusable_names,
+)
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
 from fedaccord.game.ranges import RANGED, Ranges, read_ranges
@@ -43,7 +49,7 @@ from fedaccord.numbers import FloatArray, read_only
 from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Client(Record):
     """One organisation: what it has and what it wants."""
 
@@ -417,10 +423,12 @@ def _law(given: Law | Sequence[Law] | None, rounds: int, clients: int) -> Law:
     """The law of the loss: the paper's unless given, and personal if there is one per client."""
     if given is None:
         return Law.paper(rounds)
-    law = given if isinstance(given, Law) else Law.personal(list(given))
-    if law.is_personal and law.value.shape != (len(law.value), clients):
+    if not isinstance(given, Law):
+        check_type("law", given, Law, Sequence)
+        given = Law.personal(given)
+    if given.is_personal and given.value.shape != (len(given.value), clients):
         raise InvalidInput(f"must be one law, or one for each of {clients} clients", field="law")
-    return law
+    return given
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:
