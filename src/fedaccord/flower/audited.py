@@ -90,7 +90,7 @@ class AuditedMember:
         if known is not None and known.content == content:
             return known.commitment.model_copy(update={"code": code})
         made = commit(records, secret, code)
-        # nothing waits until it is on disk: it can be made again, and is if it was not written whole
+        # nothing waits until it is on disk: if it is not there, or not whole, it is made again
         fresh = path.with_name(f"{path.name}.new")
         fresh.write_text(_Committed(content=content, commitment=made).model_dump_json(), "utf-8")
         fresh.replace(path)
