@@ -190,9 +190,9 @@ def test_numbers_fit_a_database_and_texts_a_stack() -> None:
     most = 2**63 - 1
     assert "too large" not in str(broken_links([proper(slot=most)]))
     assert "too large" not in str(broken_links([proper(slot=-most)]))
-    for field in ("slot", "number"):
-        for value in (most + 1, -most - 1):
-            assert "is too large for a database" in broken_links([proper(**{field: value})])[0]
+    for value in (most + 1, -most - 1):
+        for entry in (proper(slot=value), proper(number=value)):
+            assert "is too large for a database" in broken_links([entry])[0]
     for levels, wrong in ((10, False), (11, True)):
         text = '{"a":' + "[" * levels + "]" * levels + "}"
         assert ("nested too deeply" in str(broken_links([proper(text=text)]))) == wrong
