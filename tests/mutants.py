@@ -336,12 +336,11 @@ class QuickTests:
 
 def score(package: str, modules: list[str], rng: random.Random, minutes: float) -> float:
     """Tries mutants of a package in random order for some minutes; the share that is noticed."""
-    reviewed = {line for line in EQUIVALENT.read_text("utf-8").splitlines() if line[:1] not in "# "}
-    mutants = [
-        mutant
-        for mutant in mutants_of(package)
-        if mutant.name not in reviewed and mutant.module.startswith(tuple(modules))
-    ]
+    made, lines = mutants_of(package), EQUIVALENT.read_text("utf-8").splitlines()
+    reviewed = {line for line in lines if line.startswith(f"{package}/")}
+    for line in sorted(reviewed - {mutant.name for mutant in made}):
+        print(f"{EQUIVALENT.relative_to(ROOT)}: there is no such mutant any more: {line}")
+    mutants = [m for m in made if m.name not in reviewed and m.module.startswith(tuple(modules))]
     rng.shuffle(mutants)
     tests, noticed, survivors = QuickTests(package), 0, 0
     for mutant in mutants[:1]:
