@@ -42,6 +42,7 @@ def test_what_is_decided_comes_before_what_is_not(
     [
         (True, True, 0.0, True),
         (True, False, 0.0, True),
+        (True, False, float("nan"), True),  # the same NaN has no distance
         (False, True, 0.0, False),  # not to the last bit, on the same kind of processor
         (False, True, 1.0, False),
         (False, False, 1e-4, True),
