@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 
 from fedaccord.audits import attestation as module
-from fedaccord.audits.attestation import Attestation, Attested, wrong_attestation
+from fedaccord.audits.attestation import (
+    Attestation,
+    Attested,
+    sign_attestation,
+    wrong_attestation,
+)
 from fedaccord.audits.examination import Examination, Finding
 from fedaccord.audits.lots import Lots, digest_for
 from fedaccord.audits.opening import copies_of, shared_records
 from fedaccord.audits.records import Records
 from fedaccord.audits.replay import TOLERANCE, Replay, _first_difference
 from fedaccord.errors import InvalidInput
+from fedaccord.signing.keys import new_key
+from fedaccord.signing.statement import NOTHING, Statement
 
 GOOD = Finding("good")
 DECIDED, OTHER = Finding("one", "it is wrong"), Finding("two", "it is wrong, too")
@@ -113,6 +120,17 @@ def test_evidence_has_a_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(Attestation.of("notary", what, b"123456").evidence) == 8
     with pytest.raises(InvalidInput, match="at most 8 characters in base64"):
         Attestation.of("notary", what, b"1234567")
+
+
+def test_an_attestation_is_signed_for_its_slot_and_client() -> None:
+    what, key = Attested("Six", "St Mary", 3, "ab" * 32), new_key()
+    attestation = Attestation.of("notary", what, b"00")
+    signed = sign_attestation(attestation, what, "c" * 64, key)
+    body = attestation.model_dump(mode="json")
+    said = Statement("client", "Six", "c" * 64, 3, "attestation", 0, "St Mary", (0, NOTHING), body)
+    assert signed.statement("Six", "c" * 64) == said
+    assert (signed.client, signed.slot) == ("St Mary", 3)
+    assert said.is_signed(key.public, signed.signature)
 
 
 def test_each_part_of_an_attestation_is_checked_by_itself() -> None:

@@ -187,3 +187,12 @@ def test_clients_without_a_discount_factor_use_the_consortiums() -> None:
     assert consortium.discount_factor.tolist() == [0.9, 0.3]
     with pytest.raises(fa.InvalidInput, match="neither the consortium nor a has one"):
         fa.Consortium.of(clients, rounds=1)
+
+
+def test_what_is_not_said_of_a_client_costs_nothing_and_changes_nothing() -> None:
+    client = fa.Client("a", 3.0, 2.0, 10.0)
+    assert (client.communication_cost, client.discount_factor, client.quality) == (0.0, None, 1.0)
+    consortium = fa.Consortium.of([client], rounds=1, discount_factor=0.9)
+    assert consortium.communication_cost.tolist() == [0.0]
+    assert consortium.quality.tolist() == [1.0]
+    assert consortium.server_fee == 0.0

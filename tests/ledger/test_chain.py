@@ -137,6 +137,7 @@ def proper(head: Head = START, **changes: Any) -> Entry:
 def test_what_a_chain_has_counted() -> None:
     slots = [1, 3, 2]
     entries = chain([Fact("slot", slot, None, {}) for slot in slots])
+    assert Head(0, "0" * 64) == START
     found = Chain()
     assert (found.length, found.slots, found.gaps, found.at) == (0, 0, 0, "")
     assert [found.follow(entry) for entry in entries] == [entry.fact for entry in entries]
