@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -459,3 +460,31 @@ def test_tables_written_another_way_are_ours(path: Path) -> None:
         database.execute("UPDATE sqlite_master SET sql = replace(sql, ' at ', ' \"at\"  ')")
     database.close()
     assert len(load_entries(str(path))) == 2
+
+
+def test_a_few_entries_of_a_long_ledger(path: Path) -> None:
+    facts = [
+        Fact(kind, slot, client, {})
+        for slot in (1, 2, 3)
+        for kind, client in (("slot", None), ("report", "a"), ("report", "b"))
+    ]
+
+    def numbers(most: int, **which: Any) -> list[int]:
+        return [entry.number for entry in ledger.some(most, **which)]
+
+    with open_ledger(str(path)) as ledger:
+        ledger.append(facts)
+        assert numbers(2) == [9, 8]
+        assert numbers(2, ascending=True) == [1, 2]
+        assert numbers(9, before=3) == [2, 1]
+        assert numbers(9, after=7) == [9, 8]
+        assert numbers(9, before=7, after=5) == [6]
+        assert numbers(9, slot=2) == [6, 5, 4]
+        assert numbers(9, slot=4) == []
+        assert numbers(9, client="b") == [9, 6, 3]
+        assert numbers(9, kind="slot") == [7, 4, 1]
+        assert numbers(9, slot=2, kind="report", client="a") == [5]
+        assert numbers(1, slot=2, kind="report", ascending=True) == [5]
+        last = ledger.last(), ledger.last("slot")
+        assert [entry.number for entry in last if entry is not None] == [9, 7]
+        assert ledger.last("settlement") is None
