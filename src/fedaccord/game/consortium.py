@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import check_number, no_such_client, normalised, unusable_names
+from fedaccord.checks import check_number, client_meant, normalised, unusable_names
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
 from fedaccord.game.ranges import RANGED, Ranges, read_ranges
@@ -342,10 +342,7 @@ class Consortium(Record):
 
     def index(self, name: str) -> int:
         """The position of the client called `name`."""
-        try:
-            return self.names.index(normalised(name))
-        except ValueError:
-            raise InvalidInput(no_such_client(name, self.names)) from None
+        return self.names.index(client_meant(name, self.names))
 
     def to_dict(self) -> dict[str, Any]:
         """A summary: name, number of clients, rounds and samples. `to_frame` has the clients.
