@@ -104,6 +104,12 @@ def check_has_tables(path: Path) -> None:
     _parsed(read_text(path, TOML_LIMIT), path)
 
 
+def client_in(data: Mapping[str, Any], name: str) -> Any:
+    """What a consortium file says of a client; None if it is not there."""
+    n = _position(data, normalised(name))
+    return None if n is None else data["clients"][n]
+
+
 def _name_of(client: Any) -> str:
     """The name in a client's table, which may be anything yet."""
     return normalised(str(client.get("name", "")).strip()) if isinstance(client, dict) else ""

@@ -25,17 +25,21 @@ Numbers = Mapping[str, float]
 
 
 def with_numbers(
-    path: str | Path, clients: Mapping[str, Numbers], comments: Sequence[str] = ()
+    path: str | Path,
+    clients: Mapping[str, Numbers],
+    comments: Sequence[str] = (),
+    *,
+    text: str | None = None,
 ) -> str:
     """The text of the consortium file at `path`, with these numbers for the clients called so.
 
     The comments go to the top. They replace those that an earlier call put there, which are known
-    by the first words of their first line.
+    by the first words of their first line. `text` is what else the file is to say by then.
     """
     path = Path(path)
     consortium = load_consortium(path)
     changes = {consortium.names[consortium.index(name)]: each for name, each in clients.items()}
-    text, document = _parsed(path)
+    text, document = _parsed(path, text)
     listed: Any = document["clients"]
     if isinstance(listed, str):
         document.remove("clients")
@@ -102,9 +106,9 @@ def _spaced(text: str, newline: str) -> str:
     return text if text.endswith(newline) else text + newline
 
 
-def _parsed(path: Path) -> tuple[str, tomlkit.TOMLDocument]:
-    """The text of a file, and what it says with all comments."""
-    text = description_text(path)
+def _parsed(path: Path, text: str | None = None) -> tuple[str, tomlkit.TOMLDocument]:
+    """The text of a file, unless it is given, and what it says with all comments."""
+    text = description_text(path) if text is None else text
     try:
         return text, tomlkit.parse(text)
     except TOMLKitError as error:

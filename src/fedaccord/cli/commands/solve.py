@@ -24,7 +24,7 @@ from fedaccord.cli.options import (
     refuse_with_states,
     with_option_groups,
 )
-from fedaccord.cli.outputs import check_writable, write_profile, write_report
+from fedaccord.cli.outputs import all_or_none, check_writable, write_profile, write_report
 from fedaccord.errors import InvalidInput
 
 
@@ -153,10 +153,11 @@ def solve(
                 )
     with working("Proving"):
         certificate = fa.certify(solved)
-    if profile_out is not None:
-        write_profile(profile_out, solved)
-    if report is not None:
-        write_report(report, certificate, others, source=file)
+    with all_or_none():
+        if profile_out is not None:
+            write_profile(profile_out, solved)
+        if report is not None:
+            write_report(report, certificate, others, source=file)
 
     say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)

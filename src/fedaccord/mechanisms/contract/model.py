@@ -29,7 +29,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
 from fedaccord.game.rules import LARGEST_AMOUNT, broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, as_text
-from fedaccord.record import Columns, Record, Tables
+from fedaccord.record import Columns, Record, Tables, Value
 
 Information = Literal["complete", "weak", "strong"]
 """What the server knows: each client's type (complete), the number of clients of each type (weakly
@@ -46,7 +46,7 @@ approximately."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class ContractModel:
+class ContractModel(Value):
     """The types of clients, with one number per type, and the server."""
 
     cost_per_sample: FloatArray
