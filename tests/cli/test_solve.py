@@ -322,7 +322,7 @@ def rounds_to(value: float, text: str) -> bool:
     decimals = len(text.partition("e")[0].partition(".")[2])
     shown = float(text.replace(",", ""))
     half = 0.5 * 10.0 ** (float(text.partition("e")[2] or 0) - decimals)
-    return abs(value - shown) <= half * (1 + 1e-9)
+    return bool(abs(value - shown) <= half * (1 + 1e-9))
 
 
 @pytest.mark.parametrize(
