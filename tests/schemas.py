@@ -374,6 +374,8 @@ class ClientOverRanges(_Output):
     lowest_ratio: float
     highest_ratio: float
     lowest_discount_factor: float
+    fewest_samples: float
+    """A client that is asked for more keeps to nothing."""
     slack: float
     keeps: bool
     widened: float | None

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 import fedaccord as fa
-from fedaccord.errors import Problem
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.consortium import build_consortium
 
 
 def test_one_problem_is_one_sentence() -> None:

@@ -197,6 +197,7 @@ _EXTRAS = {
     "alembic": ("Alembic", "flower"),
     "pyod": ("PyOD", "detection"),
     "openpyxl": ("openpyxl", "spreadsheets"),
+    "python_calamine": ("python-calamine", "spreadsheets"),
     "mlflow": ("MLflow", "mlflow"),
     "fastapi": ("FastAPI", "console"),
     "uvicorn": ("Uvicorn", "console"),

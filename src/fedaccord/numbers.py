@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,6 +76,26 @@ def write(values: Sequence[float] | FloatArray, digits: int = 4) -> list[str]:
     decimals = 0 if whole else max(0, digits - 1 - int(np.floor(np.log10(largest))))
     # adding 0 turns a negative zero into a positive one
     return [f"{round(v, decimals) + 0.0:,.{decimals}f}" if np.isfinite(v) else "–" for v in array]
+
+
+_MOST_DIGITS = 6
+"""More than any limit is written with."""
+
+
+def at_most(value: float, written: Callable[[float], str]) -> str:
+    """A limit as `written` for people, rounded down so that it is one as it reads.
+
+    >>> at_most(13.96, lambda limit: f"{limit:.2g}"), at_most(21.91, lambda limit: f"{limit:.3g}")
+    ('13', '21.9')
+    """
+    for digits in range(_MOST_DIGITS, 0, -1):
+        if value <= 0 or not np.isfinite(value):
+            break
+        step = 10.0 ** (np.floor(np.log10(value)) - digits + 1)
+        text = written(float(np.floor(value / step + SUMS_DIFFER) * step))
+        if float(text.replace(",", "")) <= value * (1.0 + SUMS_DIFFER):
+            return text
+    return written(value)
 
 
 def patience(value: float) -> str:

@@ -1,5 +1,6 @@
 """Agreements over ranges: the totals of our notes, half of the last printed digit apart."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from fedaccord.agreement.levels import Ladder, kept_by_all, largest_level_for_al
 from fedaccord.agreement.over_ranges import held_over
 from fedaccord.agreement.solve import Terms
 from fedaccord.agreement.uniform import solve_uniform_rows
+from fedaccord.summaries.agreement import verdict
+from fedaccord.summaries.ranges import range_sentences
 from tests.agreement.law_settings import MEASURED_LIKE, scaled
 from tests.agreement.settings import HOSPITALS, SETTINGS
 
@@ -141,7 +144,7 @@ def test_how_far_all_ranges_could_be_widened(name: str, edges: tuple[float, ...]
 @pytest.mark.slow
 def test_whole_samples_and_objectives() -> None:
     consortium = HOSPITALS.within(0.1)
-    for objective in ("most data", "least total cost", "fairest"):
+    for objective in ("most data", "least total cost", "fair share"):
         for whole in (False, True):
             options: Any = {"objective": objective, "whole_samples": whole, "margin": 0.01}
             agreement = fa.solve_agreement(consortium, **options)
@@ -227,6 +230,55 @@ def test_the_middle_of_the_ranges_is_not_safe() -> None:
     assert proof.over_ranges.broken > 0
 
 
+def test_a_client_that_may_have_too_few_samples_is_named() -> None:
+    """Riverside is asked for 18,000 samples and may have as few as 15,000."""
+    samples = np.stack([HOSPITALS.samples, HOSPITALS.samples])
+    samples[0, 3] = 15_000
+    consortium = HOSPITALS.with_ranges(samples=samples)
+    profile = HOSPITALS.samples.copy()
+    for amount, holds in ((15_000.0, True), (15_000.0 * (1 + 1e-8), False), (18_000.0, False)):
+        profile[3] = amount
+        asked = replace(
+            fa.agreement_on(consortium, profile, "suspension"), ranges=consortium.ranges
+        )
+        proof = fa.certify(asked)
+        over = proof.over_ranges
+        assert over is not None
+        assert proof.keeps.all()
+        assert (proof.holds, over.holds) == (holds, holds)
+        assert over.short.tolist() == [not holds and n == 3 for n in range(6)]
+        assert (over.broken == 0) == holds
+        assert (over.widened_all > 1, bool(np.isfinite(over.least_audit[3]))) == (holds, holds)
+    assert "Riverside first of all" in verdict(proof)
+    assert range_sentences(proof) == [
+        "It does not hold for every combination of numbers within the ranges: Riverside is asked "
+        "for 18,000 samples and may have only 15,000."
+    ]
+    solved = fa.solve_agreement(consortium, punishment="suspension")
+    assert solved.profile[3] <= 15_000
+    assert fa.certify(solved).holds
+
+
+def test_conditions_hold_throughout_the_ranges() -> None:
+    """An old model worth 21.9 % is too much if the numbers are known to 30 % only."""
+    wide = fa.solve_agreement(HOSPITALS.within(0.3), punishment="suspension")
+    exact = fa.solve_agreement(HOSPITALS, punishment="suspension")
+    assert (wide.profile == exact.profile).all()
+    margins, stated = fa.certify(wide).margins, fa.certify(exact).margins
+    assert round(stated.model_keeps, 3) == 0.219
+    for field in ("model_keeps", "worth_alone", "fees", "delay"):
+        assert getattr(margins, field) < getattr(stated, field)
+    for kept, holds in ((0.15, False), (0.1401, False), (0.14, True)):
+        milder = replace(wide, punishment=fa.Suspension(model_keeps=kept))
+        assert fa.certify(milder).holds == holds
+    said = " ".join(fa.certify(wide).assumptions)
+    assert "no more than 14 % of the agreed data" in said
+    assert "if that took" not in said
+    for late, holds in ((1, True), (2, False)):
+        seen = replace(wide, monitoring=fa.Monitoring(seen_late=late))
+        assert fa.certify(seen).holds == holds
+
+
 def test_why_there_is_none() -> None:
     agreement = fa.solve_agreement(HOSPITALS.within(0.3))
     assert not agreement.exists
@@ -266,3 +318,39 @@ def test_wrong_ranges_get_one_sentence() -> None:
     for wrong in ({}, {"share": 1.0}, {"share": 0.1, "factor": 2}, {"factor": 0.5}):
         with pytest.raises(fa.InvalidInput, match="within"):
             HOSPITALS.within(**wrong)
+
+
+def test_what_was_observed_counts_by_quality() -> None:
+    """Half the samples of quality 2 are the same game."""
+    samples = HOSPITALS.samples
+    halves = fa.Consortium(
+        valuation=HOSPITALS.valuation,
+        cost_per_sample=2.0 * HOSPITALS.cost_per_sample,
+        samples=0.5 * samples,
+        discount_factor=HOSPITALS.discount_factor,
+        communication_cost=HOSPITALS.communication_cost,
+        server_fee=HOSPITALS.server_fee,
+        rounds=HOSPITALS.rounds,
+        quality=2.0,
+    )
+    found = []
+    for consortium in (HOSPITALS, halves):
+        seen = fa.solve_equilibrium(consortium).profile
+        observed = consortium.within(0.1).with_ranges(observed=seen)
+        agreement = fa.solve_agreement(observed, objective="most data")
+        assert agreement.exists
+        assert fa.certify(agreement).holds
+        found.append(agreement.total)
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def test_a_total_below_that_of_an_equilibrium_of_the_box_does_not_hold() -> None:
+    """Whoever would give more breaks nothing, so that the total alone decides."""
+    seen = fa.solve_equilibrium(HOSPITALS).profile
+    observed = HOSPITALS.within(0.1).with_ranges(observed=seen)
+    assert observed.ranges is not None
+    same, less = (
+        held_over(fa.agreement_on(observed, part * seen), observed.ranges) for part in (1.0, 0.999)
+    )
+    assert same.keeps.all()
+    assert not less.keeps.any()

@@ -48,7 +48,7 @@ SAME = {
     "": [],
     "?kind=uniform": ["--agreement", "uniform"],
     "?objective=most-data": ["--objective", "most-data"],
-    "?objective=fairest&nobody_worse=yes": ["--objective", "fairest", "--nobody-worse"],
+    "?objective=fair-share&nobody_worse=yes": ["--objective", "fair-share", "--nobody-worse"],
     "?punishment=reversion": ["--punishment", "reversion"],
     "?punishment=reversion&punishment_slots=4": [
         *("--punishment", "reversion", "--punishment-slots", "4"),

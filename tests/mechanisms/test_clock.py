@@ -23,7 +23,7 @@ from fedaccord.numbers import FloatArray
 from tests.consortia import FEW, consortia, permuted, with_patience, with_satiation
 
 CLOCK_WEIGHT = 0.414989
-"""The largest weight of a suspension that the clock needs."""
+"""The largest weight of a suspension that the clock needs, with the paper's law."""
 STOPPING: list[Mechanism] = [Clock(), SerialClock(), FairExchange()]
 EACH = pytest.mark.parametrize("mechanism", STOPPING, ids=lambda mechanism: mechanism.name)
 
@@ -127,8 +127,21 @@ def test_a_free_rider_would_rather_have_the_equilibrium_than_its_own_peak() -> N
     assert paid == pytest.approx((24_052, 20_203), abs=0.5)
 
 
+@pytest.mark.parametrize(("exponent", "most"), [(0.1, 0.508), (0.5, 0.415), (1, 0.346), (2, 0.269)])
+def test_how_little_patience_the_clock_needs_depends_on_the_law(
+    exponent: float, most: float
+) -> None:
+    """A client with a part s of a total of 1 at its own stop, where a p = s, under a law X^-p."""
+    s = np.linspace(1e-6, 1 - 1e-6, 200_001)
+    pull, alone = s / exponent, s ** (1.0 / (exponent + 1.0))
+    left = np.maximum(1.0 - s, alone)
+    gain = s - (left - (1.0 - s)) - pull * (left**-exponent - 1.0)
+    saving = pull * alone**-exponent + alone - (pull + s)
+    assert (gain / saving).max() == pytest.approx(most, abs=5e-4)
+
+
 @pytest.mark.slow
-def test_the_clock_needs_little_patience_whatever_the_numbers() -> None:
+def test_the_clock_needs_little_patience_with_the_papers_law() -> None:
     """kappa(s) for a client with a part s of all data, at its own stop: at most 0.414989."""
     s = np.linspace(1e-6, 1 - 1e-6, 2_000_001)
     reach = s ** (-1 / 3)

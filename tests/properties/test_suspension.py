@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 import fedaccord as fa
 from fedaccord.agreement.threats import TOLERANCE
 from fedaccord.game.alone import alone_contribution, alone_cost
+from fedaccord.numbers import FloatArray
 from tests.consortia import (
     FEW,
     NEARLY_ONE,
@@ -77,7 +79,7 @@ def test_asking_any_client_for_more_than_its_bound_is_rejected(
 def test_one_number_for_everybody(
     parts: list[float], data: st.DataObject, slots: tuple[int | None, float]
 ) -> None:
-    """Clients that want at least all they have keep to every profile from that patience on."""
+    """With the paper's law, clients that want at least all they have keep to all of it."""
     length, patience = slots
     samples = np.array(data.draw(st.lists(st.floats(1, 1e4), min_size=len(parts), max_size=99)))
     samples = samples[: len(parts)]
@@ -88,7 +90,7 @@ def test_one_number_for_everybody(
 
 
 def test_below_that_number_somebody_slips() -> None:
-    """The worst case: a client with a share of .342666 of the total, and h = D."""
+    """The worst case of the paper's law: a client with a share of .342666, and h = D."""
     share = 0.342666
     for length, patience in ((None, 0.467059), (1, 0.876382)):
         for side, holds in ((2e-6, True), (-2e-5, False)):
@@ -97,6 +99,68 @@ def test_below_that_number_somebody_slips() -> None:
                 fa.agreement_on(consortium, consortium.samples, fa.Suspension(length))
             )
             assert certificate.keeps[0] == holds
+
+
+ONE_NUMBER = {
+    0.1: (0.377, 0.606),
+    0.5: (0.467, 0.876),
+    1.0: (0.556, None),
+    2.0: (0.677, None),
+}
+"""By the exponent of the law: the discount factor at which every client that wants at least all it
+has keeps to all data, if suspension lasts for ever and for one slot; None: none is enough."""
+
+
+def with_power(
+    exponent: float, satiation: npt.ArrayLike, samples: npt.ArrayLike, patience: float
+) -> fa.Consortium:
+    """Clients with these satiation points under a power law."""
+    law = fa.Law.power(1.0, exponent)
+    ratio = np.asarray(satiation, dtype=np.float64) ** (exponent + 1.0) / exponent
+    return fa.Consortium(
+        valuation=ratio,
+        cost_per_sample=1.0,
+        samples=samples,
+        discount_factor=patience,
+        rounds=1,
+        law=law,
+    )
+
+
+def weight_needed(exponent: float, share: FloatArray) -> FloatArray:
+    """Gain by saving of a client with h = D that has this share of a total of 1."""
+    pull = share ** (exponent + 1.0) / exponent
+    left = np.maximum(1.0 - share, share)
+    gain = share - (left - (1.0 - share)) - pull * (left**-exponent - 1.0)
+    return np.asarray(gain / (pull * (share**-exponent - 1.0)))
+
+
+@pytest.mark.parametrize("exponent", ONE_NUMBER)
+def test_the_number_for_everybody_depends_on_the_law(exponent: float) -> None:
+    """At the share of the total that takes most patience, somebody slips just below the number."""
+    shares = np.linspace(1e-4, 1.0 - 1e-4, 200_001)
+    weights = weight_needed(exponent, shares)
+    share, weight = float(shares[np.argmax(weights)]), float(weights.max())
+    edges = weight / (1.0 + weight), weight if weight < 1.0 else None
+    for edge, printed, slots in zip(edges, ONE_NUMBER[exponent], (None, 1), strict=True):
+        tried = {NEARLY_ONE: False} if edge is None else {edge + 2e-6: True, edge - 2e-5: False}
+        assert edge == (None if printed is None else pytest.approx(printed, abs=5e-4))
+        for patience, keeps in tried.items():
+            consortium = with_power(exponent, [share, 10.0], [share, 1.0 - share], patience)
+            all_data = fa.agreement_on(consortium, consortium.samples, fa.Suspension(slots))
+            assert fa.certify(all_data).keeps[0] == keeps
+
+
+@pytest.mark.parametrize("exponent", ONE_NUMBER)
+@given(parts=st.lists(st.tuples(st.floats(1.0, 30.0), st.floats(1.0, 1e4)), min_size=2, max_size=9))
+def test_one_number_under_each_law(exponent: float, parts: list[tuple[float, float]]) -> None:
+    wants, samples = np.array(parts).T
+    for number, slots in zip(ONE_NUMBER[exponent], (None, 1), strict=True):
+        if number is not None:
+            patience = number + 1e-3  # it is printed with three digits
+            consortium = with_power(exponent, samples * wants, samples, patience)
+            all_data = fa.agreement_on(consortium, samples, fa.Suspension(slots))
+            assert fa.certify(all_data).holds
 
 
 @given(consortium=consortia(), slots=LENGTHS, worse=st.booleans())
@@ -135,7 +199,7 @@ def test_more_patience_never_hurts(consortium: fa.Consortium, slots: int | None)
 @given(consortium=consortia(extreme=False), slots=LENGTHS)
 @settings(max_examples=20)
 def test_nobody_is_worse_off_if_so_asked(consortium: fa.Consortium, slots: int | None) -> None:
-    for objective in ("most data", "least total cost", "fairest"):
+    for objective in ("most data", "least total cost", "fair share"):
         agreement = fa.solve_agreement(
             consortium,
             objective=objective,

@@ -5,22 +5,27 @@ be dearer than the loss of the agreed model, E x + gain / w, for a slip not to p
 punishment weighs, see `watch`). Where a client saves its fees meanwhile, being alone must cost it
 that much more. With the harsher of both punishments, clients that reversion keeps to the agreement
 do not count.
+
+An agreement that was made for ranges or for many laws has the least margins of all of them: those
+at the numbers and the law that tempt a client most, as for the least audit probability.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.examined import Faced
 from fedaccord.agreement.loss import terms_of
-from fedaccord.agreement.punishment import Reversion, Suspension
-from fedaccord.agreement.search import lost_by, saving_of, total_of
+from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
+from fedaccord.agreement.search import lost_by, total_of
 from fedaccord.agreement.slips import Slips
 from fedaccord.agreement.threats import TOLERANCE
-from fedaccord.agreement.watch import Watch, watch_of
+from fedaccord.agreement.watch import Watch
 from fedaccord.game.consortium import Consortium
-from fedaccord.game.money import money
-from fedaccord.numbers import BoolArray, FloatArray, count
+from fedaccord.game.money import amounts, money
+from fedaccord.numbers import FloatArray, at_most, count
 
 _LARGEST = 1e9
 """Margins beyond this are not limits."""
@@ -47,42 +52,45 @@ class Margins:
     """How many slots it may take until a slip is seen; 1: it is seen before the next slot."""
 
 
-def margins_of(agreement: Agreement, slips: Slips, saving: FloatArray) -> Margins:
-    """The margins of an agreement that holds, from each client's best slip and its saving."""
-    consortium, profile = agreement.consortium, agreement.profile
-    delta, watch = consortium.discount_factor, watch_of(agreement)
+def margins_of(agreement: Agreement, faced: Iterable[Faced]) -> Margins:
+    """The margins of an agreement that holds: the least over all that clients may face."""
+    found = [_margins(agreement, one) for one in faced]
+    return Margins(
+        model_keeps=min(one.model_keeps for one in found),
+        worth_alone=min(one.worth_alone for one in found),
+        fees=min(one.fees for one in found),
+        delay=min(one.delay for one in found),
+    )
+
+
+def _margins(agreement: Agreement, faced: Faced) -> Margins:
+    """The margins of one consortium, or of every client at several types."""
+    types, slips, watch, saving, against_reversion = faced
+    delta, price = types.discount_factor, types.cost_per_sample
+    profile = np.tile(agreement.profile, types.size // agreement.profile.size)
     with np.errstate(divide="ignore", invalid="ignore"):
         gain, weight = watch.gained(delta, slips), watch.weight(delta)
         lost = np.where(gain > 0, gain / weight, 0.0)
-    price = consortium.cost_per_sample
-    least = price * profile + lost + _fees_saved(agreement)
-    deterred = _deterred(agreement, lost)
+    least = price * profile + lost + _fees_saved(agreement.punishment, types)
+    deterred = np.ones(types.size, dtype=bool)  # by suspension, not by reversion in its place
+    if against_reversion is not None:
+        deterred = against_reversion < lost
     spare = np.where(saving - lost > TOLERANCE * price * profile, saving - lost, 0.0)
-    total = total_of(consortium, profile)
-    alone = _worth_alone(consortium, total, least)
+    total = total_of(agreement.consortium, agreement.profile)
+    alone = _worth_alone(types, total, least)
     return Margins(
-        model_keeps=float(_worth_old(consortium, total, least).min(where=deterred, initial=1.0)),
+        model_keeps=float(_worth_old(types, total, least).min(where=deterred, initial=1.0)),
         worth_alone=float(alone.min(where=deterred, initial=_LARGEST)),
         fees=float(spare.min(where=deterred, initial=np.inf)),
         delay=_delay(watch, delta, slips, saving),
     )
 
 
-def _fees_saved(agreement: Agreement) -> FloatArray | float:
-    """What the agreement lets a suspended client save, in money."""
-    punishment, consortium = agreement.punishment, agreement.consortium
+def _fees_saved(punishment: Punishment, consortium: Consortium) -> FloatArray | float:
+    """What a suspended client saves by the agreement, in money."""
     if isinstance(punishment, Suspension) and punishment.fees_saved:
         return consortium.communication_cost + consortium.server_fee
     return 0.0
-
-
-def _deterred(agreement: Agreement, lost: FloatArray) -> BoolArray:
-    """Whom suspension keeps to the agreement: all, or those that reversion does not keep."""
-    punishment, before = agreement.punishment, agreement.equilibrium.profile
-    if not (isinstance(punishment, Suspension) and punishment.or_reversion):
-        return np.ones(before.size, dtype=bool)
-    total = total_of(agreement.consortium, before)
-    return saving_of(agreement.consortium, agreement.profile, before, total) < lost
 
 
 def _worth_old(consortium: Consortium, total: np.float64, least: FloatArray) -> FloatArray:
@@ -147,7 +155,8 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
     if margins.delay > agreement.monitoring.seen_late:
         late = f"The agreement would still hold if that took {count(margins.delay, 'slot')}."
         seen = (*seen[:-1], f"{seen[-1]} {late}")
-    share = f"{100 * margins.model_keeps:.3g} %"
+    worth = at_most(margins.worth_alone, "{:,.3g}".format)
+    share = f"{at_most(100 * margins.model_keeps, '{:.3g}'.format)} %"
     return (
         costs,
         *seen,
@@ -156,7 +165,7 @@ def assumptions_of(agreement: Agreement, margins: Margins) -> tuple[str, ...]:
         f"Nobody passes the model on to a suspended client: a copy worth more than {share} of the "
         "agreed data would undo the threat.",
         "Alone, a client's model is as good as the law says for its own samples: it would hold as "
-        f"long as they are worth no more than {margins.worth_alone:,.3g} times as much to it.",
+        f"long as they are worth no more than {worth} times as much to it.",
         _saved_in_words(agreement, margins.fees),
     )
 
@@ -196,5 +205,6 @@ def _saved_in_words(agreement: Agreement, fees: float) -> str:
     besides = "besides the training and the fees" if known else "besides the training"
     if fees == 0.0:
         return f"Being suspended saves nothing {besides}."
-    amount = money(fees, agreement.consortium.currency)
+    currency = agreement.consortium.currency
+    amount = money(at_most(fees, lambda limit: amounts([limit], currency)[0]), currency)
     return f"Being suspended saves no more than {amount} in a slot, {besides}."

@@ -24,15 +24,17 @@ import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.assumptions import Margins, assumptions_of, margins_of
-from fedaccord.agreement.laws import HeldUnder, held_under
+from fedaccord.agreement.examined import Faced
+from fedaccord.agreement.laws import HeldUnder, face_under, held_under
 from fedaccord.agreement.loss import is_in_class
 from fedaccord.agreement.off_path import keeps_if_all_are_out, keeps_if_one_is_out
 from fedaccord.agreement.over_ranges import HeldOver, held_over
-from fedaccord.agreement.punishment import Reversion
-from fedaccord.agreement.search import best_alone, cost_of, total_of
+from fedaccord.agreement.punishment import Reversion, Suspension
+from fedaccord.agreement.search import best_alone, cost_of, saving_of, total_of
 from fedaccord.agreement.slips import Slips, best_slips
 from fedaccord.agreement.threats import TOLERANCE, Threat, threat_of
 from fedaccord.agreement.watch import watch_of
+from fedaccord.agreement.worst_corners import face_at_corners
 from fedaccord.checks import check_type
 from fedaccord.numbers import BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables
@@ -204,8 +206,30 @@ class Certificate(Record):
 
     @cached_property
     def margins(self) -> Margins:
-        """How much weaker than assumed suspension may be."""
-        return margins_of(self.agreement, self.slips, self.saving)
+        """How much weaker than assumed suspension may be.
+
+        For all laws and numbers that the agreement was made for.
+        """
+        agreement = self.agreement
+        faced = [self._faced]
+        if agreement.laws is not None:
+            faced.append(face_under(agreement, agreement.laws))
+        if agreement.ranges is not None:
+            faced.append(face_at_corners(agreement, agreement.ranges, agreement.laws))
+        return margins_of(agreement, faced)
+
+    @property
+    def _faced(self) -> Faced:
+        """What the clients weigh up with the numbers as stated and the consortium's own law."""
+        agreement, reversion = self.agreement, None
+        consortium, before = agreement.consortium, agreement.equilibrium.profile
+        punishment = agreement.punishment
+        if isinstance(punishment, Suspension) and punishment.or_reversion:
+            total = total_of(consortium, before)
+            reversion = saving_of(consortium, agreement.profile, before, total)
+        tempting = (self.slips.tempting > self._allowed) & ~self.gives_more
+        slips = self.slips.only(tempting)
+        return Faced(consortium, slips, watch_of(agreement), self.saving, reversion)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -55,10 +55,11 @@ def examine(
     `selfish` is the equilibrium that each reverts to; unless given, that of its row.
     """
     found = _tempted(agreement, types, shape, selfish)
-    slips, saving, delta = found.slips, found.saving, types.discount_factor
-    threshold = np.minimum(found.watch.threshold(slips, saving), 1.0)
+    _, slips, watch, saving, _ = found.faced
+    delta = types.discount_factor
+    threshold = np.minimum(watch.threshold(slips, saving), 1.0)
     threshold = np.where((slips.gain > 0) | (saving >= 0), threshold, 1.0)
-    audit = np.where(found.unwilling, np.inf, found.watch.least_audit(delta, slips, saving))
+    audit = np.where(found.unwilling, np.inf, watch.least_audit(delta, slips, saving))
     audit = np.where(np.tile(agreement.profile, shape[0]) > 0, audit, 0.0)
     return Examined(
         found.keeps.reshape(shape),
@@ -78,12 +79,34 @@ def keeps_to(
     return _tempted(agreement, types, shape, selfish).keeps.reshape(shape)
 
 
-class _Tempted(NamedTuple):
-    """What tempts each to slip, what the punishment costs it, and whether that deters it."""
+class Faced(NamedTuple):
+    """What clients weigh up: what tempts each of them to slip against what that costs it."""
 
+    types: Consortium
+    """Every client once, or row after row of all of them."""
     slips: Slips
+    """The best slips, without those that gain no more than rounding."""
     watch: Watch
     saving: FloatArray
+    """What the agreement saves each against a slot of the punishment."""
+    against_reversion: FloatArray | None
+    """The same against reversion, where suspension gives way to that if it is harsher."""
+
+
+def face(
+    agreement: Agreement,
+    types: Consortium,
+    shape: tuple[int, int],
+    selfish: Selfish | None = None,
+) -> Faced:
+    """What each client of each row weighs up, which tells how much milder a threat would do."""
+    return _tempted(agreement, types, shape, selfish).faced
+
+
+class _Tempted(NamedTuple):
+    """What each client weighs up, and whether it keeps to the agreement."""
+
+    faced: Faced
     unwilling: BoolArray
     """Whether it would rather be punished, or not take part."""
     gives_more: BoolArray
@@ -111,7 +134,8 @@ def _tempted(
     can_leave = (profile > 0) | (not isinstance(agreement.punishment, Reversion))
     unwilling = (threat.saving < -allowed) & can_leave
     keeps = (deterred | (profile == 0)) & ~unwilling & threat.proper
-    return _Tempted(slips, watch, threat.saving, unwilling, more, keeps)
+    faced = Faced(types, slips, watch, threat.saving, threat.against_reversion)
+    return _Tempted(faced, unwilling, more, keeps)
 
 
 class _Threat(NamedTuple):
@@ -121,6 +145,8 @@ class _Threat(NamedTuple):
     saving: FloatArray
     proper: BoolArray
     """Whether carrying out the punishment is what is best for it."""
+    against_reversion: FloatArray | None = None
+    """What the agreement saves against reversion, if that may take the place of suspension."""
 
 
 def _punishment(
@@ -150,6 +176,7 @@ def _punishment(
         np.where(harsher, other.contribution, alone),
         np.maximum(saving, other.saving),
         other.proper | ~harsher,
+        other.saving,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.examined import examine
+from fedaccord.agreement.examined import Faced, examine, face
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import ARRAYS, Law
 from fedaccord.game.law_rows import rows_of
@@ -62,14 +62,20 @@ class HeldUnder(Record):
 
 def held_under(agreement: Agreement, laws: Law) -> HeldUnder:
     """Examine an agreement under each of the laws, which are rows (see `law_rows`)."""
+    return HeldUnder(agreement, *examine(agreement, *_stacked(agreement.consortium, laws)))
+
+
+def face_under(agreement: Agreement, laws: Law) -> Faced:
+    """What each client weighs up under each of the laws, which are rows."""
+    return face(agreement, *_stacked(agreement.consortium, laws))
+
+
+def _stacked(consortium: Consortium, laws: Law) -> tuple[Consortium, tuple[int, int]]:
+    """Every client once for each law, as one long consortium in which each has its own law.
+
+    Also the numbers of laws and of clients.
+    """
     laws = rows_of(laws)
-    shape = (laws.value.shape[1], agreement.consortium.size)
-    found = examine(agreement, _stacked(agreement.consortium, laws), shape)
-    return HeldUnder(agreement, *found)
-
-
-def _stacked(consortium: Consortium, laws: Law) -> Consortium:
-    """Every client once for each law, as one long consortium in which each has its own law."""
     height, width = laws.value.shape[1], consortium.size
     arrays: dict[str, Any] = {
         name: np.repeat(getattr(laws, name)[:, :, 0], width, axis=1) for name in ARRAYS
@@ -80,4 +86,5 @@ def _stacked(consortium: Consortium, laws: Law) -> Consortium:
         name: np.tile(getattr(consortium, name), height) for name in (*columns, "quality")
     }
     fee = consortium.server_fee
-    return Consortium(**tiled, rounds=consortium.rounds, server_fee=fee, law=law)
+    types = Consortium(**tiled, rounds=consortium.rounds, server_fee=fee, law=law)
+    return types, (height, width)

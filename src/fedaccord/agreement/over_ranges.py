@@ -2,7 +2,8 @@
 
 It is proved in two ways: each client is examined at its worst corner (see `worst_corners`), and
 type profiles are drawn from the box, corners and mixtures, and every client is examined in each.
-The search must not find a slip where the corners have none.
+The search must not find a slip where the corners have none. A client that is asked for more samples
+than it may have keeps to nothing.
 
 The box may be widened until somebody slips: each ratio from lowest / k to highest * k.
 """
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.agreement import KEPT, Agreement
 from fedaccord.agreement.examined import Selfish, keeps_to
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.search import total_of
@@ -63,6 +64,11 @@ class HeldOver(Record):
     def holds(self) -> bool:
         """Whether everyone keeps to it, whatever numbers within the ranges are true."""
         return bool(self.keeps.all()) and self.broken == 0
+
+    @property
+    def short(self) -> BoolArray:
+        """Who is asked for more samples than it surely has."""
+        return _lacks(self.ranges.samples[0], self.agreement.profile)
 
     @property
     def worst(self) -> int:
@@ -119,7 +125,7 @@ class HeldOver(Record):
 
     def _kept(self, below: FloatArray, above: FloatArray) -> BoolArray:
         """Who keeps to it if ratios may be lower by one factor and higher by another (rows)."""
-        return at_corners(self.agreement, self.ranges, self.laws, below, above).keeps
+        return at_corners(self.agreement, self.ranges, self.laws, below, above).keeps & ~self.short
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -142,6 +148,7 @@ class HeldOver(Record):
             "lowest_ratio": low,
             "highest_ratio": high,
             "lowest_discount_factor": self.ranges.discount_factor[0],
+            "fewest_samples": self.ranges.samples[0],
             "slack": self.slack,
             "keeps": self.keeps,
             "widened": self.widened,
@@ -153,9 +160,15 @@ def held_over(agreement: Agreement, ranges: Ranges, laws: Law | None = None) -> 
     ones = np.ones((1, agreement.consortium.size))
     found = at_corners(agreement, ranges, laws, ones, ones)
     searched, broken = _searched(agreement, ranges)
-    keeps, slack = np.asarray(found.keeps.all(axis=0)), np.asarray(found.slack.min(axis=0))
-    audit = np.asarray(found.least_audit.max(axis=0))
+    lacks = _lacks(ranges.samples[0], agreement.profile)
+    keeps, slack = found.keeps.all(axis=0) & ~lacks, np.asarray(found.slack.min(axis=0))
+    audit = np.where(lacks, np.inf, found.least_audit.max(axis=0))
     return HeldOver(agreement, ranges, laws, keeps, slack, audit, searched, broken)
+
+
+def _lacks(samples: FloatArray, profile: FloatArray) -> BoolArray:
+    """Who is asked for more than so many samples, beyond what counts as the same amount."""
+    return np.asarray(profile > samples * (1.0 + KEPT))
 
 
 def _widest(kept: Callable[[FloatArray], BoolArray], size: int) -> FloatArray:
@@ -192,6 +205,7 @@ def _searched(agreement: Agreement, ranges: Ranges) -> tuple[int, int]:
         law=repeated(consortium.law, 1, shape),
     )
     kept = keeps_to(agreement, types, shape, selfish)
+    kept &= ~_lacks(drawn["samples"], agreement.profile)
     return height, int((~kept.all(axis=1)).sum())
 
 

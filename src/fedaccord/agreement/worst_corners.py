@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.examined import Examined, Selfish, examine, halved, is_willing
+from fedaccord.agreement.examined import (
+    Examined,
+    Faced,
+    Selfish,
+    examine,
+    face,
+    halved,
+    is_willing,
+)
 from fedaccord.agreement.loss import slope_of
 from fedaccord.agreement.punishment import Reversion, Suspension
 from fedaccord.agreement.search import cost_of, total_of
@@ -38,11 +46,28 @@ def at_corners(
     above: FloatArray,
 ) -> Examined:
     """Every client at its worst corner, for each law and each row of factors that widen the box."""
-    law = agreement.consortium.law if laws is None else stacked([agreement.consortium.law, laws])
-    box = _Corners(agreement, ranges, law, below, above)
+    box = _Corners(agreement, ranges, _all_laws(agreement, laws), below, above)
     if isinstance(agreement.punishment, Reversion):
         return box.under_reversion()
     return box.under_suspension()
+
+
+def face_at_corners(agreement: Agreement, ranges: Ranges, laws: Law | None) -> Faced:
+    """What each client weighs up at its worst corners, for each law.
+
+    Costs count by themselves where a suspended client may save fees, so every end is among them.
+    """
+    ones = np.ones((1, agreement.consortium.size))
+    box = _Corners(agreement, ranges, _all_laws(agreement, laws), ones, ones)
+    if isinstance(agreement.punishment, Reversion):
+        return face(agreement, *box.reverted())
+    return face(agreement, *box.suspended(fees_count=True))
+
+
+def _all_laws(agreement: Agreement, laws: Law | None) -> Law:
+    """The consortium's own law, and others if there are any."""
+    law = agreement.consortium.law
+    return law if laws is None else stacked([law, laws])
 
 
 class _Corners:
@@ -64,19 +89,18 @@ class _Corners:
         low, high = narrowed(agreement.consortium, ranges, low / below, high * above)
         self.low, self.high = np.tile(low, (laws, 1)), np.tile(high, (laws, 1))
 
-    def ends(self) -> list[tuple[FloatArray, FloatArray]]:
+    def ends(self, *, fees_count: bool) -> list[tuple[FloatArray, FloatArray]]:
         """Ratios and costs at the ends: where fees are saved, a cost by itself counts as well."""
         dear, cheap = self.ranges.cost_per_sample[1], self.ranges.cost_per_sample[0]
         ends = [(self.low, dear), (self.high, cheap)]
-        punishment = self.agreement.punishment
-        if isinstance(punishment, Suspension) and punishment.fees_saved:
+        if fees_count:
             apart = dear / cheap
             ends += [(self.low * apart, cheap), (self.high / apart, dear)]
         return ends
 
-    def under_suspension(self) -> Examined:
+    def suspended(self, *, fees_count: bool) -> tuple[Consortium, tuple[int, int], Selfish | None]:
         """Everyone at each of the ends, all at once, with all the data that it may have."""
-        ends, (height, size) = self.ends(), self.shape
+        ends = self.ends(fees_count=fees_count)
         ratio = np.concatenate([ratio for ratio, _ in ends])
         price = np.concatenate([np.broadcast_to(price, self.shape) for _, price in ends])
         types = self.types(ratio, price, self.ranges.samples[1])
@@ -85,7 +109,13 @@ class _Corners:
         if isinstance(mild, Suspension) and mild.or_reversion:
             one = self.selfish(self.ranges.samples[1])
             selfish = Selfish(*(np.tile(numbers, len(ends)) for numbers in one))
-        found = examine(self.agreement, types, ratio.shape, selfish)
+        return types, (ratio.shape[0], ratio.shape[1]), selfish
+
+    def under_suspension(self) -> Examined:
+        """Whether everyone keeps to it at all of the ends."""
+        punishment, (height, size) = self.agreement.punishment, self.shape
+        saved = isinstance(punishment, Suspension) and punishment.fees_saved
+        found = examine(self.agreement, *self.suspended(fees_count=saved))
         keeps, slack, more, audit = (each.reshape(-1, height, size) for each in found)
         return Examined(
             np.asarray(keeps.all(axis=0)),
@@ -94,18 +124,20 @@ class _Corners:
             audit.max(axis=0),
         )
 
-    def under_reversion(self) -> Examined:
+    def reverted(self) -> tuple[Consortium, tuple[int, int], Selfish]:
         """Everyone at its lowest, the others at their highest."""
         price = self.ranges.cost_per_sample[1]
-        sizes = self.sizes()
         worst: tuple[Consortium, Selfish] | None = None
-        for size in sizes:
+        for size in self.sizes():
             types = self.types(self.low, price, size)
             selfish = self.selfish(size)
             worst = (types, selfish) if worst is None else _cheaper(worst, (types, selfish))
         assert worst is not None
-        types, selfish = worst
-        found = examine(self.agreement, types, self.shape, selfish)
+        return worst[0], self.shape, worst[1]
+
+    def under_reversion(self) -> Examined:
+        """Whether everyone keeps to it there, and trains on no less than at any equilibrium."""
+        found = examine(self.agreement, *self.reverted())
         total = total_of(self.agreement.consortium, self.agreement.profile)
         largest = self.largest().reshape(-1, 1)
         enough = total >= largest * (1.0 - TOLERANCE)

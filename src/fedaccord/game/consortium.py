@@ -215,7 +215,7 @@ class Consortium(Record):
     @cached_property
     def satiation(self) -> FloatArray:
         """h_n: the total at which one more sample stops paying; (r_n^2 / 4G)^(1/3) in the paper."""
-        return self.law.stop(self.quality * self.ratio)
+        return self.law.stop(self.counted(self.ratio))
 
     def total_of(self, profile: npt.ArrayLike) -> float:
         """X = sum of q_n x_n: what the law sees of a profile."""
@@ -225,11 +225,17 @@ class Consortium(Record):
         """X of each of many profiles, one per row."""
         return np.asarray((profiles * self.quality).sum(axis=-1))
 
+    def counted(self, numbers: FloatArray) -> FloatArray:
+        """Numbers per sample of each client's, times its quality; the same array if all are 1."""
+        return numbers if self.equal_quality else self.quality * numbers
+
     def in_samples(self, amounts: FloatArray) -> FloatArray:
         """The samples behind amounts that count by quality: x_n = amount / q_n.
 
         Whoever gives all it has gives exactly that many, whatever rounding says.
         """
+        if self.equal_quality:
+            return np.minimum(amounts, self.samples)
         everything = amounts >= self.samples * self.quality
         return np.where(everything, self.samples, np.minimum(amounts / self.quality, self.samples))
 

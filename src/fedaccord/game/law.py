@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -123,7 +123,18 @@ class Law(Record):
     @classmethod
     def paper(cls, rounds: npt.ArrayLike) -> Law:
         """1/sqrt(X G) + 1/G (eq. 3); `rounds` may be an array, one entry per row."""
-        turns = np.asarray(rounds, dtype=np.float64)
+        if isinstance(rounds, int):
+            return cls._paper(rounds)
+        return cls._paper_of(np.asarray(rounds, dtype=np.float64))
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def _paper(cls, rounds: int) -> Law:
+        """The law of one consortium, which is checked and split once."""
+        return cls._paper_of(np.asarray(rounds, dtype=np.float64))
+
+    @classmethod
+    def _paper_of(cls, turns: FloatArray) -> Law:
         one = np.ones((1,) * (turns.ndim + 1))
         value = (1.0 / np.sqrt(turns))[np.newaxis]
         return cls(value, one, 0.0 * one, 0.5 * one, 1.0 / turns, kind="paper", measure="loss")
@@ -344,6 +355,10 @@ class Law(Record):
         A law with one term is its value times a law whose value is 1, and clients see no other
         difference between the laws of rows with different rounds.
         """
+        return self._split
+
+    @cached_property
+    def _split(self) -> tuple[FloatArray, Law]:
         if len(self.value) > 1:
             return np.ones(()), self
 

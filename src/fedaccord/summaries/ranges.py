@@ -9,8 +9,8 @@ from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.over_ranges import HeldOver
 from fedaccord.agreement.range_costs import RangeCosts
 from fedaccord.game.money import money
-from fedaccord.numbers import patience, write
-from fedaccord.summaries.words import Noun
+from fedaccord.numbers import at_most, patience, write
+from fedaccord.summaries.words import Noun, listed
 
 _NEXT_TO_NOTHING = 1e-3
 """Ranges that can be widened by less than this part cannot be widened."""
@@ -34,13 +34,25 @@ def range_sentences(
         if not np.isnan(over.widened_all):  # of very many clients it is not known
             said += [_room(over), *_room_of_each(over, noun)]
     elif over is not None:
-        name = agreement.consortium.names[over.worst]
-        said = [
-            "It does not hold for every combination of numbers within the ranges: "
-            f"{name} would slip if its ratio of valuation to cost were {_of_stated(over)}."
-        ]
+        throughout = "It does not hold for every combination of numbers within the ranges"
+        said = [f"{throughout}: {_refuted(over)}."]
     cost = cost_sentence(agreement, as_stated)
     return said + ([cost] if cost else [])
+
+
+def _refuted(over: HeldOver) -> str:
+    """Who is asked for more samples than it may have, and otherwise who would slip."""
+    agreement, fewest = over.agreement, over.ranges.samples[0]
+    names = agreement.consortium.names
+    lacking = [
+        f"{names[n]} is asked for {write([agreement.profile[n]])[0]} samples and may have only "
+        f"{write([fewest[n]])[0]}"
+        for n in np.flatnonzero(over.short).tolist()
+    ]
+    if lacking:
+        return listed(lacking)
+    name = names[over.worst]
+    return f"{name} would slip if its ratio of valuation to cost were {_of_stated(over)}"
 
 
 def _throughout(over: HeldOver) -> str:
@@ -76,8 +88,8 @@ def _room(over: HeldOver) -> str:
         return "However wide the ranges of the ratios are, it would hold."
     if together > 1.0 + _NEXT_TO_NOTHING:
         return (
-            f"All ratios could be off by a further factor of {together:.3g}, up and down, before "
-            "somebody slips."
+            "All ratios could be off by a further factor of "
+            f"{at_most(together, '{:.3g}'.format)}, up and down, before somebody slips."
         )
     return "All together the ranges of the ratios could not be wider."
 
@@ -91,7 +103,7 @@ def _room_of_each(over: HeldOver, noun: Noun) -> list[str]:
         of = f"{wider:,} of {over.widened.size:,} {noun}s"
         return [f"By itself, the range of {of} could be wider."]
     names = over.agreement.consortium.names
-    factors = ["any" if np.isinf(each) else f"{each:.3g}" for each in over.widened]
+    factors = ["any" if np.isinf(each) else at_most(each, "{:.3g}".format) for each in over.widened]
     each = ", ".join(f"{name} {factor}" for name, factor in zip(names, factors, strict=True))
     return [f"One by one, by these factors: {each}."]
 

@@ -293,7 +293,7 @@ _RULES = {"delay": "0 or more", "cost_per_sample": "more than 0"}
 
 
 def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[float, ...]]:
-    """The columns `delay` and `cost_per_sample` of a CSV or XLSX file, in the order of the clients.
+    """The columns `delay` and `cost_per_sample` of a spreadsheet, in the order of the clients.
 
     Besides `name` the file has one of them or both. The result has only the columns of the file,
     so `Contract(**load_types(...))` uses its default for the other.
