@@ -33,10 +33,10 @@ from fedaccord.agreement.punishment import (
 )
 from fedaccord.agreement.reasons import (
     NO_USE,
-    NOT_IN_BOX,
     NOTHING_WHOLE,
     why_no_individual,
     why_no_uniform,
+    why_none,
 )
 from fedaccord.agreement.robust import game_of_laws, solve_for_all
 from fedaccord.agreement.whole import largest_whole_profile
@@ -103,27 +103,28 @@ def solve_agreement(
     effective = equilibrium.effective
 
     over_ranges = robust in (True, "ranges")
-    terms = Terms(effective, margin, punishment, nobody_worse, over_ranges, monitoring)
+    others = _other_laws(equilibrium.consortium.law, laws, robust=robust in (True, "law"))
+    terms = Terms(effective, margin, punishment, nobody_worse, over_ranges, monitoring, others)
 
-    def solve(game: ScaledGame) -> Agreement:
-        if kind == "uniform":
-            return _uniform(
-                terms,
-                game,
-                whole_samples=whole_samples,
-                objective=objective,
-                first_converted=first_converted,
-            )
-        return _individual(terms, game, whole_samples, objective)
+    def solve(terms: Terms) -> Agreement:
+        def of_game(game: ScaledGame) -> Agreement:
+            if kind == "uniform":
+                return _uniform(
+                    terms,
+                    game,
+                    whole_samples=whole_samples,
+                    objective=objective,
+                    first_converted=first_converted,
+                )
+            return individual_of(terms, game, whole_samples, objective)
 
-    law = equilibrium.consortium.law
-    others = _other_laws(law, laws, robust=robust in (True, "law"))
-    if others is not None:
-        agreement = solve_for_all(solve, terms.game, stacked([law, others]))
-    else:
-        agreement = solve(terms.fitted)
-    if terms.box is not None and not agreement.exists:
-        agreement = replace(agreement, reason=_why_not_in_box(solve(terms.stated)))
+        if terms.others is None:
+            return of_game(terms.fitted)
+        return solve_for_all(of_game, terms.game, stacked([terms.law, terms.others]))
+
+    agreement = solve(terms)
+    if not agreement.exists:
+        agreement = replace(agreement, reason=why_none(terms, solve, agreement.reason))
     return replace(
         agreement,
         equilibrium=equilibrium,
@@ -148,6 +149,13 @@ class Terms:
     nobody_worse: bool
     over_ranges: bool
     monitoring: Monitoring
+    others: Law | None = None
+    """Laws (rows) that it is to hold for besides the consortium's own."""
+
+    @property
+    def law(self) -> Law:
+        """The consortium's own law: of a measured one, the one that fits best."""
+        return self.equilibrium.consortium.law
 
     @cached_property
     def box(self) -> Box | None:
@@ -185,11 +193,6 @@ class Terms:
         return game_of_laws(self.equilibrium, laws, *agreed, nobody_worse=self.nobody_worse)
 
 
-def _why_not_in_box(stated: Agreement) -> str | None:
-    """Why there is no agreement for all types, given the one for the numbers as stated."""
-    return NOT_IN_BOX if stated.exists else stated.reason
-
-
 def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law | None:
     """Laws that the agreement must hold for besides the consortium's own, if there are any."""
     resampled = [law.evidence.resampled] if robust and law.evidence is not None else []
@@ -214,9 +217,10 @@ def default_objective(punishment: Punishment) -> Objective:
     return "most data" if isinstance(punishment, Reversion) else "least total cost"
 
 
-def _individual(
+def individual_of(
     terms: Terms, game: ScaledGame, whole_samples: bool, objective: Objective
 ) -> Agreement:
+    """The individual agreement under these terms, in samples of quality 1."""
     equilibrium = terms.equilibrium
     largest, reason = individual.largest_profile_for_all(game), None
     profile = game.equilibrium[0]
